@@ -1,0 +1,2 @@
+//! gputrail: an activity-trace collector for GPUs.
+#![deny(missing_docs, unsafe_op_in_unsafe_fn)]

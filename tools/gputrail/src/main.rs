@@ -1,0 +1,2 @@
+//! The `gputrail` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The library that `gputrail record` puts into the programs it records.
