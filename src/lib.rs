@@ -1,2 +1,4 @@
 //! gputrail: an activity-trace collector for GPUs.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+
+pub mod record;

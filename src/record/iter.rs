@@ -1,0 +1,129 @@
+//! Walking over a run of records, in place, whatever the bytes are.
+
+use super::*;
+
+/// Records that stand one after the other in `bytes`, as a lane wrote them.
+///
+/// The iterator yields every whole record. Bytes that cannot be a record end it, and
+/// [`Records::malformed`] then says where; it never panics and never reads outside `bytes`.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    malformed: Option<Malformed>,
+}
+
+/// Where a run of records stops making sense.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset}: a record of {found} bytes, expected 8 to {expected}")]
+pub struct Malformed {
+    /// Offset of the record in the run.
+    pub offset: usize,
+    /// Size that its header gives (or the bytes that are left, if they cannot hold a header).
+    pub found: usize,
+    /// Most bytes that it could have.
+    pub expected: usize,
+}
+
+/// One record in place.
+#[derive(Copy, Clone, Debug)]
+pub struct RecordRef<'a> {
+    bytes: &'a [u8],
+    header: Header,
+}
+
+impl<'a> Records<'a> {
+    /// The records of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            bytes,
+            offset: 0,
+            malformed: None,
+        }
+    }
+
+    /// After the iterator has ended: what stopped it before the end of the bytes, if anything did.
+    pub fn malformed(&self) -> Option<Malformed> {
+        self.malformed
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RecordRef<'a>;
+
+    fn next(&mut self) -> Option<RecordRef<'a>> {
+        let rest = &self.bytes[self.offset..];
+        if rest.is_empty() || self.malformed.is_some() {
+            return None;
+        }
+        let header = rest
+            .get(..size_of::<Header>())
+            .map(bytemuck::pod_read_unaligned::<Header>);
+        let size = header.map_or(rest.len(), |header| header.bytes());
+        match header {
+            Some(header) if size >= size_of::<Header>() && size <= rest.len() => {
+                self.offset += size;
+                Some(RecordRef {
+                    bytes: &rest[..size],
+                    header,
+                })
+            }
+            _ => {
+                self.malformed = Some(Malformed {
+                    offset: self.offset,
+                    found: size,
+                    expected: rest.len(),
+                });
+                None
+            }
+        }
+    }
+}
+
+impl<'a> RecordRef<'a> {
+    /// Its header.
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
+    /// All of its bytes, header included.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A copy of the record as an `R`, if that is what it is. A longer record (of a newer version)
+    /// is read as far as this version knows it; a shorter one is filled up with zeros.
+    pub fn read<R: Record>(&self) -> Option<R> {
+        if self.header.kind != R::KIND {
+            return None;
+        }
+        let mut record = R::zeroed();
+        let known = self.bytes.len().min(size_of::<R>());
+        bytemuck::bytes_of_mut(&mut record)[..known].copy_from_slice(&self.bytes[..known]);
+        Some(record)
+    }
+
+    /// The record in place as an `R`: `None` if it is something else, shorter, or misaligned.
+    pub fn get<R: Record>(&self) -> Option<&'a R> {
+        if self.header.kind != R::KIND {
+            return None;
+        }
+        bytemuck::try_from_bytes(self.bytes.get(..size_of::<R>())?).ok()
+    }
+
+    /// The id and text of a [`StringName`], or `None` if it is something else or damaged. Invalid
+    /// UTF-8 is replaced.
+    pub fn string(&self) -> Option<(StringId, std::borrow::Cow<'a, str>)> {
+        let name = self.read::<StringName>()?;
+        let text = self
+            .bytes
+            .get(size_of::<StringName>()..)?
+            .get(..name.length as usize)?;
+        Some((name.id, String::from_utf8_lossy(text)))
+    }
+}

@@ -1,0 +1,136 @@
+//! The numbering of record kinds.
+
+use super::open_enum;
+
+open_enum! {
+    /// What a record is. Values are part of the format: they are never reused, and a reader skips
+    /// those that it does not know.
+    Kind(u8) {
+        /// An API call: [`Api`](super::Api).
+        API = 0x01, "api";
+
+        /// A kernel was enqueued: [`KernelDispatch`](super::KernelDispatch).
+        KERNEL_DISPATCH = 0x10, "kernel dispatch";
+        /// A copy, map or migration was enqueued: [`MemoryCopy`](super::MemoryCopy).
+        MEMORY_COPY = 0x11, "memory copy";
+        /// A fill was enqueued: [`MemorySet`](super::MemorySet).
+        MEMORY_SET = 0x12, "memory set";
+        /// Memory was allocated or freed: [`Allocation`](super::Allocation).
+        MEMORY_ALLOCATION = 0x13, "memory allocation";
+        /// A wait, marker or barrier: [`Synchronization`](super::Synchronization).
+        SYNCHRONIZATION = 0x14, "synchronization";
+        /// The times of work that was enqueued: [`Completion`](super::Completion).
+        COMPLETION = 0x15, "completion";
+        /// Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL).
+        CHILD_KERNEL = 0x16, "child kernel";
+        /// Reserved: nothing more will come for a correlation id.
+        RETIREMENT = 0x17, "retirement";
+        /// Reserved: one piece of work waits for another.
+        DEPENDENCY = 0x18, "dependency";
+        /// Reserved: one value of an external-id stack (CUPTI: EXTERNAL_CORRELATION).
+        EXTERNAL_CORRELATION = 0x19, "external correlation";
+
+        /// Arguments of an API call: [`Arguments`](super::Arguments).
+        ARGUMENTS = 0x20, "arguments";
+        /// Time taken by a compiler, the runtime or the collector: [`Overhead`](super::Overhead).
+        OVERHEAD = 0x21, "overhead";
+        /// Records that were dropped: [`Loss`](super::Loss).
+        LOSS = 0x22, "loss";
+
+        /// The host's clocks, read together: [`ClockSnapshot`](super::ClockSnapshot).
+        CLOCK_SNAPSHOT = 0x30, "clock snapshot";
+        /// An agent's clock beside the host's ticks: [`ClockPair`](super::ClockPair).
+        CLOCK_PAIR = 0x31, "clock pair";
+
+        /// A string and its id: [`StringName`](super::StringName).
+        STRING = 0x40, "string";
+        /// A process: [`Process`](super::Process).
+        PROCESS = 0x41, "process";
+        /// A thread: [`Thread`](super::Thread).
+        THREAD = 0x42, "thread";
+        /// An agent and its attributes: [`Agent`](super::Agent).
+        AGENT = 0x43, "agent";
+        /// A context of a runtime: [`Context`](super::Context).
+        CONTEXT = 0x44, "context";
+        /// A queue: [`Queue`](super::Queue).
+        QUEUE = 0x45, "queue";
+        /// A stream: [`Stream`](super::Stream).
+        STREAM = 0x46, "stream";
+        /// An event object: [`Event`](super::Event).
+        EVENT = 0x47, "event";
+        /// A module or program: [`Module`](super::Module).
+        MODULE = 0x48, "module";
+        /// A code object: [`CodeObject`](super::CodeObject).
+        CODE_OBJECT = 0x49, "code object";
+        /// A kernel symbol: [`KernelSymbol`](super::KernelSymbol).
+        KERNEL_SYMBOL = 0x4a, "kernel symbol";
+        /// An operation of a domain, with its arguments: [`OperationName`](super::OperationName).
+        OPERATION = 0x4b, "operation";
+        /// A plain sentence about the recording: [`Note`](super::Note).
+        NOTE = 0x4c, "note";
+
+        /// Reserved: a marker or one end of a range.
+        MARKER = 0x50, "marker";
+        /// Reserved: payload, category and colour of a marker.
+        MARKER_DATA = 0x51, "marker data";
+
+        /// Reserved: clocks, temperature, power, fan of an agent.
+        ENVIRONMENT = 0x60, "environment";
+        /// Reserved: unified-memory counters.
+        UNIFIED_MEMORY_COUNTER = 0x61, "unified memory counter";
+        /// Reserved: a page fault of an agent.
+        PAGE_FAULT = 0x62, "page fault";
+        /// Reserved: pages that moved between host and agent.
+        PAGE_MIGRATION = 0x63, "page migration";
+        /// Reserved: scratch memory of an agent.
+        SCRATCH_MEMORY = 0x64, "scratch memory";
+        /// Reserved: a preemption.
+        PREEMPTION = 0x65, "preemption";
+
+        /// Reserved: a host-trap sample of the program counter.
+        PC_SAMPLE_HOST_TRAP = 0x70, "pc sample (host trap)";
+        /// Reserved: a stochastic sample of the program counter.
+        PC_SAMPLE_STOCHASTIC = 0x71, "pc sample (stochastic)";
+        /// Reserved: a sample that the agent could not complete.
+        PC_SAMPLE_INVALID = 0x72, "pc sample (invalid)";
+        /// Reserved: totals of the samples of one dispatch (CUPTI: PC_SAMPLING_RECORD_INFO).
+        PC_SAMPLING_TOTALS = 0x73, "pc sampling totals";
+        /// Reserved: samples aggregated by address and reason (CUPTI: PC_SAMPLING).
+        PC_SAMPLE_AGGREGATE = 0x74, "pc sample aggregate";
+        /// Reserved: a source line (CUPTI: SOURCE_LOCATOR).
+        SOURCE_LOCATOR = 0x75, "source locator";
+        /// Reserved: address and source line (CUPTI: INSTRUCTION_CORRELATION).
+        INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
+
+        /// Reserved: values of counters.
+        COUNTER_VALUE = 0x80, "counter value";
+    }
+}
+
+/// Number of slots that an array indexed by [`Kind::index`] needs.
+pub const KINDS: usize = 64;
+
+impl Kind {
+    /// A dense index below [`KINDS`], for counters per kind: the place in [`Kind::ALL`]; kinds that
+    /// this version does not know share the last one.
+    pub const fn index(self) -> usize {
+        INDEX[self.0 as usize] as usize
+    }
+
+    /// The kind with this [`index`](Kind::index), or `None` for the shared last one.
+    pub fn from_index(index: usize) -> Option<Kind> {
+        Self::ALL.get(index).map(|(kind, _)| *kind)
+    }
+}
+
+/// [`Kind::index`] for every value, so that counting a drop is one load.
+const INDEX: [u8; 256] = {
+    assert!(Kind::ALL.len() < KINDS);
+    let mut index = [KINDS as u8 - 1; 256];
+    let mut place = 0;
+    while place < Kind::ALL.len() {
+        index[Kind::ALL[place].0.0 as usize] = place as u8;
+        place += 1;
+    }
+    index
+};

@@ -1,0 +1,144 @@
+//! The layouts are a contract: these tests fail when one moves.
+
+use super::*;
+use core::mem::offset_of;
+
+macro_rules! layout {
+    ($type:ty, $size:literal, $($field:ident @ $offset:literal),* $(,)?) => {
+        assert_eq!(size_of::<$type>(), $size, stringify!($type));
+        $(assert_eq!(offset_of!($type, $field), $offset, concat!(stringify!($type), ".", stringify!($field)));)*
+    };
+}
+
+#[test]
+fn layouts_are_pinned() {
+    layout!(Header, 8, kind @ 0, flags @ 1, words @ 2, sequence @ 4);
+    layout!(Api, 64, header @ 0, start @ 8, end @ 16, correlation @ 24, ancestor @ 32, external @ 40,
+        thread @ 48, return_code @ 52, operation @ 56, reserved @ 60);
+    layout!(KernelDispatch, 152, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, kernel @ 40,
+        agent @ 44, context @ 48, queue @ 52, stream @ 56, thread @ 60, grid @ 64, workgroup @ 88,
+        registers @ 100, static_local_memory @ 104, dynamic_local_memory @ 108, private_memory @ 112,
+        executed_local_memory @ 116, private_memory_total @ 120, grid_id @ 128, cache_requested @ 136,
+        cache_executed @ 137, local_memory_config @ 138, carveout @ 139, launch @ 140, dimensions @ 141,
+        reserved @ 142, reserved2 @ 144);
+    layout!(Completion, 80, work @ 8, correlation @ 16, queued @ 24, submitted @ 32, start @ 40, end @ 48,
+        completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
+    layout!(MemoryCopy, 112, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, bytes @ 40,
+        source_address @ 48, destination_address @ 56, source_agent @ 64, destination_agent @ 68,
+        agent @ 72, context @ 76, queue @ 80, stream @ 84, thread @ 88, transfer @ 92, source_memory @ 93,
+        destination_memory @ 94, source_offset @ 96, destination_offset @ 104);
+    layout!(MemorySet, 88, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, bytes @ 40, address @ 48,
+        agent @ 56, context @ 60, queue @ 64, stream @ 68, thread @ 72, value @ 76, memory @ 80,
+        pattern_bytes @ 82);
+    layout!(Allocation, 80, correlation @ 8, external @ 16, start @ 24, end @ 32, address @ 40, bytes @ 48,
+        agent @ 56, context @ 60, thread @ 64, operation @ 68, memory @ 69, runtime_flags @ 72);
+    layout!(Synchronization, 96, correlation @ 8, external @ 16, work @ 24, start @ 32, end @ 40,
+        event_handle @ 48, events @ 56, event @ 60, agent @ 64, context @ 68, queue @ 72, stream @ 76,
+        thread @ 80, what @ 84, waited_for @ 88);
+    layout!(Overhead, 56, correlation @ 8, start @ 16, end @ 24, thread @ 32, agent @ 36, module @ 40,
+        what @ 44, detail @ 48);
+    layout!(Loss, 40, count @ 8, first @ 16, last @ 24, thread @ 32, lost @ 36);
+    layout!(ClockSnapshot, 56, before @ 8, after @ 16, monotonic @ 24, monotonic_raw @ 32, boottime @ 40,
+        realtime @ 48);
+    layout!(ClockPair, 40, before @ 8, after @ 16, device @ 24, agent @ 32);
+    layout!(Arguments, 184, correlation @ 8, operation @ 16, count @ 20, values @ 24);
+    layout!(StringName, 16, id @ 8, length @ 12);
+    layout!(Process, 48, id @ 8, parent @ 12, executable @ 16, command @ 20, host @ 24, version @ 28,
+        configuration @ 32, main_thread @ 36);
+    layout!(Thread, 24, id @ 8, name @ 12);
+    layout!(Agent, 88, id @ 8, name @ 12, vendor @ 16, driver @ 20, version @ 24, platform @ 28,
+        architecture @ 32, bus @ 36, compute_units @ 40, clock_mhz @ 44, memory @ 48, local_memory @ 56,
+        max_workgroup @ 64, domain @ 68, kind @ 70, handle @ 72, timer_resolution @ 80);
+    layout!(Context, 32, id @ 8, agent @ 12, handle @ 16, agents @ 24, domain @ 28);
+    layout!(Queue, 40, id @ 8, context @ 12, agent @ 16, properties @ 20, handle @ 24, name @ 32, number @ 36);
+    layout!(Stream, 40, id @ 8, context @ 12, agent @ 16, name @ 20, handle @ 24, priority @ 32);
+    layout!(Event, 24, id @ 8, context @ 12, handle @ 16);
+    layout!(Module, 40, id @ 8, context @ 12, handle @ 16, source @ 24, options @ 28);
+    layout!(CodeObject, 48, id @ 8, module @ 12, agent @ 16, path @ 20, load_base @ 24, load_size @ 32);
+    layout!(KernelSymbol, 64, id @ 8, module @ 12, name @ 16, demangled @ 20, handle @ 24, local_memory @ 32,
+        private_memory @ 40, max_workgroup @ 48, workgroup_multiple @ 52, arguments @ 56, code_object @ 60);
+    layout!(OperationName, 24, operation @ 8, name @ 12, arguments @ 16, group @ 20);
+    layout!(Note, 24, time @ 8, text @ 16, what @ 20);
+}
+
+#[test]
+fn a_header_is_laid_out_as_drawn() {
+    let mut header = Header::of::<Api>().with(flags::FAILED);
+    header.sequence = 0x0403_0201;
+    assert_eq!(bytemuck::bytes_of(&header), [1, 4, 8, 0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn every_kind_has_a_value_a_name_and_an_index_of_its_own() {
+    for (place, (kind, name)) in Kind::ALL.iter().enumerate() {
+        assert_eq!(kind.index(), place);
+        assert_eq!(Kind::from_index(place), Some(*kind));
+        assert_eq!(Kind::from_name(name), Some(*kind));
+    }
+    assert_eq!(Kind(0xff).index(), KINDS - 1);
+    assert_eq!(Kind::from_index(KINDS - 1), None);
+}
+
+#[test]
+fn every_kind_has_one_type() {
+    let kinds = [
+        Api::KIND,
+        KernelDispatch::KIND,
+        MemoryCopy::KIND,
+        MemorySet::KIND,
+        Allocation::KIND,
+        Synchronization::KIND,
+        Completion::KIND,
+        Arguments::KIND,
+        Overhead::KIND,
+        Loss::KIND,
+        ClockSnapshot::KIND,
+        ClockPair::KIND,
+        StringName::KIND,
+        Process::KIND,
+        Thread::KIND,
+        Agent::KIND,
+        Context::KIND,
+        Queue::KIND,
+        Stream::KIND,
+        Event::KIND,
+        Module::KIND,
+        CodeObject::KIND,
+        KernelSymbol::KIND,
+        OperationName::KIND,
+        Note::KIND,
+    ];
+    let distinct: std::collections::HashSet<_> = kinds.iter().collect();
+    assert_eq!(distinct.len(), kinds.len());
+}
+
+#[test]
+fn arguments_take_only_the_space_of_their_values() {
+    let record = Arguments::new(CorrelationId(7), Operation::default(), &[1, 2, 3]);
+    assert_eq!(record.header.bytes(), 48);
+    let run = bytemuck::bytes_of(&record)[..record.header.bytes()].to_vec();
+    let read = Records::new(&run)
+        .next()
+        .unwrap()
+        .read::<Arguments>()
+        .unwrap();
+    assert_eq!((read.count, &read.values[..4]), (3, &[1, 2, 3, 0][..]));
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_iterator_survives_arbitrary_bytes(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..600)) {
+        let mut records = Records::new(&bytes);
+        let mut total = 0;
+        for record in records.by_ref() {
+            total += record.bytes().len();
+            record.read::<Api>();
+            record.get::<Api>();
+            record.string();
+        }
+        match records.malformed() {
+            Some(malformed) => assert_eq!(malformed.offset, total),
+            None => assert_eq!(total, bytes.len()),
+        }
+    }
+}
