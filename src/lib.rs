@@ -1,4 +1,5 @@
 //! gputrail: an activity-trace collector for GPUs.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
+pub mod clock;
 pub mod record;
