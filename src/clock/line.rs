@@ -1,0 +1,298 @@
+//! A piecewise linear map from one clock to another.
+//!
+//! Made of readings of both clocks, which may come from damaged or hostile files: whatever they
+//! are, the map never runs backwards and never overflows. Between two knots it interpolates,
+//! outside it goes on at the rate of the last second.
+
+/// Spans below this (10 ms, in units of y) say too little about the rate: reading the clocks is
+/// off by some 100 ns.
+const TELLING_SPAN: u64 = 10_000_000;
+/// The span over which the rate at either end is taken, where there is that much (1 s).
+const OUTER_SPAN: u64 = 1_000_000_000;
+/// Steady clocks that differ by more in their rates than this have not been slewed but set: such
+/// a rate must not be carried on.
+const PLAUSIBLE: f64 = 0.01;
+
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Knot {
+    x: u64,
+    y: u64,
+    /// Rate towards the next knot; in the last knot, beyond it.
+    rate: f64,
+}
+
+/// A strictly increasing piecewise linear map.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    /// At least one; x and y both strictly increase.
+    knots: Vec<Knot>,
+    /// Rate before the first knot.
+    before: f64,
+    /// Span in y over which the outer rates were measured; 0 where the nominal rate is used.
+    measured: u64,
+}
+
+impl Line {
+    /// The line through `points`, or `None` if there are none. Points out of order are left out,
+    /// as few as possible. `nominal` is the rate, y per x, where the points do not tell.
+    pub fn through(points: Vec<(u64, u64)>, nominal: f64) -> Option<Line> {
+        let points = longest_increasing(points);
+        let mut knots: Vec<Knot> = points
+            .windows(2)
+            .map(|pair| Knot {
+                x: pair[0].0,
+                y: pair[0].1,
+                rate: rate(pair[0], pair[1]),
+            })
+            .collect();
+        let &(x, y) = points.last()?;
+        let nominal = if nominal.is_finite() && (1e-9..=1e9).contains(&nominal) {
+            nominal
+        } else {
+            1.0
+        };
+        let usual = usual_rate(&points).unwrap_or(nominal);
+        let forward = outer_rate(&points, points.len() - 1, usual);
+        let backward = outer_rate(&points, 0, usual);
+        knots.push(Knot {
+            x,
+            y,
+            rate: forward.0,
+        });
+        Some(Line {
+            knots,
+            before: backward.0,
+            measured: forward.1.min(backward.1),
+        })
+    }
+
+    /// The value at `x`.
+    pub fn at(&self, x: u64) -> u64 {
+        let next = self.knots.partition_point(|knot| knot.x <= x);
+        let Some(knot) = next.checked_sub(1).map(|i| &self.knots[i]) else {
+            let first = &self.knots[0];
+            return first.y.saturating_sub(scaled(first.x - x, self.before));
+        };
+        let y = knot.y.saturating_add(scaled(x - knot.x, knot.rate));
+        // Rounding must not lead past the next knot.
+        self.knots.get(next).map_or(y, |next| y.min(next.y))
+    }
+
+    /// The x whose value is `y`.
+    pub fn inverse(&self, y: u64) -> u64 {
+        let next = self.knots.partition_point(|knot| knot.y <= y);
+        let Some(knot) = next.checked_sub(1).map(|i| &self.knots[i]) else {
+            let first = &self.knots[0];
+            return first
+                .x
+                .saturating_sub(scaled(first.y - y, 1.0 / self.before));
+        };
+        let x = knot.x.saturating_add(scaled(y - knot.y, 1.0 / knot.rate));
+        self.knots.get(next).map_or(x, |next| x.min(next.x))
+    }
+
+    /// How far, at most, a knot lies from the straight line between its neighbours: how much the
+    /// rate wanders from one stretch to the next, and so a bound for what happens between knots.
+    pub fn unevenness(&self) -> u64 {
+        let deviation = |knots: &[Knot]| {
+            let [a, b, c] = [knots[0], knots[1], knots[2]];
+            let straight = a.y + scaled(b.x - a.x, rate((a.x, a.y), (c.x, c.y))).min(c.y - a.y);
+            straight.abs_diff(b.y)
+        };
+        self.knots.windows(3).map(deviation).max().unwrap_or(0)
+    }
+
+    /// How far `x` lies outside the knots, in units of y.
+    pub fn outside(&self, x: u64) -> u64 {
+        let (first, last) = (self.knots[0], self.knots[self.knots.len() - 1]);
+        if x < first.x {
+            scaled(first.x - x, self.before)
+        } else {
+            scaled(x.saturating_sub(last.x), last.rate)
+        }
+    }
+
+    /// The span in y over which the rate outside the knots was measured, if it was.
+    pub fn measured_span(&self) -> Option<u64> {
+        (self.measured > 0).then_some(self.measured)
+    }
+
+    /// Mean rate between the first knot and the last, if the span between them tells one.
+    pub fn mean_rate(&self) -> Option<f64> {
+        let (first, last) = (self.knots[0], self.knots[self.knots.len() - 1]);
+        (last.y - first.y >= TELLING_SPAN).then(|| rate((first.x, first.y), (last.x, last.y)))
+    }
+}
+
+/// `distance` times `rate`, rounded; saturates.
+fn scaled(distance: u64, rate: f64) -> u64 {
+    // Both roundings keep the order of their arguments, so that a greater distance never gives less.
+    (distance as f64 * rate + 0.5) as u64
+}
+
+fn rate(from: (u64, u64), to: (u64, u64)) -> f64 {
+    (to.1 - from.1) as f64 / (to.0 - from.0) as f64
+}
+
+/// The median rate of the stretches that are long enough to tell.
+fn usual_rate(points: &[(u64, u64)]) -> Option<f64> {
+    let mut rates = Vec::new();
+    let mut from = *points.first()?;
+    for &to in points {
+        if to.1 - from.1 >= TELLING_SPAN {
+            rates.push(rate(from, to));
+            from = to;
+        }
+    }
+    median(&mut rates)
+}
+
+/// The rate to go on with beyond the point at `end` (the first or the last), and its span.
+fn outer_rate(points: &[(u64, u64)], end: usize, usual: f64) -> (f64, u64) {
+    let anchor = points[end];
+    let far = |point: &&(u64, u64)| point.1.abs_diff(anchor.1) >= OUTER_SPAN;
+    let other = if end == 0 {
+        points.iter().find(far).or(points.last())
+    } else {
+        points.iter().rev().find(far).or(points.first())
+    };
+    let other = *other.unwrap_or(&anchor);
+    let span = other.1.abs_diff(anchor.1);
+    if span < TELLING_SPAN {
+        return (usual, 0);
+    }
+    let measured = rate(other.min(anchor), other.max(anchor));
+    if (measured / usual - 1.0).abs() <= PLAUSIBLE {
+        (measured, span)
+    } else {
+        (usual, TELLING_SPAN)
+    }
+}
+
+/// The middle one of `values`.
+pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let middle = values.len() / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
+/// The most of `points` that strictly increase in both coordinates, in order: patience sorting.
+fn longest_increasing(mut points: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    // Of several points with one x, the order by descending y lets at most one into the chain.
+    points.sort_unstable_by_key(|&(x, y)| (x, std::cmp::Reverse(y)));
+    // `ends[n]`: the point with the least y that ends a chain of n + 1 points.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut previous = vec![None; points.len()];
+    for (i, &(_, y)) in points.iter().enumerate() {
+        let length = ends.partition_point(|&end| points[end].1 < y);
+        previous[i] = length.checked_sub(1).map(|n| ends[n]);
+        if length == ends.len() {
+            ends.push(i);
+        } else {
+            ends[length] = i;
+        }
+    }
+    let mut chain = Vec::with_capacity(ends.len());
+    let mut next = ends.last().copied();
+    while let Some(i) = next {
+        chain.push(points[i]);
+        next = previous[i];
+    }
+    chain.reverse();
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_line_passes_through_its_points() {
+        let line = Line::through(vec![(10, 100), (20, 300), (40, 320)], 1.0).unwrap();
+        for (x, y) in [(10, 100), (15, 200), (20, 300), (30, 310), (40, 320)] {
+            assert_eq!(line.at(x), y);
+            assert_eq!(line.inverse(y), x);
+        }
+    }
+
+    #[test]
+    fn no_points_make_no_line() {
+        assert_eq!(Line::through(vec![], 1.0), None);
+    }
+
+    #[test]
+    fn one_point_goes_on_at_the_nominal_rate() {
+        let line = Line::through(vec![(1000, 5000)], 0.5).unwrap();
+        assert_eq!(line.at(1200), 5100);
+        assert_eq!(line.at(800), 4900);
+        assert_eq!(line.measured_span(), None);
+    }
+
+    #[test]
+    fn a_point_out_of_order_is_left_out() {
+        let mut points: Vec<_> = (1..100).map(|i| (i * 1000, i * 2000)).collect();
+        let clean = Line::through(points.clone(), 2.0).unwrap();
+        points.push((50_500, 1));
+        points.push((1, u64::MAX));
+        assert_eq!(Line::through(points, 2.0).unwrap(), clean);
+    }
+
+    #[test]
+    fn beyond_a_clock_that_was_set_the_usual_rate_goes_on() {
+        let second = 1_000_000_000;
+        let mut points: Vec<_> = (1..=10).map(|i| (i * second, i * second)).collect();
+        points.push((11 * second, 5000 * second)); // slept for more than an hour
+        let line = Line::through(points, 1.0).unwrap();
+        assert_eq!(line.at(12 * second), 5001 * second);
+        assert!(line.unevenness() > 1000 * second);
+    }
+
+    fn any_points() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let number = prop_oneof![any::<u64>(), 0..1000u64, Just(u64::MAX), Just(0)];
+        proptest::collection::vec((number.clone(), number), 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn no_points_make_it_run_backwards_or_panic(
+            points in any_points(),
+            nominal in any::<f64>(),
+            mut xs in proptest::collection::vec(any::<u64>(), 1..50),
+        ) {
+            xs.extend(points.iter().flat_map(|p| [p.0, p.0.wrapping_add(1), p.0.wrapping_sub(1)]));
+            xs.sort_unstable();
+            let line = Line::through(points, nominal).unwrap();
+            let ys: Vec<_> = xs.iter().map(|&x| line.at(x)).collect();
+            prop_assert!(ys.is_sorted());
+            let back: Vec<_> = xs.iter().map(|&y| line.inverse(y)).collect();
+            prop_assert!(back.is_sorted());
+            for x in xs {
+                line.outside(x);
+            }
+            line.unevenness();
+            line.mean_rate();
+        }
+
+        #[test]
+        fn the_longest_chain_is_found(points in proptest::collection::vec((0..12u64, 0..12u64), 1..12)) {
+            let chain = longest_increasing(points.clone());
+            prop_assert!(chain.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 < p[1].1));
+            prop_assert!(chain.iter().all(|p| points.contains(p)));
+            // Longest by trying: how long a chain of points can end in each one.
+            let mut sorted = points;
+            sorted.sort_unstable();
+            let mut longest = vec![1; sorted.len()];
+            for i in 0..sorted.len() {
+                for j in 0..i {
+                    if sorted[j].0 < sorted[i].0 && sorted[j].1 < sorted[i].1 {
+                        longest[i] = longest[i].max(longest[j] + 1);
+                    }
+                }
+            }
+            prop_assert_eq!(Some(chain.len()), longest.into_iter().max());
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Fits a clock of an agent's own to windows of host time in which it was read.
+//!
+//! A reading says that the clock showed `device` at some moment of its window, no more. In a
+//! stretch of time short enough for the drift to be steady, every reading therefore confines the
+//! clock's offset to an interval, and the offset lies where most intervals meet (Marzullo's
+//! algorithm, by which NTP finds the truth among its servers). So narrow readings and lucky wide ones
+//! sharpen each other, and false ones are outvoted. A line through the offsets of successive stretches
+//! follows the drift.
+
+use super::line::{Line, median};
+
+/// A reading: the agent's clock showed `device` at some moment between two host times.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Window {
+    pub device: u64,
+    /// Not after `latest`.
+    pub earliest: u64,
+    pub latest: u64,
+}
+
+impl Window {
+    fn width(&self) -> u64 {
+        self.latest - self.earliest
+    }
+
+    fn middle(&self) -> u64 {
+        self.earliest + self.width() / 2
+    }
+
+    /// How far `time` lies outside.
+    fn misses(&self, time: u64) -> u64 {
+        self.earliest
+            .saturating_sub(time)
+            .max(time.saturating_sub(self.latest))
+    }
+}
+
+/// A fitted clock.
+pub(super) struct Fit {
+    /// From device times to host times.
+    pub line: Line,
+    /// How far the line may be off, in host time.
+    pub error: u64,
+    /// How many readings agree with the line.
+    pub agreeing: usize,
+}
+
+/// Readings that a stretch has at least.
+const READINGS: usize = 16;
+/// Host time that a stretch spans at least, on average.
+const STRETCH: u64 = 1_000_000_000;
+
+/// The clock on which most `windows` agree; `None` if they do not, or there are none.
+pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
+    windows.sort_unstable_by_key(|w| (w.device, w.earliest));
+    let (first, last) = (windows.first()?, windows.last()?);
+    let span = last.middle().abs_diff(first.middle());
+    let typical = median_width(&windows);
+    let rate = rate(&windows, typical);
+
+    let stretches = (windows.len() / READINGS)
+        .min((span / STRETCH) as usize)
+        .max(1);
+    let mut half_width = 0;
+    let mut knots = Vec::with_capacity(stretches);
+    for stretch in windows.chunks(windows.len().div_ceil(stretches)) {
+        let (knot, half) = agreement(stretch, rate);
+        half_width = half_width.max(half);
+        knots.push(knot);
+    }
+    let line = Line::through(knots, rate)?;
+
+    // How well it fits is measured, not assumed.
+    let mut misses: Vec<u64> = windows
+        .iter()
+        .map(|w| w.misses(line.at(w.device)))
+        .collect();
+    let agreeing = misses.iter().filter(|&&miss| miss <= typical).count();
+    if agreeing * 2 <= windows.len() {
+        return None;
+    }
+    let most = (misses.len() * 95).div_ceil(100) - 1;
+    let missed = *misses.select_nth_unstable(most).1;
+    Some(Fit {
+        line,
+        error: half_width.saturating_add(missed),
+        agreeing,
+    })
+}
+
+fn median_width(windows: &[Window]) -> u64 {
+    let mut widths: Vec<u64> = windows.iter().map(Window::width).collect();
+    let middle = widths.len() / 2;
+    *widths.select_nth_unstable(middle).1
+}
+
+/// Host nanoseconds a unit of the device: the median over pairs of readings that are half of all
+/// readings apart (Theil and Sen), which a quarter of false ones does not spoil. Clocks
+/// count nanoseconds unless that is measurably wrong.
+fn rate(windows: &[Window], typical: u64) -> f64 {
+    let half = windows.len().div_ceil(2);
+    // Two distances, odd and even: readings of two sorts in turns would bias either alone.
+    let pairs = [half, half + 1].into_iter().flat_map(|apart| {
+        let later = windows.get(apart..).unwrap_or_default();
+        windows.iter().zip(later)
+    });
+    let mut span = 0;
+    let mut rates = Vec::with_capacity(windows.len());
+    for (from, to) in pairs {
+        let device = to.device - from.device;
+        let host = to.middle().saturating_sub(from.middle());
+        if device > 0 && host > 0 {
+            span = span.max(host);
+            rates.push(host as f64 / device as f64);
+        }
+    }
+    let Some(measured) = median(&mut rates) else {
+        return 1.0;
+    };
+    let uncertainty = typical as f64 / span as f64;
+    if (measured - 1.0).abs() <= uncertainty {
+        1.0
+    } else {
+        measured
+    }
+}
+
+/// Where most readings of a stretch meet, at the device time in its middle, and half the width of
+/// that place.
+fn agreement(stretch: &[Window], rate: f64) -> ((u64, u64), u64) {
+    let origin = stretch[stretch.len() / 2];
+    // Relative to the origin, so that f64 holds differences of nanoseconds.
+    let offset = |w: &Window, time: u64| {
+        let elapsed = (i128::from(w.device) - i128::from(origin.device)) as f64;
+        (i128::from(time) - i128::from(origin.earliest)) as f64 - elapsed * rate
+    };
+    // Openings come before closings at the same place: intervals that touch do meet.
+    let mut edges: Vec<(f64, bool)> = stretch
+        .iter()
+        .flat_map(|w| [(offset(w, w.earliest), false), (offset(w, w.latest), true)])
+        .collect();
+    edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+
+    let (mut open, mut most) = (0, 0);
+    let mut place = (0.0, 0.0);
+    for (i, &(at, closes)) in edges.iter().enumerate() {
+        if closes {
+            open -= 1;
+        } else {
+            open += 1;
+            if open > most {
+                most = open;
+                // What comes after the most openings so far is a closing, or more openings.
+                place = (at, edges.get(i + 1).map_or(at, |next| next.0));
+            }
+        }
+    }
+    let (low, high) = place;
+    let time = i128::from(origin.earliest) + f64::midpoint(low, high).round() as i128;
+    let time = time.clamp(0, i128::from(u64::MAX)) as u64;
+    ((origin.device, time), ((high - low) / 2.0).ceil() as u64)
+}
