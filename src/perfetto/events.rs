@@ -1,0 +1,247 @@
+//! Slices and instants on tracks of the host.
+//!
+//! Each track has a packet sequence of its own, so that its events need not name it, and the
+//! sequence's clock counts from event to event.
+
+use std::io::{self, Write};
+
+use super::names::{Name, Names, Sent};
+use super::packets::{NEEDS_STATE, Packets, Sequence, field};
+use super::schema::{TracePacketDefaults, TrackEventDefaults, track_event};
+use super::wire::Encoder;
+
+/// Field numbers of `TrackEvent`, `DebugAnnotation` and `InternedData`.
+mod number {
+    pub const CATEGORY: u32 = 3;
+    pub const ANNOTATION: u32 = 4;
+    pub const TYPE: u32 = 9;
+    pub const NAME_IID: u32 = 10;
+    pub const NAME: u32 = 23;
+    pub const CORRELATION: u32 = 52;
+    pub const GPU_CORRELATION: u32 = 3000;
+    pub const GPU_API: u32 = 3001;
+
+    pub const SUBMITTED: u32 = 1;
+    pub const WAITED: u32 = 2;
+
+    pub const ANNOTATION_NAME: u32 = 1;
+    pub const BOOL: u32 = 2;
+    pub const UINT: u32 = 3;
+    pub const INT: u32 = 4;
+    pub const DOUBLE: u32 = 5;
+    pub const STRING: u32 = 6;
+    pub const POINTER: u32 = 7;
+
+    pub const CATEGORIES: u32 = 1;
+    pub const EVENT_NAMES: u32 = 2;
+    pub const ANNOTATION_NAMES: u32 = 3;
+}
+
+/// What an event is called.
+#[derive(Copy, Clone, Debug)]
+pub enum Label<'a> {
+    /// An interned name.
+    Name(Name),
+    /// A text that is written out.
+    Text(&'a str),
+}
+
+/// A value beside an event.
+#[derive(Copy, Clone, Debug)]
+pub enum Value<'a> {
+    /// Yes or no.
+    Bool(bool),
+    /// An unsigned number.
+    Uint(u64),
+    /// A signed number.
+    Int(i64),
+    /// A number with a fraction.
+    Double(f64),
+    /// A text.
+    Text(&'a str),
+    /// An address or handle, shown in hexadecimal.
+    Pointer(u64),
+}
+
+/// A named value beside an event.
+#[derive(Copy, Clone, Debug)]
+pub struct Annotation<'a> {
+    /// Its name.
+    pub name: Name,
+    /// Its value.
+    pub value: Value<'a>,
+}
+
+/// What is said of a slice or an instant.
+#[derive(Copy, Clone, Debug)]
+pub struct Event<'a> {
+    /// What it is called.
+    pub label: Label<'a>,
+    /// The category it is filtered by.
+    pub category: Name,
+    /// The correlation id of the call.
+    pub correlation: Option<u64>,
+    /// Event ids of device work that it submitted.
+    pub submitted: &'a [u64],
+    /// Event ids of device work that it waited for.
+    pub waited: &'a [u64],
+    /// Whose API it is a call of.
+    pub api: Option<super::schema::GpuApi>,
+    /// Values.
+    pub annotations: &'a [Annotation<'a>],
+}
+
+/// A track and the sequence that feeds it.
+#[derive(Debug)]
+pub(super) struct EventTrack {
+    sequence: Sequence,
+    uuid: u64,
+    categories: Sent,
+    names: Sent,
+    annotations: Sent,
+}
+
+impl EventTrack {
+    pub fn new(sequence: u32, uuid: u64) -> EventTrack {
+        EventTrack {
+            sequence: Sequence::new(sequence),
+            uuid,
+            categories: Sent::default(),
+            names: Sent::default(),
+            annotations: Sent::default(),
+        }
+    }
+
+    pub fn uuid(&self) -> u64 {
+        self.uuid
+    }
+
+    /// Forgets what readers know of the sequence.
+    pub fn clear(&mut self) {
+        self.sequence.clear();
+        self.categories.clear();
+        self.names.clear();
+        self.annotations.clear();
+    }
+
+    /// A begin or an instant.
+    pub fn event<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        names: &Names,
+        kind: track_event::Type,
+        time: u64,
+        event: &Event<'_>,
+    ) -> io::Result<()> {
+        self.ready(packets, time)?;
+        packets.packet(|packet| {
+            self.sequence.stamp(packet, time);
+            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            if !self.knows(event) {
+                self.introduce(packet, names, event);
+            }
+            let body = packet.open(field::TRACK_EVENT);
+            packet.uint(number::TYPE, kind as u64);
+            packet.uint(number::CATEGORY, event.category.iid());
+            match event.label {
+                Label::Name(name) => packet.uint(number::NAME_IID, name.iid()),
+                Label::Text(text) => packet.string(number::NAME, text),
+            }
+            if let Some(correlation) = event.correlation {
+                packet.uint(number::CORRELATION, correlation);
+            }
+            for annotation in event.annotations {
+                write_annotation(packet, annotation);
+            }
+            if !(event.submitted.is_empty() && event.waited.is_empty()) {
+                let correlation = packet.open(number::GPU_CORRELATION);
+                for id in event.submitted {
+                    packet.uint(number::SUBMITTED, *id);
+                }
+                for id in event.waited {
+                    packet.uint(number::WAITED, *id);
+                }
+                packet.close(correlation);
+            }
+            if let Some(api) = event.api {
+                packet.uint(number::GPU_API, api as u64);
+            }
+            packet.close(body);
+        })
+    }
+
+    /// The end of the innermost open slice.
+    pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
+        self.ready(packets, time)?;
+        packets.packet(|packet| {
+            self.sequence.stamp(packet, time);
+            let body = packet.open(field::TRACK_EVENT);
+            packet.uint(number::TYPE, track_event::Type::SliceEnd as u64);
+            packet.close(body);
+        })
+    }
+
+    fn ready<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
+        if self.sequence.is_cleared() {
+            let defaults = TracePacketDefaults {
+                track_event_defaults: Some(TrackEventDefaults {
+                    track_uuid: Some(self.uuid),
+                }),
+                ..TracePacketDefaults::default()
+            };
+            self.sequence.restart(packets, time, defaults)?;
+        }
+        Ok(())
+    }
+
+    /// Whether readers know all names of the event.
+    #[inline]
+    fn knows(&self, event: &Event<'_>) -> bool {
+        self.categories.has_name(event.category)
+            && match event.label {
+                Label::Name(name) => self.names.has_name(name),
+                Label::Text(_) => true,
+            }
+            && event
+                .annotations
+                .iter()
+                .all(|annotation| self.annotations.has_name(annotation.name))
+    }
+
+    #[cold]
+    fn introduce(&mut self, packet: &mut Encoder, names: &Names, event: &Event<'_>) {
+        let interned = packet.open(field::INTERNED_DATA);
+        let mut send = |sent: &mut Sent, table, name| {
+            if !sent.has_name(name) {
+                sent.mark_name(name);
+                names.entry(packet, table, name);
+            }
+        };
+        send(&mut self.categories, number::CATEGORIES, event.category);
+        if let Label::Name(name) = event.label {
+            send(&mut self.names, number::EVENT_NAMES, name);
+        }
+        for annotation in event.annotations {
+            send(
+                &mut self.annotations,
+                number::ANNOTATION_NAMES,
+                annotation.name,
+            );
+        }
+        packet.close(interned);
+    }
+}
+
+fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
+    let message = packet.open(number::ANNOTATION);
+    packet.uint(number::ANNOTATION_NAME, annotation.name.iid());
+    match annotation.value {
+        Value::Bool(value) => packet.bool(number::BOOL, value),
+        Value::Uint(value) => packet.uint(number::UINT, value),
+        Value::Int(value) => packet.int(number::INT, value),
+        Value::Double(value) => packet.double(number::DOUBLE, value),
+        Value::Text(value) => packet.string(number::STRING, value),
+        Value::Pointer(value) => packet.uint(number::POINTER, value),
+    }
+    packet.close(message);
+}

@@ -1,0 +1,122 @@
+//! Names of events, categories and annotations, each sent once to each sequence that uses it.
+
+use std::collections::HashMap;
+
+use super::wire::Encoder;
+
+/// Most names that are interned. What comes later is written out each time.
+const MOST: usize = 1 << 16;
+
+/// A name that can be sent as a number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name(u32);
+
+impl Name {
+    /// The number that stands for the name, on every sequence.
+    #[inline]
+    pub(super) fn iid(self) -> u64 {
+        u64::from(self.0) + 1
+    }
+}
+
+/// The names that have been given a number.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    texts: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, Name>,
+}
+
+impl Names {
+    /// The number of `text`, or none when too many names have one.
+    pub fn intern(&mut self, text: &str) -> Option<Name> {
+        if let Some(name) = self.numbers.get(text) {
+            return Some(*name);
+        }
+        if self.texts.len() >= MOST {
+            return None;
+        }
+        let name = Name(self.texts.len() as u32);
+        self.texts.push(text.into());
+        self.numbers.insert(text.into(), name);
+        Some(name)
+    }
+
+    /// The text of a name.
+    pub fn text(&self, name: Name) -> &str {
+        &self.texts[name.0 as usize]
+    }
+
+    /// Writes the name as an entry of an interning table: all of them have `iid` 1 and `name` 2.
+    pub fn entry(&self, encoder: &mut Encoder, table: u32, name: Name) {
+        let entry = encoder.open(table);
+        encoder.uint(1, name.iid());
+        encoder.string(2, self.text(name));
+        encoder.close(entry);
+    }
+}
+
+/// Which numbers a sequence has been told about.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    words: Vec<u64>,
+}
+
+impl Sent {
+    /// Whether `number` has been marked.
+    #[inline]
+    pub fn has(&self, number: u32) -> bool {
+        let word = self.words.get(number as usize / 64).copied().unwrap_or(0);
+        word >> (number % 64) & 1 != 0
+    }
+
+    /// Marks `number`.
+    pub fn mark(&mut self, number: u32) {
+        let word = number as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (number % 64);
+    }
+
+    /// Forgets all marks.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    /// As [`Sent::has`], of a name.
+    #[inline]
+    pub fn has_name(&self, name: Name) -> bool {
+        self.has(name.0)
+    }
+
+    /// As [`Sent::mark`], of a name.
+    pub fn mark_name(&mut self, name: Name) {
+        self.mark(name.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_number_and_the_table_has_an_end() {
+        let mut names = Names::default();
+        let first = names.intern("a").unwrap();
+        assert_eq!(names.intern("a"), Some(first));
+        for number in 1..MOST {
+            assert!(names.intern(&number.to_string()).is_some());
+        }
+        assert_eq!(names.intern("one too many"), None);
+        assert_eq!(names.intern("a"), Some(first));
+    }
+
+    #[test]
+    fn a_mark_stands_for_one_number_only() {
+        let mut sent = Sent::default();
+        sent.mark(64);
+        assert!(sent.has(64) && !sent.has(0) && !sent.has(128));
+        sent.clear();
+        assert!(!sent.has(64));
+    }
+}

@@ -1,0 +1,182 @@
+//! Packets on their way to the file: one buffer, flushed only between packets, and the clock of
+//! each packet sequence.
+
+use std::io::{self, Write};
+
+use prost::Message;
+
+use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
+use super::wire::Encoder;
+
+/// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
+pub(super) mod field {
+    pub const PACKET: u32 = 1;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const INTERNED_DATA: u32 = 12;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const RENDER_STAGE: u32 = 53;
+    pub const CLOCK: u32 = 58;
+}
+
+/// `sequence_flags`: what was interned before holds no more.
+const CLEARED: u32 = 1;
+/// `sequence_flags`: the packet needs what was interned before.
+pub(super) const NEEDS_STATE: u64 = 2;
+
+/// Perfetto's number of CLOCK_BOOTTIME, the clock of our traces.
+pub(super) const BOOTTIME: u32 = 6;
+/// Number of the incremental clock that each of our sequences has of its own.
+const INCREMENTAL: u32 = 64;
+
+/// The buffer is handed to the file when this much is in it.
+const FLUSH_AT: usize = 128 << 10;
+/// Room for the largest ordinary packet beyond [`FLUSH_AT`].
+const SLACK: usize = 16 << 10;
+
+/// Writes packets.
+#[derive(Debug)]
+pub(super) struct Packets<W> {
+    out: W,
+    encoder: Encoder,
+    written: u64,
+}
+
+impl<W: Write> Packets<W> {
+    pub fn new(out: W) -> Packets<W> {
+        Packets {
+            out,
+            encoder: Encoder::with_capacity(FLUSH_AT + SLACK),
+            written: 0,
+        }
+    }
+
+    /// Bytes of whole packets that the file has taken.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes of all packets so far.
+    pub fn total(&self) -> u64 {
+        self.written + self.encoder.len() as u64
+    }
+
+    /// One packet, written by hand by `fill`.
+    #[inline]
+    pub fn packet(&mut self, fill: impl FnOnce(&mut Encoder)) -> io::Result<()> {
+        let packet = self.encoder.open(field::PACKET);
+        fill(&mut self.encoder);
+        self.encoder.close(packet);
+        if self.encoder.len() >= FLUSH_AT {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// One packet, written by prost.
+    pub fn message(&mut self, packet: &TracePacket) -> io::Result<()> {
+        self.encoder.raw(field::PACKET, &packet.encode_to_vec());
+        if self.encoder.len() >= FLUSH_AT {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Hands all packets to the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(self.encoder.bytes())?;
+        self.out.flush()?;
+        self.written += self.encoder.len() as u64;
+        self.encoder.clear();
+        Ok(())
+    }
+
+    /// The file, everything written to it.
+    pub fn into_inner(mut self) -> io::Result<W> {
+        self.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// A packet sequence: the scope of interned ids and defaults, with a clock that counts from packet
+/// to packet.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    id: u32,
+    /// Time of the latest packet in the incremental clock, BOOTTIME ns. None: what a reader knows of
+    /// the sequence is nothing, and [`Sequence::restart`] is due.
+    now: Option<u64>,
+}
+
+impl Sequence {
+    pub fn new(id: u32) -> Sequence {
+        Sequence { id, now: None }
+    }
+
+    /// Whether [`Sequence::restart`] must come before the next packet.
+    #[inline]
+    pub fn is_cleared(&self) -> bool {
+        self.now.is_none()
+    }
+
+    /// Forgets what readers know, so that it is sent again.
+    pub fn clear(&mut self) {
+        self.now = None;
+    }
+
+    /// Begins the sequence, or begins it anew: clears the state and sends defaults and clock. Both
+    /// are gone for readers once the state is cleared, and without them later times would be misread
+    /// without complaint.
+    pub fn restart<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        time: u64,
+        mut defaults: TracePacketDefaults,
+    ) -> io::Result<()> {
+        use super::schema::clock_snapshot::Clock;
+        defaults.timestamp_clock_id = Some(INCREMENTAL);
+        packets.message(&TracePacket {
+            trusted_packet_sequence_id: Some(self.id),
+            sequence_flags: Some(CLEARED),
+            first_packet_on_sequence: Some(true),
+            trace_packet_defaults: Some(defaults),
+            data: Some(trace_packet::Data::ClockSnapshot(ClockSnapshot {
+                clocks: vec![
+                    Clock {
+                        clock_id: Some(BOOTTIME),
+                        timestamp: Some(time),
+                        ..Clock::default()
+                    },
+                    Clock {
+                        clock_id: Some(INCREMENTAL),
+                        timestamp: Some(time),
+                        is_incremental: Some(true),
+                        ..Clock::default()
+                    },
+                ],
+                primary_trace_clock: None,
+            })),
+            ..TracePacket::default()
+        })?;
+        self.now = Some(time);
+        Ok(())
+    }
+
+    /// The fields that say where and when a packet belongs. A time before the latest one is written
+    /// in absolute terms, and the incremental clock stays where it is.
+    #[inline]
+    pub fn stamp(&mut self, encoder: &mut Encoder, time: u64) {
+        encoder.uint(field::SEQUENCE, u64::from(self.id));
+        match self.now {
+            Some(now) if time >= now => {
+                encoder.uint(field::TIMESTAMP, time - now);
+                self.now = Some(time);
+            }
+            _ => {
+                encoder.uint(field::TIMESTAMP, time);
+                encoder.uint(field::CLOCK, u64::from(BOOTTIME));
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The trace, at the level of what it shows: processes, threads, calls, queues, work, losses.
+//!
+//! The converter describes what happened and when (BOOTTIME ns); how that becomes packets is decided
+//! here and below. Packets reach the file whole and in order, so that what is on disk at any moment
+//! is a readable trace. Memory is bounded by the number of tracks, queues and names.
+
+use std::io::{self, Write};
+
+use super::events::{Event, EventTrack};
+use super::header::{self, Machine, SystemClocks};
+use super::names::{Name, Names};
+use super::packets::Packets;
+use super::schema::trace_packet::Data;
+use super::schema::{
+    GpuInfo, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes, TracePacket,
+    TraceStats, TraceUuid, TrackDescriptor, Utsname, gpu_info, trace_attributes, trace_stats,
+    track_event,
+};
+use super::work::{
+    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Work, WorkTrack,
+};
+
+/// The sequence of packets that describe the trace itself.
+const DESCRIPTIONS: u32 = 1;
+
+/// A track of the host: a thread's, or one of our own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Track(u32);
+
+/// The device work of one process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Device(u32);
+
+/// A process of the trace.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ProcessTrack {
+    uuid: u64,
+    pid: u32,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its name.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// Its model.
+    pub model: String,
+    /// What its compiler calls it.
+    pub architecture: String,
+    /// Its PCI address, if it has one.
+    pub pci_address: String,
+    /// More about it.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Writes a trace.
+#[derive(Debug)]
+pub struct TraceWriter<W> {
+    packets: Packets<W>,
+    names: Names,
+    queues: Queues,
+    tracks: Vec<EventTrack>,
+    devices: Vec<WorkTrack>,
+    /// Number of the sequence made last.
+    sequences: u32,
+    /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
+    seed: u64,
+    lost: u64,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// A trace that begins at `clocks`, on `machine`. `seed` tells it from other traces.
+    pub fn new(
+        out: W,
+        seed: u64,
+        clocks: &SystemClocks,
+        machine: &Machine,
+    ) -> io::Result<TraceWriter<W>> {
+        let mut writer = TraceWriter {
+            packets: Packets::new(out),
+            names: Names::default(),
+            queues: Queues::default(),
+            tracks: Vec::new(),
+            devices: Vec::new(),
+            sequences: DESCRIPTIONS,
+            seed,
+            lost: 0,
+        };
+        writer.describe(Data::ExtensionDescriptor(header::extensions()))?;
+        writer.describe(Data::TraceUuid(TraceUuid {
+            msb: Some(mix(seed) as i64),
+            lsb: Some(mix(seed ^ clocks.boottime) as i64),
+        }))?;
+        writer.clocks(clocks)?;
+        writer.describe(Data::SystemInfo(SystemInfo {
+            utsname: Some(Utsname {
+                sysname: Some(machine.system.clone()),
+                version: Some(machine.version.clone()),
+                release: Some(machine.release.clone()),
+                machine: Some(machine.machine.clone()),
+            }),
+            tracing_service_version: Some(concat!("gputrail ", env!("CARGO_PKG_VERSION")).into()),
+            num_cpus: Some(machine.processors),
+            machine_name: Some(machine.host.clone()),
+        }))?;
+        Ok(writer)
+    }
+
+    /// The system clocks, read together. Nothing in the trace is converted by them: they are for what
+    /// is merged with it.
+    pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
+        self.packets.message(&TracePacket {
+            timestamp: Some(clocks.boottime),
+            trusted_packet_sequence_id: Some(DESCRIPTIONS),
+            data: Some(Data::ClockSnapshot(clocks.snapshot())),
+            ..TracePacket::default()
+        })
+    }
+
+    /// Facts about the trace, for new versions of Perfetto.
+    pub fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
+        use trace_attributes::{Attribute, attribute};
+        self.describe(Data::TraceAttributes(TraceAttributes {
+            attribute: attributes
+                .iter()
+                .map(|(key, value)| Attribute {
+                    key: Some(key.clone()),
+                    value: Some(attribute::Value::StringValue(value.clone())),
+                })
+                .collect(),
+        }))
+    }
+
+    /// The devices, all at once; queues name them by their place in this list.
+    pub fn gpus(&mut self, gpus: &[Gpu]) -> io::Result<()> {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        self.describe(Data::GpuInfo(GpuInfo {
+            gpus: gpus
+                .iter()
+                .map(|gpu| gpu_info::Gpu {
+                    name: text(&gpu.name),
+                    vendor: text(&gpu.vendor),
+                    model: text(&gpu.model),
+                    architecture: text(&gpu.architecture),
+                    uuid: None,
+                    extra_info: gpu
+                        .attributes
+                        .iter()
+                        .map(|(key, value)| gpu_info::KeyValue {
+                            key: Some(key.clone()),
+                            value: Some(value.clone()),
+                        })
+                        .collect(),
+                    pci_bdf: text(&gpu.pci_address),
+                })
+                .collect(),
+        }))
+    }
+
+    /// A process.
+    pub fn process(&mut self, pid: u32, name: &str, command: &[&str]) -> io::Result<ProcessTrack> {
+        let uuid = self.uuid(Kind::Process, pid, 0);
+        self.describe(Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            process: Some(ProcessDescriptor {
+                pid: Some(pid as i32),
+                cmdline: command.iter().map(|&argument| argument.to_owned()).collect(),
+                process_name: Some(name.to_owned()),
+                ..ProcessDescriptor::default()
+            }),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(ProcessTrack { uuid, pid })
+    }
+
+    /// The track of a thread. `name` may be empty.
+    pub fn thread(&mut self, process: ProcessTrack, tid: u32, name: &str) -> io::Result<Track> {
+        let uuid = self.uuid(Kind::Thread, process.pid, tid);
+        self.describe(Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            parent_uuid: Some(process.uuid),
+            thread: Some(ThreadDescriptor {
+                pid: Some(process.pid as i32),
+                tid: Some(i64::from(tid)),
+                thread_name: (!name.is_empty()).then(|| name.to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(self.add_track(uuid))
+    }
+
+    /// A track below another one, for what does not nest with the calls on it.
+    pub fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
+        let parent = self.tracks[parent.0 as usize].uuid();
+        self.named_track(Some(parent), name)
+    }
+
+    /// A track below a process.
+    pub fn process_child(&mut self, parent: ProcessTrack, name: &str) -> io::Result<Track> {
+        self.named_track(Some(parent.uuid), name)
+    }
+
+    /// A track of the whole trace.
+    pub fn global(&mut self, name: &str) -> io::Result<Track> {
+        self.named_track(None, name)
+    }
+
+    fn named_track(&mut self, parent: Option<u64>, name: &str) -> io::Result<Track> {
+        let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
+        self.describe(Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            parent_uuid: parent,
+            name: Some(name.to_owned()),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(self.add_track(uuid))
+    }
+
+    /// The place for the device work of a process.
+    pub fn device(&mut self) -> Device {
+        self.sequences += 1;
+        self.devices.push(WorkTrack::new(self.sequences));
+        Device(self.devices.len() as u32 - 1)
+    }
+
+    /// A context of a compute API.
+    pub fn context(&mut self, pid: u32, api: ContextApi) -> GpuContext {
+        self.queues.add_context(pid, api)
+    }
+
+    /// A queue.
+    pub fn queue(&mut self, queue: QueueDescription) -> HardwareQueue {
+        self.queues.add_queue(queue)
+    }
+
+    /// A number for a name; none when too many names have one, and the name has to be written out.
+    pub fn name(&mut self, text: &str) -> Option<Name> {
+        self.names.intern(text)
+    }
+
+    /// A slice begins.
+    #[inline]
+    pub fn begin(&mut self, track: Track, time: u64, event: &Event<'_>) -> io::Result<()> {
+        self.event(track, track_event::Type::SliceBegin, time, event)
+    }
+
+    /// The innermost open slice of a track ends.
+    #[inline]
+    pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
+        self.tracks[track.0 as usize].end(&mut self.packets, time)
+    }
+
+    /// Something happens at a point in time.
+    pub fn instant(&mut self, track: Track, time: u64, event: &Event<'_>) -> io::Result<()> {
+        self.event(track, track_event::Type::Instant, time, event)
+    }
+
+    #[inline]
+    fn event(
+        &mut self,
+        track: Track,
+        kind: track_event::Type,
+        time: u64,
+        event: &Event<'_>,
+    ) -> io::Result<()> {
+        self.tracks[track.0 as usize].event(&mut self.packets, &self.names, kind, time, event)
+    }
+
+    /// A piece of device work.
+    #[inline]
+    pub fn work(&mut self, device: Device, work: &Work<'_>) -> io::Result<()> {
+        self.devices[device.0 as usize].work(&mut self.packets, &self.queues, work)
+    }
+
+    /// Counts records that are missing. They become part of the statistics that every version of
+    /// Perfetto shows.
+    pub fn lost(&mut self, records: u64) {
+        self.lost = self.lost.saturating_add(records);
+    }
+
+    /// Sends everything that readers know of the sequences again, before its next use.
+    pub fn reset(&mut self) {
+        self.tracks.iter_mut().for_each(EventTrack::clear);
+        self.devices.iter_mut().for_each(WorkTrack::clear);
+    }
+
+    /// Bytes of the trace so far.
+    pub fn bytes(&self) -> u64 {
+        self.packets.total()
+    }
+
+    /// Bytes of whole packets that the file has taken: where to cut it after an error.
+    pub fn written(&self) -> u64 {
+        self.packets.written()
+    }
+
+    /// Ends the trace and gives the file back.
+    pub fn finish(mut self) -> io::Result<W> {
+        if self.lost > 0 {
+            self.describe(Data::TraceStats(TraceStats {
+                buffer_stats: vec![trace_stats::BufferStats {
+                    trace_writer_packet_loss: Some(self.lost),
+                }],
+            }))?;
+        }
+        self.packets.into_inner()
+    }
+
+    fn describe(&mut self, data: Data) -> io::Result<()> {
+        self.packets.message(&TracePacket {
+            trusted_packet_sequence_id: Some(DESCRIPTIONS),
+            data: Some(data),
+            ..TracePacket::default()
+        })
+    }
+
+    fn add_track(&mut self, uuid: u64) -> Track {
+        self.sequences += 1;
+        self.tracks.push(EventTrack::new(self.sequences, uuid));
+        Track(self.tracks.len() as u32 - 1)
+    }
+
+    fn uuid(&self, kind: Kind, first: u32, second: u32) -> u64 {
+        mix(mix(self.seed ^ kind as u64) ^ u64::from(first) << 32 ^ u64::from(second))
+    }
+}
+
+/// What a track is, for its id.
+#[derive(Copy, Clone)]
+enum Kind {
+    Process = 1,
+    Thread = 2,
+    Other = 3,
+}
+
+/// Spreads a number over 64 bits, never to 0 (the finaliser of splitmix64).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (value ^ value >> 31).max(1)
+}
