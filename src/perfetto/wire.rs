@@ -208,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn a_message_of_any_length_decodes(length in 0usize..40_000) {
+        fn a_message_of_any_length_decodes(length in prop_oneof![0usize..300, 16_350..16_400]) {
             let mut encoder = Encoder::default();
             let outer = encoder.open(1);
             let inner = encoder.open(24);
@@ -229,8 +229,8 @@ mod tests {
 
         #[test]
         fn a_decimal_is_what_the_formatter_writes(value: i64) {
-            let decimal = Decimal::new(value);
-            prop_assert_eq!(decimal.bytes(), value.to_string().as_bytes());
+            let (decimal, expected) = (Decimal::new(value), value.to_string());
+            prop_assert_eq!(decimal.bytes(), expected.as_bytes());
         }
     }
 

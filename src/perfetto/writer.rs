@@ -166,7 +166,10 @@ impl<W: Write> TraceWriter<W> {
             uuid: Some(uuid),
             process: Some(ProcessDescriptor {
                 pid: Some(pid as i32),
-                cmdline: command.iter().map(|&argument| argument.to_owned()).collect(),
+                cmdline: command
+                    .iter()
+                    .map(|&argument| argument.to_owned())
+                    .collect(),
                 process_name: Some(name.to_owned()),
                 ..ProcessDescriptor::default()
             }),

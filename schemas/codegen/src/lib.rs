@@ -30,7 +30,12 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         descriptors
             .file
             .into_iter()
-            .map(|file| (prost_build::Module::from_protobuf_package_name(file.package()), file))
+            .map(|file| {
+                (
+                    prost_build::Module::from_protobuf_package_name(file.package()),
+                    file,
+                )
+            })
             .collect(),
     )?;
     Ok(modules.into_values().collect())

@@ -17,10 +17,10 @@ pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};
 pub use names::Name;
 pub use work::{
-    ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, Launch, QueueDescription, Resources,
-    Stage, Work,
+    ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, Launch, QueueDescription,
+    Resources, Stage, Work,
 };
-pub use writer::{Device, Gpu, ProcessTrack, Track, TraceWriter};
+pub use writer::{Device, Gpu, ProcessTrack, TraceWriter, Track};
 
 #[cfg(test)]
 mod tests;

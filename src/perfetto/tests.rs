@@ -1,0 +1,427 @@
+//! What the writer writes, read back with the schema's messages.
+
+use std::collections::{HashMap, HashSet};
+
+use prost::Message;
+
+use super::schema::trace_packet::Data;
+use super::schema::{GpuApi, GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
+use super::*;
+
+/// Decodes a trace and puts times and names back in, as a reader of the format does.
+struct Reader {
+    packets: Vec<TracePacket>,
+}
+
+/// What a reader knows of a sequence.
+#[derive(Default)]
+struct State {
+    clock: u64,
+    track: u64,
+    interned: InternedData,
+}
+
+/// A host event in absolute terms.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    track: u64,
+    time: u64,
+    kind: i32,
+    name: String,
+}
+
+impl Reader {
+    fn new(bytes: &[u8]) -> Reader {
+        let packets = Trace::decode(bytes).expect("a whole trace").packet;
+        Reader { packets }
+    }
+
+    /// Calls `visit` for each packet that has a body, with its time and the state of its sequence.
+    fn walk(&self, mut visit: impl FnMut(&TracePacket, u64, &State)) {
+        let mut states: HashMap<u32, State> = HashMap::new();
+        for packet in &self.packets {
+            let sequence = packet.trusted_packet_sequence_id.expect("a sequence id");
+            let flags = packet.sequence_flags.unwrap_or(0);
+            if flags & 1 != 0 {
+                states.remove(&sequence);
+            }
+            assert!(
+                flags & 2 == 0 || states.contains_key(&sequence),
+                "a packet that needs state has none"
+            );
+            let state = states.entry(sequence).or_default();
+            if let Some(defaults) = &packet.trace_packet_defaults {
+                assert_eq!(defaults.timestamp_clock_id, Some(64));
+                if let Some(track) = &defaults.track_event_defaults {
+                    state.track = track.track_uuid();
+                }
+            }
+            if let (1, Some(Data::ClockSnapshot(snapshot))) = (flags, &packet.data) {
+                assert_eq!(snapshot.clocks[0].timestamp, snapshot.clocks[1].timestamp);
+                state.clock = snapshot.clocks[1].timestamp();
+            }
+            if let Some(interned) = &packet.interned_data {
+                state.interned.merge(&*interned.encode_to_vec()).unwrap();
+            }
+            let time = match (packet.timestamp, packet.timestamp_clock_id) {
+                (Some(time), Some(6)) => time,
+                (Some(delta), None) if sequence != 1 => {
+                    state.clock += delta;
+                    state.clock
+                }
+                (time, _) => time.unwrap_or(0),
+            };
+            visit(packet, time, state);
+        }
+    }
+
+    fn events(&self) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        self.walk(|packet, time, state| {
+            if let Some(Data::TrackEvent(event)) = &packet.data {
+                seen.push(Seen {
+                    track: state.track,
+                    time,
+                    kind: event.r#type.unwrap(),
+                    name: name_of(event, &state.interned),
+                });
+            }
+        });
+        seen
+    }
+
+    fn stages(&self) -> Vec<(u64, GpuRenderStageEvent, InternedData)> {
+        let mut stages = Vec::new();
+        self.walk(|packet, time, state| {
+            if let Some(Data::GpuRenderStageEvent(event)) = &packet.data {
+                stages.push((time, event.clone(), state.interned.clone()));
+            }
+        });
+        stages
+    }
+
+    fn track_events(&self) -> Vec<TrackEvent> {
+        let bodies = self.packets.iter().filter_map(|packet| match &packet.data {
+            Some(Data::TrackEvent(event)) => Some(event.clone()),
+            _ => None,
+        });
+        bodies.collect()
+    }
+}
+
+fn name_of(event: &TrackEvent, interned: &InternedData) -> String {
+    use super::schema::track_event::NameField;
+    match &event.name_field {
+        Some(NameField::NameIid(iid)) => {
+            let mut names = interned.event_names.iter();
+            let name = names.find(|name| name.iid == Some(*iid));
+            name.expect("an interned name").name().to_owned()
+        }
+        Some(NameField::Name(name)) => name.clone(),
+        None => String::new(),
+    }
+}
+
+fn writer() -> TraceWriter<Vec<u8>> {
+    let clocks = SystemClocks {
+        boottime: 5_000_000_000,
+        monotonic: 4_000_000_000,
+        monotonic_raw: 4_100_000_000,
+        realtime: 1_700_000_000_000_000_000,
+    };
+    TraceWriter::new(Vec::new(), 7, &clocks, &Machine::default()).unwrap()
+}
+
+fn event<'a>(label: Label<'a>, category: Name) -> Event<'a> {
+    Event {
+        label,
+        category,
+        correlation: None,
+        submitted: &[],
+        waited: &[],
+        api: None,
+        annotations: &[],
+    }
+}
+
+fn queue(writer: &mut TraceWriter<Vec<u8>>, name: &str) -> HardwareQueue {
+    let context = writer.context(4242, ContextApi::OpenCl);
+    writer.queue(QueueDescription {
+        name: name.to_owned(),
+        description: "in order".to_owned(),
+        gpu: 0,
+        context,
+        device: 0,
+        stream: 3,
+    })
+}
+
+fn kernel(name: &str, number: u64) -> Stage<'_> {
+    Stage {
+        number,
+        name,
+        demangled: "",
+        architecture: "sim",
+        kernel: true,
+    }
+}
+
+fn work(event: u64, start: u64, queue: HardwareQueue, stage: Stage<'_>) -> Work<'_> {
+    Work {
+        event,
+        start,
+        duration: Some(100),
+        queue,
+        stage,
+        launch: Some(Launch {
+            grid: [1000, 2, 1],
+            workgroup: [64, 2, 1],
+        }),
+        resources: Resources::default(),
+        correlation: 9,
+        waits: &[],
+        details: &[],
+    }
+}
+
+#[test]
+fn slices_come_back_on_their_tracks_with_their_times() {
+    let mut writer = writer();
+    let process = writer.process(4242, "app", &["app", "-x"]).unwrap();
+    let one = writer.thread(process, 1, "main").unwrap();
+    let two = writer.thread(process, 2, "").unwrap();
+    let category = writer.name("opencl").unwrap();
+    let name = writer.name("clFinish").unwrap();
+    writer
+        .begin(one, 10_000, &event(Label::Name(name), category))
+        .unwrap();
+    writer
+        .begin(two, 9_000, &event(Label::Text("late"), category))
+        .unwrap();
+    writer.end(one, 10_400).unwrap();
+    writer
+        .begin(one, 9_900, &event(Label::Name(name), category))
+        .unwrap();
+    writer.end(one, 10_500).unwrap();
+    writer.end(two, 9_001).unwrap();
+
+    let events = Reader::new(&writer.finish().unwrap()).events();
+    let (one, two) = (events[0].track, events[1].track);
+    assert_ne!(one, two);
+    let seen = |track, time, kind, name: &str| Seen {
+        track,
+        time,
+        kind,
+        name: name.to_owned(),
+    };
+    assert_eq!(
+        events,
+        [
+            seen(one, 10_000, 1, "clFinish"),
+            seen(two, 9_000, 1, "late"),
+            seen(one, 10_400, 2, ""),
+            seen(one, 9_900, 1, "clFinish"),
+            seen(one, 10_500, 2, ""),
+            seen(two, 9_001, 2, ""),
+        ]
+    );
+}
+
+#[test]
+fn a_call_carries_its_ids_and_values() {
+    use super::schema::debug_annotation::{self, NameField};
+    use super::schema::track_event::CorrelationIdField;
+    let mut writer = writer();
+    let process = writer.process(1, "app", &[]).unwrap();
+    let thread = writer.thread(process, 1, "").unwrap();
+    let category = writer.name("opencl").unwrap();
+    let error = writer.name("error").unwrap();
+    let annotations = [Annotation {
+        name: error,
+        value: Value::Int(-5),
+    }];
+    let call = Event {
+        correlation: Some(77),
+        submitted: &[1 << 40 | 5],
+        waited: &[3, 4],
+        api: Some(GpuApi::OpenCl),
+        annotations: &annotations,
+        ..event(Label::Text("clEnqueueNDRangeKernel"), category)
+    };
+    writer.begin(thread, 10, &call).unwrap();
+
+    let trace = Reader::new(&writer.finish().unwrap());
+    let [call] = &trace.track_events()[..] else {
+        panic!("one event");
+    };
+    assert_eq!(
+        call.correlation_id_field,
+        Some(CorrelationIdField::CorrelationId(77))
+    );
+    let gpu = call.gpu_correlation.as_ref().unwrap();
+    assert_eq!(gpu.render_stage_submission_event_ids, [1 << 40 | 5]);
+    assert_eq!(gpu.render_stage_wait_event_ids, [3, 4]);
+    assert_eq!(call.gpu_api(), GpuApi::OpenCl);
+    let annotation = &call.debug_annotations[0];
+    assert_eq!(
+        annotation.value,
+        Some(debug_annotation::Value::IntValue(-5))
+    );
+    assert_eq!(annotation.name_field, Some(NameField::NameIid(error.iid())));
+}
+
+#[test]
+fn work_names_its_stage_queue_context_and_kernel() {
+    let mut writer = writer();
+    let device = writer.device();
+    let queue = queue(&mut writer, "GPU 0 . app 4242 . queue 0");
+    let details = [
+        Detail {
+            name: "queued",
+            value: DetailValue::Number(-12),
+        },
+        Detail {
+            name: "why",
+            value: DetailValue::Text("because"),
+        },
+    ];
+    let first = Work {
+        resources: Resources {
+            registers: 32,
+            ..Resources::default()
+        },
+        waits: &[8],
+        details: &details,
+        ..work(9, 1000, queue, kernel("saxpy", 1))
+    };
+    writer.work(device, &first).unwrap();
+    writer
+        .work(device, &work(10, 900, queue, kernel("saxpy", 1)))
+        .unwrap();
+
+    let stages = Reader::new(&writer.finish().unwrap()).stages();
+    let (time, event, interned) = &stages[0];
+    assert_eq!((*time, event.event_id(), event.duration()), (1000, 9, 100));
+    assert_eq!(event.submission_id(), 9);
+    assert_eq!(event.event_wait_ids, [8]);
+    let stage = interned
+        .gpu_specifications
+        .iter()
+        .find(|specification| specification.iid == event.stage_iid)
+        .unwrap();
+    assert_eq!(stage.name(), "saxpy");
+    assert_eq!(
+        stage.description(),
+        "1000 x 2 x 1 work-items in workgroups of 64 x 2 x 1"
+    );
+    let queue = interned
+        .gpu_specifications
+        .iter()
+        .find(|specification| specification.iid == event.hw_queue_iid)
+        .unwrap();
+    assert_eq!(queue.name(), "GPU 0 . app 4242 . queue 0");
+    let context = interned
+        .graphics_contexts
+        .iter()
+        .find(|context| context.iid == event.context)
+        .unwrap();
+    assert_eq!((context.pid(), context.api()), (4242, ContextApi::OpenCl));
+    let kernel = interned
+        .compute_kernels
+        .iter()
+        .find(|kernel| kernel.iid == event.kernel_iid)
+        .unwrap();
+    assert_eq!((kernel.name(), kernel.args.len()), ("saxpy", 3));
+    let launch = event.launch.as_ref().unwrap();
+    let grid = launch.grid_size.as_ref().unwrap();
+    assert_eq!((grid.x(), grid.y(), grid.z()), (16, 1, 1));
+    assert_eq!(event.extra_data[0].value(), "-12");
+    assert_eq!(event.extra_data[1].value(), "because");
+
+    let (time, event, _) = &stages[1];
+    assert_eq!((*time, event.event_id()), (900, 10));
+}
+
+#[test]
+fn full_tables_are_dropped_and_what_is_used_is_sent_again() {
+    let mut writer = writer();
+    let device = writer.device();
+    let queue = queue(&mut writer, "q");
+    let names: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let number = number as u64;
+        let work = work(number, number * 10, queue, kernel(name, number));
+        writer.work(device, &work).unwrap();
+    }
+    let trace = Reader::new(&writer.finish().unwrap());
+    let cleared = |packet: &&TracePacket| packet.sequence_flags == Some(1);
+    assert!(trace.packets.iter().filter(cleared).count() > 2);
+    for (number, (time, event, interned)) in trace.stages().iter().enumerate() {
+        assert_eq!(*time, number as u64 * 10);
+        let stages: Vec<_> = interned
+            .gpu_specifications
+            .iter()
+            .filter(|specification| specification.iid == event.stage_iid)
+            .collect();
+        assert_eq!(stages.len(), 1, "one meaning at a time");
+        assert_eq!(stages[0].name(), names[number]);
+        assert!(
+            stages[0].category()
+                == schema::interned_gpu_render_stage_specification::RenderStageCategory::Compute
+        );
+        assert!(
+            interned
+                .gpu_specifications
+                .iter()
+                .any(|specification| specification.iid == event.hw_queue_iid)
+        );
+        assert!(
+            interned
+                .graphics_contexts
+                .iter()
+                .any(|context| context.iid == event.context)
+        );
+    }
+}
+
+#[test]
+fn a_reset_sends_names_defaults_and_clock_again() {
+    let mut writer = writer();
+    let process = writer.process(1, "app", &[]).unwrap();
+    let thread = writer.thread(process, 1, "").unwrap();
+    let category = writer.name("opencl").unwrap();
+    let name = writer.name("clFlush").unwrap();
+    for time in [100, 200, 300] {
+        writer
+            .begin(thread, time, &event(Label::Name(name), category))
+            .unwrap();
+        writer.end(thread, time + 50).unwrap();
+        writer.reset();
+    }
+    let events = Reader::new(&writer.finish().unwrap()).events();
+    let tracks: HashSet<u64> = events.iter().map(|event| event.track).collect();
+    assert_eq!(tracks.len(), 1);
+    let begins: Vec<_> = events.iter().filter(|event| event.kind == 1).collect();
+    assert!(begins.iter().all(|event| event.name == "clFlush"));
+    let times: Vec<u64> = events.iter().map(|event| event.time).collect();
+    assert_eq!(times, [100, 150, 200, 250, 300, 350]);
+}
+
+#[test]
+fn losses_add_up_in_the_statistics() {
+    let mut writer = writer();
+    writer.lost(3);
+    writer.lost(4);
+    let trace = Reader::new(&writer.finish().unwrap());
+    let Some(Data::TraceStats(stats)) = &trace.packets.last().unwrap().data else {
+        panic!("statistics at the end");
+    };
+    assert_eq!(stats.buffer_stats[0].trace_writer_packet_loss, Some(7));
+}
+
+#[test]
+fn a_trace_without_loss_has_no_statistics_of_it() {
+    let trace = Reader::new(&writer().finish().unwrap());
+    let is_stats = |packet: &TracePacket| matches!(packet.data, Some(Data::TraceStats(_)));
+    assert!(!trace.packets.iter().any(is_stats));
+}

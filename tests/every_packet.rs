@@ -1,0 +1,236 @@
+//! A trace with every kind of packet that the writer knows, asked by SQL: Perfetto must report no
+//! error and show what was written.
+#![cfg(feature = "perfetto")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gputrail::perfetto::schema::GpuApi;
+use gputrail::perfetto::{
+    Annotation, ContextApi, Detail, DetailValue, Event, Gpu, Label, Launch, Machine,
+    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work,
+};
+
+const START: u64 = 5_000_000_000;
+
+/// Writes the trace. `losses` records are said to be missing.
+fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
+    let clocks = SystemClocks {
+        boottime: START,
+        monotonic: START - 500,
+        monotonic_raw: START - 900,
+        realtime: 1_700_000_000_000_000_000,
+    };
+    let machine = Machine {
+        host: "build-host".into(),
+        system: "Linux".into(),
+        release: "6.1.0".into(),
+        version: "#1 SMP".into(),
+        machine: "x86_64".into(),
+        processors: 2,
+    };
+    let mut trace = TraceWriter::new(Vec::new(), 1, &clocks, &machine)?;
+    trace.attributes(&[("gputrail.policy".into(), "lossless".into())])?;
+    trace.gpus(&[
+        Gpu {
+            name: "Simulated GPU".into(),
+            vendor: "gputrail".into(),
+            model: "S1".into(),
+            architecture: "sim1".into(),
+            pci_address: "0000:01:00.0".into(),
+            attributes: vec![("compute_units".into(), "16".into())],
+        },
+        Gpu {
+            name: "Other".into(),
+            ..Gpu::default()
+        },
+    ])?;
+    let category = trace.name("opencl").unwrap();
+    let overhead = trace.name("overhead").unwrap();
+    let enqueue = trace.name("clEnqueueNDRangeKernel").unwrap();
+    let finish = trace.name("clFinish").unwrap();
+    let error = trace.name("error").unwrap();
+    let kinds = ["flag", "count", "signed", "share", "text", "handle"];
+    let kinds = kinds.map(|kind| trace.name(kind).unwrap());
+    let notes = trace.global("gputrail")?;
+    let values = [
+        Value::Bool(true),
+        Value::Uint(u64::MAX),
+        Value::Int(-1),
+        Value::Double(0.25),
+        Value::Text("words"),
+        Value::Pointer(0xdead_beef),
+    ];
+    let annotations: Vec<_> = kinds
+        .into_iter()
+        .zip(values)
+        .map(|(name, value)| Annotation { name, value })
+        .collect();
+    let plain = Event {
+        label: Label::Text("trace"),
+        category,
+        correlation: None,
+        submitted: &[],
+        waited: &[],
+        api: None,
+        annotations: &annotations,
+    };
+    trace.instant(notes, START, &plain)?;
+
+    // Two processes with the same numbers inside.
+    for (index, pid) in [(1_u64, 4242), (2, 4243)] {
+        let process = trace.process(pid, "app", &["app", "--fast"])?;
+        let main = trace.thread(process, pid, "main")?;
+        let helper = trace.thread(process, pid + 10, "helper")?;
+        let child = trace.child(main, "overhead")?;
+        let notes = trace.process_child(process, "losses")?;
+        let device = trace.device();
+        let context = trace.context(pid, ContextApi::OpenCl);
+        let queues = [0, 1].map(|number| {
+            trace.queue(QueueDescription {
+                name: format!("GPU {number} . app {pid} . queue {number}"),
+                description: "in order".into(),
+                gpu: number,
+                context,
+                device: number,
+                stream: number,
+            })
+        });
+        for call in 0..1000_u64 {
+            let time = START + 1_000 + call * 10_000;
+            let event = index << 40 | (call + 1);
+            let submit = Event {
+                label: Label::Name(enqueue),
+                correlation: Some(call * 2 + 1),
+                submitted: &[event],
+                api: Some(GpuApi::OpenCl),
+                annotations: &[],
+                ..plain
+            };
+            trace.begin(main, time, &submit)?;
+            let compile = Event {
+                label: Label::Text("compilation"),
+                category: overhead,
+                annotations: &[],
+                ..plain
+            };
+            trace.begin(child, time, &compile)?;
+            trace.end(child, time + 500)?;
+            trace.end(main, time + 1_000)?;
+            let failure = [Annotation {
+                name: error,
+                value: Value::Int(-54),
+            }];
+            let wait = Event {
+                label: Label::Name(finish),
+                correlation: Some(call * 2 + 2),
+                waited: &[event],
+                annotations: if call == 7 { &failure } else { &[] },
+                ..plain
+            };
+            trace.begin(helper, time + 1_000, &wait)?;
+            trace.end(helper, time + 9_000)?;
+            let name = ["saxpy", "sgemm", "copy buffer"][call as usize % 3];
+            let first = [index << 40 | 1];
+            let is_kernel = name != "copy buffer";
+            trace.work(
+                device,
+                &Work {
+                    event,
+                    start: time + 2_000,
+                    duration: Some(4_000),
+                    queue: queues[call as usize % 2],
+                    stage: Stage {
+                        number: call % 3,
+                        name,
+                        demangled: "",
+                        architecture: "sim1",
+                        kernel: is_kernel,
+                    },
+                    launch: is_kernel.then_some(Launch {
+                        grid: [4096, 1, 1],
+                        workgroup: [64, 1, 1],
+                    }),
+                    resources: Resources::default(),
+                    correlation: call * 2 + 1,
+                    waits: &first[..usize::from(call > 0)],
+                    details: &[Detail {
+                        name: "queued",
+                        value: DetailValue::Number(-1_500),
+                    }],
+                },
+            )?;
+            if call == 500 {
+                trace.reset();
+            }
+        }
+        let lost = Event {
+            label: Label::Text("records lost"),
+            category,
+            ..plain
+        };
+        trace.instant(notes, START + 20_000, &lost)?;
+        trace.begin(
+            main,
+            START + 100_000_000,
+            &Event {
+                annotations: &[],
+                ..plain
+            },
+        )?;
+    }
+    trace.clocks(&SystemClocks {
+        boottime: START + 200_000_000,
+        monotonic: START + 200_000_000 - 500,
+        ..SystemClocks::default()
+    })?;
+    trace.lost(losses);
+    trace.finish()
+}
+
+/// The rows that trace processor answers, tab-separated; None where it is not installed.
+fn query(trace: &[u8], name: &str, sql: &str) -> Option<Vec<String>> {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&file, trace).expect("the trace is written");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/tpq.mjs");
+    let output = match Command::new("node")
+        .arg(&script)
+        .arg(&file)
+        .arg(sql)
+        .output()
+    {
+        Ok(output) if script.exists() => output,
+        _ => {
+            eprintln!("not run: {name} needs node and tests/perfetto/tpq.mjs");
+            return None;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("no engine_bundle.js found") {
+        eprintln!("not run: {name} needs Perfetto's trace processor (tools/test installs it)");
+        return None;
+    }
+    assert!(output.status.success(), "{errors}");
+    Some(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+#[test]
+fn perfetto_reports_no_error_on_any_kind_of_packet() {
+    let trace = every_packet(0).unwrap();
+    let sql =
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0";
+    if let Some(rows) = query(&trace, "every-packet.pftrace", sql) {
+        assert_eq!(rows, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn perfetto_counts_the_records_lost() {
+    let trace = every_packet(41).unwrap();
+    let sql =
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0";
+    if let Some(rows) = query(&trace, "lost.pftrace", sql) {
+        assert_eq!(rows, ["traced_buf_trace_writer_packet_loss\t41"]);
+    }
+}
