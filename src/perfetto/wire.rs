@@ -208,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn a_message_of_any_length_decodes(length in prop_oneof![0usize..300, 16_350..16_400]) {
+        fn a_message_of_any_length_decodes(length in prop_oneof![0usize..300, 16_350usize..16_400]) {
             let mut encoder = Encoder::default();
             let outer = encoder.open(1);
             let inner = encoder.open(24);
