@@ -1,7 +1,18 @@
 //! gputrail: an activity-trace collector for GPUs.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
+pub mod buffer;
+#[cfg(not(loom))]
+pub mod capture;
 pub mod clock;
+pub mod correlation;
+#[cfg(not(loom))]
+pub mod names;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;
+#[cfg(not(loom))]
+pub mod process;
 pub mod record;
+#[cfg(not(loom))]
+pub mod recorder;
+mod sync;

@@ -41,7 +41,7 @@ pub struct Arguments {
     /// The values; only the first `count` are written.
     pub values: [u64; MAX_ARGUMENTS],
 }
-record!(Arguments, Kind::ARGUMENTS, 24 + 8 * MAX_ARGUMENTS);
+record!(Arguments, Kind::ARGUMENTS, 24 + 8 * MAX_ARGUMENTS, false);
 
 impl Arguments {
     /// Size in bytes of a record with `count` values.

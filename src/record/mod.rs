@@ -118,11 +118,16 @@ pub mod flags {
 pub unsafe trait Record: Pod {
     /// The kind that stands in the header of every such record.
     const KIND: Kind;
+    /// Whether every such record has the size of the type. Others use only a part of it, or more.
+    const FIXED: bool = true;
 }
 
 /// Declares that `$type` is the record of `$kind`, and checks what [`Record`] asks for.
 macro_rules! record {
     ($type:ty, $kind:expr, $bytes:expr) => {
+        record!($type, $kind, $bytes, true);
+    };
+    ($type:ty, $kind:expr, $bytes:expr, $fixed:literal) => {
         const _: () = {
             assert!(size_of::<$type>() == $bytes);
             assert!($bytes % 8 == 0 && align_of::<$type>() == 8);
@@ -132,6 +137,7 @@ macro_rules! record {
         // used by this declaration alone (`every_kind_has_one_type`).
         unsafe impl crate::record::Record for $type {
             const KIND: crate::record::Kind = $kind;
+            const FIXED: bool = $fixed;
         }
         impl $type {
             /// A record of this type with everything 0 but the header.
@@ -184,7 +190,7 @@ macro_rules! open_enum {
         }
     };
 }
-use open_enum;
+pub(crate) use open_enum;
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ pub struct StringName {
     /// Bytes of text that follow.
     pub length: u32,
 }
-record!(StringName, Kind::STRING, 16);
+record!(StringName, Kind::STRING, 16, false);
 
 /// Longest text that a [`StringName`] holds, in bytes; longer ones are cut at a character boundary.
 pub const MAX_STRING: usize = 8 * u16::MAX as usize - 24;

@@ -1,0 +1,236 @@
+//! Blocks: their headers in the mapping, and what a sink is shown of them.
+//!
+//! A block is `Empty` (in the pool), `Filling` (a lane writes it) or `Full` (the collector's). The
+//! lane takes it from Empty to Filling to Full, the collector from Full to Empty: each change has one
+//! side that may make it. The commit word holds generation and committed length together, so that a
+//! reader after a death cannot take the length of one use for that of another.
+
+use super::Mapping;
+use crate::record::ThreadId;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Who may touch a block.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum BlockState {
+    Empty = 0,
+    Filling = 1,
+    Full = 2,
+}
+
+/// What the mapping knows of one block. 64 bytes, a cache line of its own.
+#[repr(C, align(64))]
+pub(crate) struct BlockHeader {
+    /// generation << 32 | committed bytes. The lane's release store publishes a record.
+    pub commit: AtomicU64,
+    /// A [`BlockState`].
+    state: AtomicU32,
+    /// Id of the lane that fills or filled it.
+    lane: AtomicU32,
+    /// Number of the block in its lane, from 0.
+    sequence: AtomicU32,
+    /// Sequence number of its first record.
+    first_record: AtomicU32,
+    thread: AtomicU32,
+    /// Bytes that the collector has handed to its sinks. Only the collector writes it.
+    pub consumed: AtomicU32,
+    reserved: [u64; 4],
+}
+
+/// What a lane says about a block when it begins to fill it.
+#[derive(Copy, Clone)]
+pub(crate) struct Owner {
+    pub lane: u32,
+    pub thread: ThreadId,
+    pub sequence: u32,
+    pub first_record: u32,
+}
+
+impl BlockHeader {
+    #[cfg(loom)]
+    pub fn new() -> BlockHeader {
+        BlockHeader {
+            commit: AtomicU64::new(0),
+            state: AtomicU32::new(0),
+            lane: AtomicU32::new(0),
+            sequence: AtomicU32::new(0),
+            first_record: AtomicU32::new(0),
+            thread: AtomicU32::new(0),
+            consumed: AtomicU32::new(0),
+            reserved: [0; 4],
+        }
+    }
+
+    /// Acquire: whoever sees Full or Filling sees the owner's fields, whoever sees Empty sees them
+    /// no longer needed. A value that no version wrote counts as Empty.
+    pub fn state(&self) -> BlockState {
+        match self.state.load(Ordering::Acquire) {
+            1 => BlockState::Filling,
+            2 => BlockState::Full,
+            _ => BlockState::Empty,
+        }
+    }
+
+    /// Lane: takes an empty block into use. Returns the generation of this use.
+    pub fn begin(&self, owner: Owner) -> u32 {
+        let generation = ((self.commit.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
+        self.lane.store(owner.lane, Ordering::Relaxed);
+        self.thread.store(owner.thread.0, Ordering::Relaxed);
+        self.sequence.store(owner.sequence, Ordering::Relaxed);
+        self.first_record
+            .store(owner.first_record, Ordering::Relaxed);
+        self.consumed.store(0, Ordering::Relaxed);
+        self.commit
+            .store(u64::from(generation) << 32, Ordering::Relaxed);
+        self.state
+            .store(BlockState::Filling as u32, Ordering::Release);
+        generation
+    }
+
+    /// Lane: will not write to the block again.
+    pub fn fill(&self) {
+        self.state.store(BlockState::Full as u32, Ordering::Release);
+    }
+
+    /// Collector: everything in it has been handed on.
+    pub fn empty(&self) {
+        self.state
+            .store(BlockState::Empty as u32, Ordering::Release);
+    }
+
+    /// Bytes committed. Acquire: the records before it may be read.
+    pub fn committed(&self) -> u32 {
+        self.commit.load(Ordering::Acquire) as u32
+    }
+
+    /// Who fills it; meaningful after [`BlockHeader::state`] said Filling or Full.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            lane: self.lane.load(Ordering::Relaxed),
+            thread: ThreadId(self.thread.load(Ordering::Relaxed)),
+            sequence: self.sequence.load(Ordering::Relaxed),
+            first_record: self.first_record.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A run of records that one lane wrote, in place in its block.
+#[derive(Copy, Clone, Debug)]
+pub struct BlockView<'a> {
+    /// The lane, unique in the process.
+    pub lane: u32,
+    /// The lane's thread.
+    pub thread: ThreadId,
+    /// Number of the block in its lane.
+    pub sequence: u32,
+    /// Offset of these bytes in the block: not 0 when earlier ones were delivered before it was full.
+    pub offset: u32,
+    /// Sequence number of the first record of the block.
+    pub first_record: u32,
+    /// The records.
+    pub bytes: &'a [u8],
+}
+
+/// A block that has something to deliver.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    lane: u32,
+    sequence: u32,
+    block: u32,
+}
+
+/// Blocks found by a scan, kept between scans so that scanning does not allocate.
+#[derive(Default)]
+pub(crate) struct Scan {
+    found: Vec<Found>,
+    again: Vec<Found>,
+}
+
+/// Shows `deliver` everything that is committed and not yet consumed in the full blocks of `mapping`,
+/// and in those being filled that hold at least `watermark` bytes of it; each lane's blocks in the
+/// order it filled them. `emptied` is told of each block that is now empty.
+///
+/// Only one thread at a time may do this to a mapping.
+pub(crate) fn deliver_in_order(
+    mapping: &Mapping,
+    watermark: u32,
+    scan: &mut Scan,
+    mut deliver: impl FnMut(&BlockView<'_>),
+    mut emptied: impl FnMut(u32),
+) {
+    look(mapping, watermark, &mut scan.found);
+    if scan.found.is_empty() {
+        return;
+    }
+    // A lane may have filled an earlier block after the scan had passed it and a later one before the
+    // scan came to it. Whoever sees the later one sees the earlier one Full, so a second look finds
+    // it; what else the second look finds may have gaps before it and waits for the next time.
+    scan.found.sort_unstable();
+    look(mapping, u32::MAX, &mut scan.again);
+    let first_look = scan.found.len();
+    for candidate in &scan.again {
+        let known = &scan.found[..first_look];
+        let last_of_lane =
+            known[..known.partition_point(|found| found.lane <= candidate.lane)].last();
+        let precedes = last_of_lane
+            .is_some_and(|last| last.lane == candidate.lane && candidate.sequence < last.sequence);
+        if precedes && known.binary_search(candidate).is_err() {
+            scan.found.push(*candidate);
+        }
+    }
+    scan.found.sort_unstable();
+    for Found { block, .. } in scan.found.drain(..) {
+        let header = mapping.block(block);
+        // The state comes first: once it is Full, the length is final.
+        let full = header.state() == BlockState::Full;
+        let committed = header
+            .committed()
+            .min(mapping.layout().block_bytes() as u32);
+        let consumed = header.consumed.load(Ordering::Relaxed).min(committed);
+        if committed > consumed {
+            let owner = header.owner();
+            let show = |bytes: &[u8]| {
+                deliver(&BlockView {
+                    lane: owner.lane,
+                    thread: owner.thread,
+                    sequence: owner.sequence,
+                    offset: consumed,
+                    first_record: owner.first_record,
+                    bytes,
+                })
+            };
+            // SAFETY: `committed` was loaded with acquire; only this function returns blocks.
+            unsafe { mapping.read(block, consumed, committed, show) };
+            header.consumed.store(committed, Ordering::Release);
+        }
+        if full {
+            header.empty();
+            emptied(block);
+        }
+    }
+}
+
+fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
+    found.clear();
+    for block in 0..mapping.layout().blocks() {
+        let due = match mapping.block_state(block) {
+            BlockState::Empty => false,
+            BlockState::Full => true,
+            BlockState::Filling => {
+                let header = mapping.block(block);
+                let ready = header
+                    .committed()
+                    .saturating_sub(header.consumed.load(Ordering::Relaxed));
+                ready > 0 && ready >= watermark
+            }
+        };
+        if due {
+            let owner = mapping.block(block).owner();
+            found.push(Found {
+                lane: owner.lane,
+                sequence: owner.sequence,
+                block,
+            });
+        }
+    }
+}

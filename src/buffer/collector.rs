@@ -1,0 +1,215 @@
+//! The collector: the thread that takes what lanes have committed and hands it to the sinks.
+//!
+//! It sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one
+//! period. Whoever flushes or ends the session does the collector's work on the calling thread, so
+//! that an exiting process waits for no other thread.
+
+use super::block::{BlockView, Scan, deliver_in_order};
+use super::{Buffer, SessionState};
+use crate::clock;
+use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
+use crate::sync::lock_std;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Who receives blocks. Called on the collector's thread, or on one that flushes.
+pub trait Sink: Send {
+    /// Some records of one lane, in the order the lane wrote them. They are valid during the call.
+    fn records(&mut self, view: &BlockView<'_>);
+
+    /// Called about once a second, and before the end.
+    fn tick(&mut self) {}
+}
+
+/// How the collector works.
+#[derive(Copy, Clone, Debug)]
+pub struct CollectorOptions {
+    /// Longest sleep.
+    pub period: Duration,
+    /// Bytes in a lane's block from which on they are delivered before the block is full; 0 delivers
+    /// whatever is there at each poll, a block's size or more only full blocks.
+    pub watermark: u32,
+}
+
+impl Default for CollectorOptions {
+    fn default() -> Self {
+        CollectorOptions {
+            period: Duration::from_millis(100),
+            watermark: u32::MAX,
+        }
+    }
+}
+
+/// Takes what the lanes of one buffer have committed to the sinks.
+#[derive(Clone)]
+pub struct Collector {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    buffer: Buffer,
+    options: CollectorOptions,
+    /// Held while blocks are delivered: one thread at a time.
+    work: Mutex<Work>,
+    ended: AtomicBool,
+}
+
+struct Work {
+    sinks: Vec<Box<dyn Sink>>,
+    scan: Scan,
+    /// Sequence number of the collector's own next record, in lane 0.
+    sequence: u32,
+    own_blocks: u32,
+}
+
+impl Collector {
+    /// A collector of `buffer` without a thread: blocks are delivered when somebody flushes.
+    pub fn without_thread(
+        buffer: Buffer,
+        sinks: Vec<Box<dyn Sink>>,
+        options: CollectorOptions,
+    ) -> Collector {
+        buffer.mapping().set_state(SessionState::Recording);
+        Collector {
+            inner: Arc::new(Inner {
+                buffer,
+                options,
+                work: Mutex::new(Work {
+                    sinks,
+                    scan: Scan::default(),
+                    sequence: 0,
+                    own_blocks: 0,
+                }),
+                ended: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// A collector of `buffer` with a thread of its own, named `gputrail`, on which all signals are
+    /// blocked: they are the program's.
+    pub fn start(
+        buffer: Buffer,
+        sinks: Vec<Box<dyn Sink>>,
+        options: CollectorOptions,
+    ) -> std::io::Result<Collector> {
+        let collector = Collector::without_thread(buffer, sinks, options);
+        let inner = collector.inner.clone();
+        let thread = crate::process::with_signals_blocked(|| {
+            std::thread::Builder::new()
+                .name("gputrail".into())
+                .spawn(move || inner.run())
+        })?;
+        collector.inner.buffer.shared.wake.is_for(thread.thread());
+        Ok(collector)
+    }
+
+    /// Delivers everything that is committed now, also in blocks that are not full.
+    pub fn flush(&self) {
+        self.inner.deliver(0);
+    }
+
+    /// Ends the session: no lane takes another block, everything committed is delivered, and so are
+    /// the losses that no lane could report. Safe to call more than once, and while the collector's
+    /// thread works; that thread is not joined.
+    pub fn finish(&self) {
+        if self.inner.ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.inner.buffer.end();
+        self.inner.deliver(0);
+        self.inner.report_losses();
+        self.inner.buffer.mapping().set_state(SessionState::Ended);
+        self.inner.buffer.shared.wake.wake();
+    }
+}
+
+impl Inner {
+    fn run(&self) {
+        let wake = &self.buffer.shared.wake;
+        let mut last_tick = Instant::now();
+        while !self.ended.load(Ordering::SeqCst) {
+            wake.sleep(self.options.period);
+            if self.ended.load(Ordering::SeqCst) {
+                break;
+            }
+            self.deliver(self.options.watermark);
+            if self.buffer.mapping().state() == SessionState::Abandoned {
+                self.buffer.end();
+                break;
+            }
+            if last_tick.elapsed() >= Duration::from_secs(1) {
+                last_tick = Instant::now();
+                lock_std(&self.work)
+                    .sinks
+                    .iter_mut()
+                    .for_each(|sink| sink.tick());
+            }
+        }
+    }
+
+    fn deliver(&self, watermark: u32) {
+        let mut work = lock_std(&self.work);
+        let Work { sinks, scan, .. } = &mut *work;
+        let shared = &self.buffer.shared;
+        let deliver = |view: &BlockView<'_>| sinks.iter_mut().for_each(|sink| sink.records(view));
+        deliver_in_order(&shared.mapping, watermark, scan, deliver, |block| {
+            shared.pool.put(block)
+        });
+    }
+
+    /// Reports what lanes had dropped and could not report, as records of lane 0.
+    fn report_losses(&self) {
+        let mapping = self.buffer.mapping();
+        let mut losses = Vec::new();
+        for index in 0..mapping.layout().lanes() {
+            let slot = mapping.slot(index);
+            for (kind, dropped) in slot.dropped.iter().enumerate() {
+                let count = dropped.swap(0, Ordering::Relaxed);
+                if count > 0 {
+                    let mut loss = loss_of(kind, count);
+                    loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
+                    loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
+                    loss.thread = ThreadId(slot.thread.load(Ordering::Relaxed));
+                    losses.push(loss);
+                }
+            }
+        }
+        for kind in 0..KINDS {
+            let count = mapping.unlaned_by_index(kind).swap(0, Ordering::Relaxed);
+            if count > 0 {
+                let mut loss = loss_of(kind, count);
+                loss.last = clock::now();
+                losses.push(loss);
+            }
+        }
+        let mut work = lock_std(&self.work);
+        work.sinks.iter_mut().for_each(|sink| sink.tick());
+        losses.into_iter().for_each(|loss| work.write(loss));
+    }
+}
+
+impl Work {
+    /// Hands a record of the collector's own to the sinks, as a block of its own in lane 0.
+    fn write<R: Record>(&mut self, mut record: R) {
+        bytemuck::bytes_of_mut(&mut record)[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        let view = BlockView {
+            lane: 0,
+            thread: ThreadId::NONE,
+            sequence: self.own_blocks,
+            offset: 0,
+            first_record: self.sequence,
+            bytes: bytemuck::bytes_of(&record),
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        self.own_blocks = self.own_blocks.wrapping_add(1);
+        self.sinks.iter_mut().for_each(|sink| sink.records(&view));
+    }
+}
+
+pub(crate) fn loss_of(kind_index: usize, count: u64) -> Loss {
+    let mut loss = Loss::blank();
+    loss.count = count;
+    loss.lost = Kind::from_index(kind_index).unwrap_or_default();
+    loss
+}

@@ -1,0 +1,354 @@
+//! Lanes: one writer each.
+//!
+//! A lane owns the block it fills. Writing a record is a bounds check, a copy and one release store;
+//! everything else (another block, losses, waiting) is in the cold half below. A lane belongs to one
+//! thread at a time; a signal handler that interrupts it must not write to it.
+
+#[cfg(not(loom))]
+use super::block::BlockHeader;
+use super::block::Owner;
+use super::{LaneSlot, MAX_OPEN_CALLS, Policy, Shared};
+use crate::clock;
+use crate::record::{
+    Arguments, CorrelationId, Kind, Loss, Operation, Overhead, OverheadKind, Record, ThreadId,
+    Ticks,
+};
+use crate::sync::Ordering;
+use std::sync::Arc;
+
+/// One writer of records for one buffer.
+pub struct Lane {
+    block: OpenBlock,
+    /// Sequence number of the next record.
+    sequence: u32,
+    /// Sequence number of the next block.
+    next_block: u32,
+    id: u32,
+    slot: u32,
+    thread: ThreadId,
+    may_wait: bool,
+    shared: Arc<Shared>,
+}
+
+/// The block that a lane fills.
+struct OpenBlock {
+    /// Bytes committed; equal to the commit word's low half.
+    committed: u32,
+    /// Bytes it holds, 0 when the lane has no block.
+    capacity: u32,
+    /// The commit word's high half, in place.
+    generation: u64,
+    index: u32,
+    /// Its header and data, valid while `capacity` is not 0: the mapping lives as long as `shared`.
+    #[cfg(not(loom))]
+    header: *const BlockHeader,
+    #[cfg(not(loom))]
+    data: *mut u8,
+}
+
+impl OpenBlock {
+    const NONE: OpenBlock = OpenBlock {
+        committed: 0,
+        capacity: 0,
+        generation: 0,
+        index: 0,
+        #[cfg(not(loom))]
+        header: std::ptr::null(),
+        #[cfg(not(loom))]
+        data: std::ptr::null_mut(),
+    };
+}
+
+// SAFETY: a lane is used by one thread at a time; its pointers lead into the mapping, which `shared`
+// keeps alive and which may be used from any thread.
+unsafe impl Send for Lane {}
+
+impl Lane {
+    pub(super) fn open(shared: Arc<Shared>, thread: ThreadId) -> Option<Lane> {
+        if shared.pool.is_closed() {
+            return None;
+        }
+        let id = shared.mapping.next_lane_id();
+        let slot = (0..shared.mapping.layout().lanes()).find(|slot| {
+            let free = &shared.mapping.slot(*slot).lane;
+            free.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })?;
+        let place = shared.mapping.slot(slot);
+        place.thread.store(thread.0, Ordering::Relaxed);
+        place.depth.store(0, Ordering::Relaxed);
+        Some(Lane {
+            block: OpenBlock::NONE,
+            sequence: 0,
+            next_block: 0,
+            id,
+            slot,
+            thread,
+            may_wait: true,
+            shared,
+        })
+    }
+
+    /// Appends `record`, with the lane's next sequence number. `false` says that it was dropped, and
+    /// counted.
+    #[inline]
+    pub fn write<R: Record>(&mut self, mut record: R) -> bool {
+        const {
+            assert!(
+                R::FIXED,
+                "records of variable size have writers of their own"
+            )
+        };
+        if !self.has_room(R::KIND, size_of::<R>()) {
+            return false;
+        }
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        self.commit(bytes);
+        true
+    }
+
+    /// Appends the used part of `arguments`.
+    #[inline]
+    pub fn write_arguments(&mut self, arguments: &mut Arguments) -> bool {
+        let used =
+            Arguments::bytes_for((arguments.count as usize).min(crate::record::MAX_ARGUMENTS));
+        arguments.header.words = (used / 8) as u16;
+        if !self.has_room(Kind::ARGUMENTS, used) {
+            return false;
+        }
+        arguments.header.sequence = self.sequence;
+        self.commit(&bytemuck::bytes_of(arguments)[..used]);
+        true
+    }
+
+    /// Whether `bytes` more fit, if need be in another block.
+    #[inline(always)]
+    fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
+        bytes as u32 <= self.block.capacity - self.block.committed || self.change_block(kind, bytes)
+    }
+
+    /// Publishes `bytes` as the next record; there must be room for it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn commit(&mut self, bytes: &[u8]) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let block = &mut self.block;
+        debug_assert!(bytes.len() <= (block.capacity - block.committed) as usize);
+        // SAFETY: the lane has a block with room for `bytes` (`has_room` said so), which no one else
+        // writes; readers stop at the committed length.
+        unsafe {
+            let to = block.data.add(block.committed as usize);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            block.committed += bytes.len() as u32;
+            // Release: pairs with the acquire in `BlockHeader::committed`.
+            (*block.header).commit.store(
+                block.generation | u64::from(block.committed),
+                Ordering::Release,
+            );
+        }
+    }
+
+    #[cfg(loom)]
+    fn commit(&mut self, bytes: &[u8]) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let block = &mut self.block;
+        self.shared
+            .mapping
+            .write_words(block.index, block.committed, bytes);
+        block.committed += bytes.len() as u32;
+        self.shared.mapping.block(block.index).commit.store(
+            block.generation | u64::from(block.committed),
+            Ordering::Release,
+        );
+    }
+
+    /// Whether the lane may wait for an empty block under [`Policy::Lossless`]. Never on the
+    /// collector's or a tool's own threads, in callbacks of a runtime, or in signal handlers.
+    pub fn set_may_wait(&mut self, may_wait: bool) -> bool {
+        std::mem::replace(&mut self.may_wait, may_wait)
+    }
+
+    /// The thread it was opened for.
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    pub(crate) fn slot(&self) -> &LaneSlot {
+        self.shared.mapping.slot(self.slot)
+    }
+
+    /// Puts a call on the open-call stack, for whoever looks at a process that hangs or has died.
+    #[inline]
+    pub(crate) fn open_call(
+        &self,
+        depth: u32,
+        start: Ticks,
+        correlation: CorrelationId,
+        operation: Operation,
+        stack_pointer: usize,
+    ) {
+        let slot = self.slot();
+        if let Some(call) = slot.calls.get(depth as usize) {
+            call.start.store(start.0, Ordering::Relaxed);
+            call.correlation.store(correlation.0, Ordering::Relaxed);
+            call.stack_pointer
+                .store(stack_pointer as u64, Ordering::Relaxed);
+            let operation = u32::from(operation.domain.0) | u32::from(operation.number) << 16;
+            call.operation.store(operation, Ordering::Relaxed);
+        }
+        // Release: a depth that is seen has its call.
+        slot.depth.store(depth + 1, Ordering::Release);
+    }
+
+    /// Cuts the open-call stack down to `depth` calls.
+    #[inline]
+    pub(crate) fn close_calls(&self, depth: u32) {
+        self.slot().depth.store(depth, Ordering::Release);
+    }
+
+    /// Correlation id and stack pointer of the innermost open call that stands on the stack, given
+    /// its depth.
+    #[inline]
+    pub(crate) fn innermost(&self, depth: u32) -> Option<(CorrelationId, usize)> {
+        let call = self
+            .slot()
+            .calls
+            .get((depth as usize).min(MAX_OPEN_CALLS).checked_sub(1)?)?;
+        Some((
+            CorrelationId(call.correlation.load(Ordering::Relaxed)),
+            call.stack_pointer.load(Ordering::Relaxed) as usize,
+        ))
+    }
+
+    /// The cold half of writing: hands the full block over and takes an empty one with room for
+    /// `bytes`. `false` says that there is none, and that a record of `kind` was counted as dropped.
+    #[cold]
+    #[inline(never)]
+    fn change_block(&mut self, kind: Kind, bytes: usize) -> bool {
+        self.give_block();
+        let mut waited = None;
+        let block = loop {
+            if let Some(block) = self.shared.pool.take() {
+                break block;
+            }
+            self.shared.wake.wake();
+            if self.shared.policy != Policy::Lossless
+                || !self.may_wait
+                || self.shared.pool.is_closed()
+            {
+                self.count_drop(kind);
+                return false;
+            }
+            waited.get_or_insert_with(clock::now);
+            self.shared.pool.wait();
+        };
+        self.take_block(block);
+        if let Some(start) = waited {
+            let mut overhead = Overhead::blank();
+            (overhead.start, overhead.end) = (start, clock::now());
+            (overhead.thread, overhead.what) = (self.thread, OverheadKind::WAIT);
+            self.commit_extra(overhead);
+        }
+        self.report_drops();
+        let fits = bytes as u32 <= self.block.capacity - self.block.committed;
+        if !fits {
+            self.count_drop(kind);
+        }
+        fits
+    }
+
+    fn take_block(&mut self, index: u32) {
+        let mapping = &self.shared.mapping;
+        let header = mapping.block(index);
+        let generation = header.begin(Owner {
+            lane: self.id,
+            thread: self.thread,
+            sequence: self.next_block,
+            first_record: self.sequence,
+        });
+        self.next_block = self.next_block.wrapping_add(1);
+        self.block = OpenBlock {
+            committed: 0,
+            capacity: mapping.layout().block_bytes() as u32,
+            generation: u64::from(generation) << 32,
+            index,
+            #[cfg(not(loom))]
+            header,
+            #[cfg(not(loom))]
+            data: mapping.data(index),
+        };
+    }
+
+    /// Gives the lane's block to the collector, however full it is.
+    fn give_block(&mut self) {
+        if self.block.capacity > 0 {
+            self.shared.mapping.block(self.block.index).fill();
+            self.block = OpenBlock::NONE;
+            self.shared.wake.wake();
+        }
+    }
+
+    /// Counts a record of `kind` as dropped. It consumes a sequence number, so that the gap shows.
+    fn count_drop(&mut self, kind: Kind) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let (slot, now) = (self.slot(), clock::now());
+        if slot
+            .dropped
+            .iter()
+            .all(|count| count.load(Ordering::Relaxed) == 0)
+        {
+            slot.first_drop.store(now.0, Ordering::Relaxed);
+        }
+        slot.last_drop.store(now.0, Ordering::Relaxed);
+        slot.dropped[kind.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Writes what was dropped since the last report into the fresh block.
+    fn report_drops(&mut self) {
+        for index in 0..crate::record::KINDS {
+            let slot = self.slot();
+            let count = slot.dropped[index].load(Ordering::Relaxed);
+            if count == 0 {
+                continue;
+            }
+            let mut loss = Loss::blank();
+            loss.count = count;
+            loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
+            loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
+            loss.thread = self.thread;
+            loss.lost = Kind::from_index(index).unwrap_or_default();
+            self.commit_extra(loss);
+            self.slot().dropped[index].fetch_sub(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Commits a record of the lane's own at the beginning of a fresh block.
+    fn commit_extra<R: Record>(&mut self, mut record: R) {
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        if bytes.len() as u32 <= self.block.capacity - self.block.committed {
+            self.commit(bytes);
+        }
+    }
+}
+
+impl Drop for Lane {
+    /// Gives the block to the collector and the slot to whoever comes next. Drops that could not be
+    /// reported any more are added to those without a lane.
+    fn drop(&mut self) {
+        self.give_block();
+        let slot = self.slot();
+        for (index, dropped) in slot.dropped.iter().enumerate() {
+            let count = dropped.swap(0, Ordering::Relaxed);
+            if count > 0 {
+                self.shared
+                    .mapping
+                    .unlaned_by_index(index)
+                    .fetch_add(count, Ordering::Relaxed);
+            }
+        }
+        slot.depth.store(0, Ordering::Relaxed);
+        slot.lane.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,520 @@
+//! The memory of a buffer, as the recorded process and the recovering parent both see it.
+//!
+//! ```text
+//! 0                 header: magic, version, layout, state of the session, losses without a lane
+//! 4096              lane slots: thread, open-call stack, drop counters
+//! ..                block headers: commit word, state, owner
+//! .. (page aligned) block data
+//! ```
+//!
+//! All fields that change are atomics, so that two processes may look at them. The layout is part
+//! of the format version; `schemas/mapping.md` describes it.
+
+use super::block::{BlockHeader, BlockState};
+use crate::record::{FORMAT_VERSION, KINDS, Kind};
+use crate::sync::Ordering;
+use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
+
+/// Calls that a lane's open-call stack holds; deeper ones are traced but do not stand on it.
+pub(crate) const MAX_OPEN_CALLS: usize = 16;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"GPUTPOOL");
+const HEADER_BYTES: usize = 4096;
+const PAGE: usize = 4096;
+/// Smallest block: room for a report of losses of every kind and a record besides.
+const MIN_BLOCK: usize = 4096;
+const MAX_BLOCK: usize = 64 << 20;
+const MAX_LANES: u32 = 1 << 16;
+
+/// How a mapping is divided.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    lanes: u32,
+    blocks: u32,
+    block_bytes: u32,
+}
+
+/// Sizes that make no usable pool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// The block size is out of range or not a multiple of 4096.
+    #[error("block size {0} bytes: expected a multiple of 4096 from 4096 to 67108864")]
+    BlockSize(usize),
+    /// The pool holds fewer than two blocks, or more than a 32-bit number counts.
+    #[error("pool of {pool} bytes with blocks of {block}: expected room for 2 to 16777216 blocks")]
+    PoolSize {
+        /// Bytes asked for.
+        pool: usize,
+        /// Bytes of a block.
+        block: usize,
+    },
+    /// The number of lanes is out of range.
+    #[error("{0} lanes: expected 1 to 65536")]
+    Lanes(u32),
+}
+
+impl Layout {
+    /// A pool of `pool_bytes` (rounded down to whole blocks) in blocks of `block_bytes`, for up to
+    /// `lanes` lanes at a time.
+    pub fn new(pool_bytes: usize, block_bytes: usize, lanes: u32) -> Result<Layout, LayoutError> {
+        if !(MIN_BLOCK..=MAX_BLOCK).contains(&block_bytes) || !block_bytes.is_multiple_of(PAGE) {
+            return Err(LayoutError::BlockSize(block_bytes));
+        }
+        let blocks = pool_bytes / block_bytes;
+        if !(2..=1 << 24).contains(&blocks) {
+            return Err(LayoutError::PoolSize {
+                pool: pool_bytes,
+                block: block_bytes,
+            });
+        }
+        if !(1..=MAX_LANES).contains(&lanes) {
+            return Err(LayoutError::Lanes(lanes));
+        }
+        Ok(Layout {
+            lanes,
+            blocks: blocks as u32,
+            block_bytes: block_bytes as u32,
+        })
+    }
+
+    /// Bytes of the whole mapping.
+    pub fn total_bytes(&self) -> usize {
+        self.data_offset() + self.blocks as usize * self.block_bytes as usize
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes as usize
+    }
+
+    /// Most lanes at a time.
+    pub fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn blocks_offset(&self) -> usize {
+        HEADER_BYTES + self.lanes as usize * size_of::<LaneSlot>()
+    }
+
+    fn data_offset(&self) -> usize {
+        (self.blocks_offset() + self.blocks as usize * size_of::<BlockHeader>())
+            .next_multiple_of(PAGE)
+    }
+}
+
+/// How far the session of a mapping has come; the `state` of its header.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SessionState {
+    /// Nobody has written yet.
+    New = 0,
+    /// A process records into it.
+    Recording = 1,
+    /// The process has flushed everything and ended its session.
+    Ended = 2,
+    /// The owner of the memory has stopped listening: the process is to stop recording.
+    Abandoned = 3,
+}
+
+#[repr(C)]
+struct MappingHeader {
+    magic: u64,
+    version: u32,
+    lanes: u32,
+    blocks: u32,
+    block_bytes: u32,
+    /// A [`SessionState`].
+    state: PlainU32,
+    /// The next lane's id less 1. Ids are never used again, slots are.
+    lane_ids: PlainU32,
+    /// Records of each kind lost where there was no lane to count them.
+    unlaned: [PlainU64; KINDS],
+    /// Set once when the capture cannot take more: the errno, and the length it had.
+    capture_error: PlainU32,
+    reserved: u32,
+    capture_bytes: PlainU64,
+}
+
+/// One call in progress on a lane. 32 bytes.
+#[repr(C)]
+#[derive(Default)]
+pub struct OpenCall {
+    pub(crate) start: PlainU64,
+    pub(crate) correlation: PlainU64,
+    pub(crate) stack_pointer: PlainU64,
+    /// domain | number << 16
+    pub(crate) operation: PlainU32,
+    pub(crate) reserved: PlainU32,
+}
+
+/// What the mapping knows of one lane. Only its lane writes it, but for `lane` and `thread`.
+#[repr(C, align(64))]
+pub(crate) struct LaneSlot {
+    /// Id of the lane that uses the slot, 0 when it is free.
+    pub lane: PlainU32,
+    pub thread: PlainU32,
+    /// Calls that stand on `calls`; may be larger than it holds.
+    pub depth: PlainU32,
+    reserved: u32,
+    /// Records dropped and not yet reported, by [`Kind::index`].
+    pub dropped: [PlainU64; KINDS],
+    /// Ticks of the first and the last of them.
+    pub first_drop: PlainU64,
+    pub last_drop: PlainU64,
+    pub calls: [OpenCall; MAX_OPEN_CALLS],
+}
+
+const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
+const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<BlockHeader>() == 64);
+
+/// A file or memory that is not a mapping of this version.
+#[derive(Debug, thiserror::Error)]
+pub enum MappingError {
+    /// The system refused the memory.
+    #[error("cannot map {bytes} bytes for the pool: {source}")]
+    Map {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The header is not one of ours.
+    #[error("not a gputrail pool: {0}")]
+    Header(String),
+}
+
+/// The memory of one buffer.
+pub struct Mapping {
+    layout: Layout,
+    memory: Memory,
+}
+
+#[cfg(not(loom))]
+struct Memory(memmap2::MmapRaw);
+
+/// Under loom nothing is mapped: loom's atomics know no addresses of their own.
+#[cfg(loom)]
+struct Memory {
+    header: MappingHeader,
+    slots: Vec<LaneSlot>,
+    blocks: Vec<BlockHeader>,
+    data: Vec<Vec<loom::cell::UnsafeCell<u64>>>,
+}
+
+#[cfg(not(loom))]
+impl Mapping {
+    /// Memory of this process alone.
+    pub fn anonymous(layout: Layout) -> Result<Mapping, MappingError> {
+        let bytes = layout.total_bytes();
+        let memory = memmap2::MmapOptions::new()
+            .len(bytes)
+            .map_anon()
+            .map_err(|source| MappingError::Map { bytes, source })?;
+        Ok(Mapping::format(Memory(memory.into()), layout))
+    }
+
+    /// A new pool in `file`, which must be zeros, at least `layout.total_bytes()` long, and sealed
+    /// against shrinking: a file that shrinks kills whoever maps it.
+    pub fn create(
+        file: impl memmap2::MmapAsRawDesc,
+        layout: Layout,
+    ) -> Result<Mapping, MappingError> {
+        let memory = Self::map(file, layout.total_bytes())?;
+        Ok(Mapping::format(memory, layout))
+    }
+
+    /// The pool that somebody else made in `file`, of `file_bytes` bytes. The header is checked,
+    /// and the layout that it names is what is used from then on, whatever becomes of the header.
+    pub fn open(
+        file: impl memmap2::MmapAsRawDesc,
+        file_bytes: usize,
+    ) -> Result<Mapping, MappingError> {
+        if file_bytes < HEADER_BYTES {
+            return Err(MappingError::Header(format!(
+                "{file_bytes} bytes, expected at least {HEADER_BYTES}"
+            )));
+        }
+        let memory = Self::map(file, file_bytes)?;
+        let header = memory.header();
+        // SAFETY: the header is mapped and any bytes are valid for these integers; they are read
+        // once, volatile, since another process may write them.
+        let (magic, version, lanes, blocks, block_bytes) = unsafe {
+            (
+                (&raw const (*header).magic).read_volatile(),
+                (&raw const (*header).version).read_volatile(),
+                (&raw const (*header).lanes).read_volatile(),
+                (&raw const (*header).blocks).read_volatile() as usize,
+                (&raw const (*header).block_bytes).read_volatile() as usize,
+            )
+        };
+        if magic != MAGIC {
+            return Err(MappingError::Header(format!(
+                "magic {magic:#018x}, expected {MAGIC:#018x}"
+            )));
+        }
+        if version != FORMAT_VERSION {
+            return Err(MappingError::Header(format!(
+                "version {version}, expected {FORMAT_VERSION}"
+            )));
+        }
+        let layout = Layout::new(blocks.saturating_mul(block_bytes), block_bytes, lanes)
+            .map_err(|error| MappingError::Header(error.to_string()))?;
+        if layout.total_bytes() > file_bytes {
+            return Err(MappingError::Header(format!(
+                "{file_bytes} bytes, its layout needs {}",
+                layout.total_bytes()
+            )));
+        }
+        Ok(Mapping { layout, memory })
+    }
+
+    fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
+        memmap2::MmapOptions::new()
+            .len(bytes)
+            .map_raw(file)
+            .map(Memory)
+            .map_err(|source| MappingError::Map { bytes, source })
+    }
+
+    /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
+    fn format(memory: Memory, layout: Layout) -> Mapping {
+        let header = memory.header().cast_mut();
+        // SAFETY: the memory was just made, is large enough (`Layout`), and nobody else knows it yet.
+        unsafe {
+            (*header).magic = MAGIC;
+            (*header).version = FORMAT_VERSION;
+            (*header).lanes = layout.lanes;
+            (*header).blocks = layout.blocks;
+            (*header).block_bytes = layout.block_bytes;
+        }
+        Mapping { layout, memory }
+    }
+
+    /// Keeps the memory out of children made by fork: they must not write into their parent's blocks.
+    pub fn keep_from_children(&self) -> std::io::Result<()> {
+        self.memory.0.advise(memmap2::Advice::DontFork)
+    }
+
+    fn header(&self) -> &MappingHeader {
+        // SAFETY: mapped for as long as `self`, page aligned, of valid bytes; what changes after
+        // `format` are atomics.
+        unsafe { &*self.memory.header() }
+    }
+
+    pub(crate) fn slot(&self, index: u32) -> &LaneSlot {
+        assert!(index < self.layout.lanes);
+        let offset = HEADER_BYTES + index as usize * size_of::<LaneSlot>();
+        // SAFETY: within the mapping by the layout, aligned to 64, atomics only.
+        unsafe { &*self.memory.0.as_ptr().add(offset).cast() }
+    }
+
+    pub(crate) fn block(&self, index: u32) -> &BlockHeader {
+        assert!(index < self.layout.blocks);
+        let offset = self.layout.blocks_offset() + index as usize * size_of::<BlockHeader>();
+        // SAFETY: within the mapping by the layout, aligned to 64, atomics only.
+        unsafe { &*self.memory.0.as_ptr().add(offset).cast() }
+    }
+
+    /// Start of a block's data.
+    pub(crate) fn data(&self, index: u32) -> *mut u8 {
+        assert!(index < self.layout.blocks);
+        let offset = self.layout.data_offset() + index as usize * self.layout.block_bytes();
+        // SAFETY: within the mapping by the layout.
+        unsafe { self.memory.0.as_mut_ptr().add(offset) }
+    }
+
+    /// Shows `read` the bytes `from..to` of a block.
+    ///
+    /// # Safety
+    ///
+    /// They have been committed (an acquire load of the commit word said so), and the block is not
+    /// returned to the pool while `read` runs.
+    pub(crate) unsafe fn read<R>(
+        &self,
+        index: u32,
+        from: u32,
+        to: u32,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        assert!(from <= to && to <= self.layout.block_bytes);
+        // SAFETY: within the block; committed bytes are never written again before the block is
+        // returned, which the caller excludes.
+        read(unsafe {
+            std::slice::from_raw_parts(self.data(index).add(from as usize), (to - from) as usize)
+        })
+    }
+}
+
+#[cfg(not(loom))]
+impl Memory {
+    fn header(&self) -> *const MappingHeader {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl Mapping {
+    /// How it is divided.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How far its session has come. A value that no version wrote counts as `Recording`.
+    pub fn state(&self) -> SessionState {
+        match self.header().state.load(Ordering::Acquire) {
+            0 => SessionState::New,
+            2 => SessionState::Ended,
+            3 => SessionState::Abandoned,
+            _ => SessionState::Recording,
+        }
+    }
+
+    /// Says how far the session has come.
+    pub fn set_state(&self, state: SessionState) {
+        self.header().state.store(state as u32, Ordering::Release);
+    }
+
+    /// Notes that the capture cannot take more: the system's error number, and its length.
+    pub fn set_capture_error(&self, errno: i32, bytes: u64) {
+        let header = self.header();
+        header.capture_bytes.store(bytes, Ordering::Relaxed);
+        header
+            .capture_error
+            .store(errno.max(1) as u32, Ordering::Release);
+    }
+
+    /// The error number and the length of the capture when it could not take more, if that happened.
+    pub fn capture_error(&self) -> Option<(i32, u64)> {
+        let header = self.header();
+        match header.capture_error.load(Ordering::Acquire) {
+            0 => None,
+            errno => Some((errno as i32, header.capture_bytes.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// Counter of the records of `kind` lost where there was no lane to count them.
+    pub(crate) fn unlaned(&self, kind: Kind) -> &PlainU64 {
+        &self.header().unlaned[kind.index()]
+    }
+
+    pub(crate) fn unlaned_by_index(&self, index: usize) -> &PlainU64 {
+        &self.header().unlaned[index]
+    }
+
+    pub(crate) fn next_lane_id(&self) -> u32 {
+        self.header()
+            .lane_ids
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
+            .max(1)
+    }
+
+    pub(crate) fn block_state(&self, index: u32) -> BlockState {
+        self.block(index).state()
+    }
+}
+
+#[cfg(loom)]
+impl Mapping {
+    /// A mapping for a model: tiny, and made of loom's own cells.
+    pub(crate) fn model(lanes: u32, blocks: u32, block_bytes: u32) -> Mapping {
+        let zeroed_slot = || LaneSlot {
+            lane: PlainU32::new(0),
+            thread: PlainU32::new(0),
+            depth: PlainU32::new(0),
+            reserved: 0,
+            dropped: [const { PlainU64::new(0) }; KINDS],
+            first_drop: PlainU64::new(0),
+            last_drop: PlainU64::new(0),
+            calls: std::array::from_fn(|_| OpenCall::default()),
+        };
+        Mapping {
+            layout: Layout {
+                lanes,
+                blocks,
+                block_bytes,
+            },
+            memory: Memory {
+                header: MappingHeader {
+                    magic: MAGIC,
+                    version: FORMAT_VERSION,
+                    lanes,
+                    blocks,
+                    block_bytes,
+                    state: PlainU32::new(0),
+                    lane_ids: PlainU32::new(0),
+                    unlaned: [const { PlainU64::new(0) }; KINDS],
+                    capture_error: PlainU32::new(0),
+                    reserved: 0,
+                    capture_bytes: PlainU64::new(0),
+                },
+                slots: (0..lanes).map(|_| zeroed_slot()).collect(),
+                blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),
+                data: (0..blocks)
+                    .map(|_| {
+                        (0..block_bytes / 8)
+                            .map(|_| loom::cell::UnsafeCell::new(0))
+                            .collect()
+                    })
+                    .collect(),
+            },
+        }
+    }
+
+    fn header(&self) -> &MappingHeader {
+        &self.memory.header
+    }
+
+    pub(crate) fn slot(&self, index: u32) -> &LaneSlot {
+        &self.memory.slots[index as usize]
+    }
+
+    pub(crate) fn block(&self, index: u32) -> &BlockHeader {
+        &self.memory.blocks[index as usize]
+    }
+
+    pub(crate) fn write_words(&self, index: u32, offset: u32, bytes: &[u8]) {
+        for (place, word) in bytes.chunks(8).enumerate() {
+            let cell = &self.memory.data[index as usize][offset as usize / 8 + place];
+            let word = u64::from_le_bytes(word.try_into().unwrap());
+            // SAFETY: loom checks that no other thread touches the cell meanwhile.
+            cell.with_mut(|cell| unsafe { *cell = word });
+        }
+    }
+
+    pub(crate) unsafe fn read<R>(
+        &self,
+        index: u32,
+        from: u32,
+        to: u32,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        let cells = &self.memory.data[index as usize][from as usize / 8..to as usize / 8];
+        // SAFETY: loom checks that no other thread writes the cell meanwhile.
+        let words: Vec<u64> = cells
+            .iter()
+            .map(|cell| cell.with(|cell| unsafe { *cell }))
+            .collect();
+        read(bytemuck::cast_slice(&words))
+    }
+}
+
+// SAFETY: the memory is plain bytes that stay mapped while the value lives; everything in it that
+// two threads may touch at once is atomic, and block data is handed over by the commit word.
+#[cfg(not(loom))]
+unsafe impl Send for Mapping {}
+// SAFETY: as for `Send`.
+#[cfg(not(loom))]
+unsafe impl Sync for Mapping {}
+// SAFETY: loom's cells check every access themselves.
+#[cfg(loom)]
+unsafe impl Send for Mapping {}
+// SAFETY: loom's cells check every access themselves.
+#[cfg(loom)]
+unsafe impl Sync for Mapping {}

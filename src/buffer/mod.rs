@@ -1,0 +1,147 @@
+//! Buffers: how records get from the threads that make them to the sinks that keep them.
+//!
+//! A [`Buffer`] is a [`Mapping`] divided into blocks. Each thread that records owns a [`Lane`] and
+//! fills one block at a time from front to back; writing a record is a bounds check, a copy and one
+//! release store. The [`Collector`] looks at the states of the blocks, hands what was committed to its
+//! [`Sink`]s, and puts emptied blocks back into the pool that all lanes draw from. Everything that
+//! says what was written lies in the mapping itself, so the same look finds it after the process
+//! has died ([`crate::capture::recover`]).
+//!
+//! When no block is empty, the buffer's [`Policy`] decides. Nothing here grows while it runs.
+//!
+//! `docs/memory-orderings.md` lists every atomic with its ordering and what it pairs with.
+
+mod block;
+#[cfg(not(loom))]
+mod collector;
+mod lane;
+mod mapping;
+mod pool;
+mod wake;
+
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use block::BlockView;
+#[cfg(not(loom))]
+pub(crate) use block::deliver_in_order;
+#[cfg(not(loom))]
+pub(crate) use collector::loss_of;
+#[cfg(not(loom))]
+pub use collector::{Collector, CollectorOptions, Sink};
+pub use lane::Lane;
+pub(crate) use mapping::{LaneSlot, MAX_OPEN_CALLS};
+pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
+
+use crate::record::{Kind, ThreadId};
+use crate::sync::Ordering;
+use pool::Pool;
+use std::sync::Arc;
+
+/// What a lane does when the pool has no empty block.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum Policy {
+    /// Drop the record and count it. Writing is wait-free.
+    #[default]
+    Discard = 0,
+    /// Wait for the collector, where waiting is allowed ([`Lane::set_may_wait`]); elsewhere discard
+    /// and count.
+    Lossless = 1,
+}
+
+impl Policy {
+    /// The policy with this number, as configurations carry it.
+    pub fn from_code(code: u32) -> Option<Policy> {
+        [Policy::Discard, Policy::Lossless]
+            .into_iter()
+            .find(|policy| *policy as u32 == code)
+    }
+}
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Policy::Discard => "discard",
+            Policy::Lossless => "lossless",
+        })
+    }
+}
+
+impl std::str::FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
+        match text {
+            "discard" => Ok(Policy::Discard),
+            "lossless" => Ok(Policy::Lossless),
+            _ => Err(UnknownPolicy(text.into())),
+        }
+    }
+}
+
+/// A word that names no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown policy `{0}`, expected `lossless` or `discard`")]
+pub struct UnknownPolicy(String);
+
+/// Blocks, lanes and pool over one mapping. Clones are handles to the same buffer.
+#[derive(Clone)]
+pub struct Buffer {
+    shared: Arc<Shared>,
+}
+
+/// What lanes and collector share.
+struct Shared {
+    mapping: Mapping,
+    pool: Pool,
+    policy: Policy,
+    wake: wake::Wake,
+}
+
+impl Buffer {
+    /// A buffer over `mapping`, all of its blocks empty.
+    pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
+        let pool = Pool::new(mapping.layout().blocks());
+        Buffer {
+            shared: Arc::new(Shared {
+                mapping,
+                pool,
+                policy,
+                wake: wake::Wake::new(),
+            }),
+        }
+    }
+
+    /// A lane for `thread`, or `None` when all lanes of the layout are in use or the buffer has
+    /// ended. What a thread without a lane loses is to be counted by [`Buffer::count_unlaned`].
+    pub fn lane(&self, thread: ThreadId) -> Option<Lane> {
+        Lane::open(self.shared.clone(), thread)
+    }
+
+    /// Counts a record of `kind` that had no lane to be written to.
+    pub fn count_unlaned(&self, kind: Kind) {
+        self.shared
+            .mapping
+            .unlaned(kind)
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The memory the buffer lies in.
+    pub fn mapping(&self) -> &Mapping {
+        &self.shared.mapping
+    }
+
+    /// Blocks that are empty now.
+    pub fn empty_blocks(&self) -> usize {
+        self.shared.pool.len()
+    }
+
+    /// Lets no lane take another block, and wakes those that wait for one. What lanes still write
+    /// into the blocks they hold stays in the mapping.
+    pub fn end(&self) {
+        self.shared.pool.close();
+    }
+}

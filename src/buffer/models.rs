@@ -1,0 +1,168 @@
+//! loom models of the hand-overs: every interleaving that the memory model allows, for tiny buffers.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p gputrail --lib models`.
+
+use super::block::{Scan, deliver_in_order};
+use super::pool::Pool;
+use super::*;
+use crate::record::*;
+use loom::thread;
+
+/// Blocks that hold exactly two records of 40 bytes.
+const BLOCK: u32 = 80;
+
+fn buffer(blocks: u32, policy: Policy) -> Buffer {
+    Buffer::new(Mapping::model(2, blocks, BLOCK), policy)
+}
+
+fn note(n: u64) -> ClockPair {
+    let mut pair = ClockPair::blank();
+    pair.device = DeviceTime(n);
+    pair
+}
+
+/// What the collector has seen of the model's records.
+#[derive(Default)]
+struct Seen {
+    /// Lane and number of each.
+    records: Vec<(u32, u64)>,
+    /// Sum of the losses reported.
+    lost: u64,
+}
+
+/// Delivers what there is, as the collector does.
+fn deliver(buffer: &Buffer, watermark: u32, seen: &mut Seen) {
+    let shared = &buffer.shared;
+    let show = |view: &BlockView<'_>| {
+        let mut records = Records::new(view.bytes);
+        for record in records.by_ref() {
+            if let Some(loss) = record.read::<Loss>() {
+                seen.lost += loss.count;
+            } else {
+                let pair = record.read::<ClockPair>().expect("a record of the model");
+                seen.records.push((view.lane, pair.device.0));
+            }
+        }
+        assert_eq!(records.malformed(), None);
+    };
+    let put = |block| shared.pool.put(block);
+    deliver_in_order(&shared.mapping, watermark, &mut Scan::default(), show, put);
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+#[test]
+fn a_partial_flush_sees_whole_records_once_and_in_order() {
+    model(|| {
+        let buffer = buffer(2, Policy::Discard);
+        let writer = {
+            let buffer = buffer.clone();
+            thread::spawn(move || {
+                let mut lane = buffer.lane(ThreadId(1)).unwrap();
+                (1..=3).for_each(|n| assert!(lane.write(note(n))));
+            })
+        };
+        let mut seen = Seen::default();
+        deliver(&buffer, 0, &mut seen);
+        deliver(&buffer, 0, &mut seen);
+        writer.join().unwrap();
+        deliver(&buffer, 0, &mut seen);
+        assert_eq!(seen.records, [(1, 1), (1, 2), (1, 3)]);
+        assert_eq!(buffer.empty_blocks(), 2);
+    });
+}
+
+#[test]
+fn blocks_go_round_and_what_is_written_or_dropped_adds_up() {
+    model(|| {
+        let buffer = buffer(2, Policy::Discard);
+        let writer = {
+            let buffer = buffer.clone();
+            thread::spawn(move || {
+                let mut lane = buffer.lane(ThreadId(1)).unwrap();
+                (1..=7)
+                    .filter(|n| lane.write(note(*n)))
+                    .collect::<Vec<u64>>()
+            })
+        };
+        let mut seen = Seen::default();
+        deliver(&buffer, u32::MAX, &mut seen);
+        let written = writer.join().unwrap();
+        deliver(&buffer, 0, &mut seen);
+        assert_eq!(
+            seen.records.iter().map(|(_, n)| *n).collect::<Vec<_>>(),
+            written
+        );
+        let unlaned = buffer
+            .mapping()
+            .unlaned(Kind::CLOCK_PAIR)
+            .load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(written.len() as u64 + seen.lost + unlaned, 7);
+    });
+}
+
+#[test]
+fn who_waits_for_a_block_is_woken_when_one_comes_back() {
+    model(|| {
+        let pool = Arc::new(Pool::new(1));
+        let block = pool.take().unwrap();
+        let waiter = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                while pool.take().is_none() {
+                    pool.wait();
+                }
+            })
+        };
+        pool.put(block);
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_a_block_is_woken_when_the_pool_closes() {
+    model(|| {
+        let pool = Arc::new(Pool::new(1));
+        pool.take().unwrap();
+        let waiter = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                while pool.take().is_none() && !pool.is_closed() {
+                    pool.wait();
+                }
+            })
+        };
+        pool.close();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn a_lane_that_ends_leaves_its_block_and_its_slot() {
+    model(|| {
+        let buffer = buffer(2, Policy::Discard);
+        let writers: Vec<_> = (1..=2)
+            .map(|n| {
+                let buffer = buffer.clone();
+                thread::spawn(move || {
+                    assert!(buffer.lane(ThreadId(n)).unwrap().write(note(n.into())))
+                })
+            })
+            .collect();
+        let mut seen = Seen::default();
+        deliver(&buffer, 0, &mut seen);
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        deliver(&buffer, 0, &mut seen);
+        let mut numbers: Vec<_> = seen.records.iter().map(|(_, n)| *n).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(buffer.empty_blocks(), 2);
+        assert!(buffer.lane(ThreadId(3)).is_some());
+    });
+}

@@ -1,0 +1,314 @@
+//! How lanes, pool and collector behave together, with real threads.
+
+use super::*;
+use crate::record::*;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// A sink that keeps all it is shown.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Delivery>>>);
+
+/// Lane, block and bytes of one delivery.
+type Delivery = (u32, u32, Vec<u8>);
+
+impl Sink for Kept {
+    fn records(&mut self, view: &BlockView<'_>) {
+        self.0
+            .lock()
+            .unwrap()
+            .push((view.lane, view.sequence, view.bytes.to_vec()));
+    }
+}
+
+impl Kept {
+    fn lanes(&self) -> HashMap<u32, Vec<u8>> {
+        let mut lanes: HashMap<u32, Vec<u8>> = HashMap::new();
+        for (lane, _, bytes) in self.0.lock().unwrap().iter() {
+            lanes.entry(*lane).or_default().extend(bytes);
+        }
+        lanes
+    }
+
+    fn all<R: Record>(&self) -> Vec<R> {
+        let lanes = self.lanes();
+        lanes
+            .values()
+            .flat_map(|bytes| {
+                Records::new(bytes)
+                    .filter_map(|record| record.read::<R>())
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+fn buffer(blocks: usize, policy: Policy) -> Buffer {
+    let layout = Layout::new(blocks * 4096, 4096, 64).unwrap();
+    Buffer::new(Mapping::anonymous(layout).unwrap(), policy)
+}
+
+fn collector(buffer: &Buffer, sink: &Kept) -> Collector {
+    Collector::without_thread(
+        buffer.clone(),
+        vec![Box::new(sink.clone())],
+        CollectorOptions::default(),
+    )
+}
+
+fn api(n: u64) -> Api {
+    let mut api = Api::blank();
+    api.correlation = CorrelationId(n);
+    api
+}
+
+#[test]
+fn records_arrive_in_the_order_they_were_written() {
+    let (buffer, sink) = (buffer(64, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut lane = buffer.lane(ThreadId(1)).unwrap();
+    (0..1000).for_each(|n| assert!(lane.write(api(n))));
+    collector.flush();
+    let read = sink.all::<Api>();
+    assert!(
+        read.iter()
+            .enumerate()
+            .all(|(n, api)| api.correlation.0 == n as u64 && api.header.sequence == n as u32)
+    );
+    assert_eq!(read.len(), 1000);
+}
+
+#[test]
+fn a_flush_takes_what_is_there_and_no_more_than_once() {
+    let (buffer, sink) = (buffer(4, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut lane = buffer.lane(ThreadId(1)).unwrap();
+    for n in 0..10 {
+        lane.write(api(n));
+        collector.flush();
+        collector.flush();
+    }
+    assert_eq!(sink.all::<Api>().len(), 10);
+}
+
+#[test]
+fn a_full_lane_counts_what_it_drops() {
+    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut lane = buffer.lane(ThreadId(9)).unwrap();
+    let written = (0..1000).filter(|n| lane.write(api(*n))).count();
+    assert_eq!(written, 2 * 4096 / 64);
+    collector.flush();
+    assert!(lane.write(api(5000)));
+    collector.finish();
+    let losses = sink.all::<Loss>();
+    assert_eq!(losses.len(), 1);
+    assert_eq!(
+        (losses[0].lost, losses[0].count, losses[0].thread),
+        (Kind::API, 1000 - written as u64, ThreadId(9))
+    );
+    let read = sink.all::<Api>();
+    // The drops consumed numbers: the gap shows where they are missing, and how many.
+    assert_eq!(read.last().unwrap().header.sequence as usize, 1000 + 1);
+}
+
+#[test]
+fn what_no_lane_could_report_is_reported_at_the_end() {
+    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut lane = buffer.lane(ThreadId(9)).unwrap();
+    let written = (0..300).filter(|n| lane.write(api(*n))).count() as u64;
+    let mut gone = buffer.lane(ThreadId(10)).unwrap();
+    assert!(!gone.write(api(0)));
+    drop(gone);
+    buffer.count_unlaned(Kind::API);
+    collector.finish();
+    let lost: u64 = sink.all::<Loss>().iter().map(|loss| loss.count).sum();
+    assert_eq!(lost, 300 - written + 1 + 1);
+}
+
+#[test]
+fn nothing_is_lost_when_lanes_may_wait() {
+    let (buffer, sink) = (buffer(2, Policy::Lossless), Kept::default());
+    let collector = Collector::start(
+        buffer.clone(),
+        vec![Box::new(sink.clone())],
+        CollectorOptions::default(),
+    )
+    .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let buffer = &buffer;
+            scope.spawn(move || {
+                let mut lane = buffer.lane(ThreadId(thread + 1)).unwrap();
+                (0..5000).for_each(|n| assert!(lane.write(api(n))));
+            });
+        }
+    });
+    collector.finish();
+    assert_eq!(sink.all::<Api>().len(), 15_000);
+    assert!(sink.all::<Loss>().is_empty());
+    assert!(!sink.all::<Overhead>().is_empty(), "waits show as overhead");
+}
+
+#[test]
+fn a_lane_that_must_not_wait_discards_and_counts_under_lossless_too() {
+    let buffer = buffer(2, Policy::Lossless);
+    let mut lane = buffer.lane(ThreadId(1)).unwrap();
+    lane.set_may_wait(false);
+    assert!((0..1000).any(|n| !lane.write(api(n))));
+}
+
+#[test]
+fn a_lane_that_waits_goes_on_when_the_buffer_ends() {
+    let buffer = buffer(2, Policy::Lossless);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut lane = buffer.lane(ThreadId(1)).unwrap();
+            while lane.write(api(0)) {}
+        });
+        while buffer.empty_blocks() > 0 {
+            std::thread::yield_now();
+        }
+        buffer.end();
+    });
+}
+
+#[test]
+fn threads_that_come_and_go_do_not_use_up_blocks_or_lanes() {
+    let (buffer, sink) = (buffer(8, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    for thread in 1..500 {
+        let mut lane = buffer.lane(ThreadId(thread)).unwrap();
+        assert!(lane.write(api(0)));
+        drop(lane);
+        collector.flush();
+    }
+    assert_eq!(buffer.empty_blocks(), 8);
+}
+
+#[test]
+fn more_threads_than_lanes_get_none() {
+    let buffer = buffer(2, Policy::Discard);
+    let lanes: Vec<_> = (0..64).map(|n| buffer.lane(ThreadId(n)).unwrap()).collect();
+    assert!(buffer.lane(ThreadId(99)).is_none());
+    drop(lanes);
+    assert!(buffer.lane(ThreadId(99)).is_some());
+}
+
+#[test]
+fn written_is_delivered_plus_dropped_with_many_threads_and_flushes() {
+    let (buffer, sink) = (buffer(16, Policy::Discard), Kept::default());
+    let options = CollectorOptions {
+        watermark: 0,
+        ..Default::default()
+    };
+    let collector =
+        Collector::start(buffer.clone(), vec![Box::new(sink.clone())], options).unwrap();
+    const THREADS: u64 = 8;
+    const EACH: u64 = 20_000;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (buffer, collector) = (&buffer, &collector);
+            scope.spawn(move || {
+                let mut lane = buffer.lane(ThreadId(thread as u32 + 1)).unwrap();
+                for n in 0..EACH {
+                    lane.write(api(n));
+                    if n % 977 == thread {
+                        collector.flush();
+                    }
+                    if n % 4999 == 0 {
+                        lane = buffer.lane(ThreadId(thread as u32 + 1)).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    collector.finish();
+    let lost: u64 = sink.all::<Loss>().iter().map(|loss| loss.count).sum();
+    assert_eq!(sink.all::<Api>().len() as u64 + lost, THREADS * EACH);
+    for (lane, bytes) in sink.lanes() {
+        let sequences: Vec<u32> = Records::new(&bytes)
+            .map(|record| record.header().sequence)
+            .collect();
+        assert!(
+            sequences.is_sorted_by(|a, b| a < b),
+            "lane {lane} was delivered out of order"
+        );
+    }
+}
+
+#[test]
+fn layouts_that_make_no_pool_are_refused() {
+    assert_eq!(
+        Layout::new(1 << 20, 1000, 1),
+        Err(LayoutError::BlockSize(1000))
+    );
+    assert_eq!(
+        Layout::new(4096, 4096, 1),
+        Err(LayoutError::PoolSize {
+            pool: 4096,
+            block: 4096
+        })
+    );
+    assert_eq!(Layout::new(1 << 20, 4096, 0), Err(LayoutError::Lanes(0)));
+}
+
+#[test]
+fn a_mapping_that_is_not_ours_is_refused() {
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(layout.total_bytes() as u64).unwrap();
+    let size = layout.total_bytes();
+    let refused = |size| Mapping::open(&file, size).err().unwrap().to_string();
+    assert!(refused(100).contains("expected at least 4096"));
+    assert!(refused(size).contains("magic"));
+    drop(Mapping::create(&file, layout).unwrap());
+    assert_eq!(*Mapping::open(&file, size).unwrap().layout(), layout);
+    assert!(refused(size - 4096).contains("its layout needs"));
+}
+
+#[test]
+fn a_collector_that_dies_at_any_point_leaves_every_record_to_be_found() {
+    for dies_at in 0..6 {
+        let buffer = buffer(4, Policy::Discard);
+        let mut lane = buffer.lane(ThreadId(1)).unwrap();
+        (0..200).for_each(|n| assert!(lane.write(api(n))));
+        let mut delivered = Vec::new();
+        let mut collect = |dies_at: usize| {
+            let mut steps = 0;
+            let mut step = || {
+                steps += 1;
+                if steps > dies_at {
+                    std::panic::resume_unwind(Box::new("killed"));
+                }
+            };
+            let step = std::cell::RefCell::new(&mut step);
+            let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let deliver = |view: &BlockView<'_>| {
+                    delivered.push((view.sequence, view.offset, view.bytes.to_vec()));
+                    step.borrow_mut()();
+                };
+                deliver_in_order(
+                    buffer.mapping(),
+                    0,
+                    &mut Default::default(),
+                    deliver,
+                    |_| step.borrow_mut()(),
+                );
+            }));
+            died.is_err()
+        };
+        // Twice at a time: each of the four blocks is a step when delivered, and the full ones when emptied.
+        assert!(collect(dies_at));
+        assert!(!collect(usize::MAX));
+        delivered.dedup();
+        let read: Vec<u64> = delivered
+            .iter()
+            .flat_map(|(_, _, bytes)| {
+                Records::new(bytes).map(|record| record.read::<Api>().unwrap().correlation.0)
+            })
+            .collect();
+        assert_eq!(read, (0..200).collect::<Vec<_>>(), "died at step {dies_at}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Everything a capture says about its ids and clocks.
+
+use crate::record::*;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most bytes of text that are kept of one capture; what a program's names take is far below.
+const MAX_TEXT: usize = 256 << 20;
+/// Most entries that are kept of one capture.
+const MAX_ENTRIES: usize = 8 << 20;
+
+/// The names store of a capture, as read back, and its clocks.
+#[derive(Debug, Default)]
+pub struct Metadata {
+    /// The process.
+    pub process: Option<Process>,
+    /// Agents by id.
+    pub agents: BTreeMap<AgentId, Agent>,
+    /// Contexts by id.
+    pub contexts: BTreeMap<ContextId, Context>,
+    /// Queues by id.
+    pub queues: BTreeMap<QueueId, Queue>,
+    /// Streams by id.
+    pub streams: BTreeMap<StreamId, Stream>,
+    /// Event objects by id.
+    pub events: BTreeMap<EventId, Event>,
+    /// Modules by id.
+    pub modules: BTreeMap<ModuleId, Module>,
+    /// Code objects by id.
+    pub code_objects: BTreeMap<CodeObjectId, CodeObject>,
+    /// Kernel symbols by id.
+    pub kernels: BTreeMap<KernelId, KernelSymbol>,
+    /// Threads by id.
+    pub threads: BTreeMap<ThreadId, Thread>,
+    /// Operations.
+    pub operations: HashMap<Operation, OperationName>,
+    /// Notes, in order.
+    pub notes: Vec<Note>,
+    /// Host clocks, in order.
+    pub snapshots: Vec<ClockSnapshot>,
+    /// Agents' clocks, in order.
+    pub pairs: Vec<ClockPair>,
+    strings: HashMap<StringId, Box<str>>,
+    text_bytes: usize,
+    entries: usize,
+    /// Records that were left out because there were too many.
+    pub left_out: u64,
+}
+
+impl Metadata {
+    /// The text of a string; empty if it has none.
+    pub fn string(&self, id: StringId) -> &str {
+        self.strings.get(&id).map_or("", |text| text)
+    }
+
+    /// The name of an operation, or a stand-in with its number.
+    pub fn operation(&self, operation: Operation) -> std::borrow::Cow<'_, str> {
+        match self
+            .operations
+            .get(&operation)
+            .map(|name| self.string(name.name))
+        {
+            Some(name) if !name.is_empty() => name.into(),
+            _ => format!("{:?} operation {}", operation.domain, operation.number).into(),
+        }
+    }
+
+    /// Takes in one record; those of other kinds are ignored.
+    pub fn add(&mut self, record: &RecordRef<'_>) {
+        if self.entries >= MAX_ENTRIES || self.text_bytes >= MAX_TEXT {
+            self.left_out += 1;
+            return;
+        }
+        self.entries += 1;
+        macro_rules! keep {
+            ($map:ident, $type:ty) => {
+                if let Some(entry) = record.read::<$type>() {
+                    self.$map.insert(entry.id, entry);
+                }
+            };
+        }
+        match record.kind() {
+            Kind::STRING => {
+                if let Some((id, text)) = record.string() {
+                    self.text_bytes += text.len();
+                    self.strings.insert(id, text.into());
+                }
+            }
+            Kind::PROCESS => self.process = record.read(),
+            Kind::AGENT => keep!(agents, Agent),
+            Kind::CONTEXT => keep!(contexts, Context),
+            Kind::QUEUE => keep!(queues, Queue),
+            Kind::STREAM => keep!(streams, Stream),
+            Kind::EVENT => keep!(events, Event),
+            Kind::MODULE => keep!(modules, Module),
+            Kind::CODE_OBJECT => keep!(code_objects, CodeObject),
+            Kind::KERNEL_SYMBOL => keep!(kernels, KernelSymbol),
+            Kind::THREAD => keep!(threads, Thread),
+            Kind::OPERATION => {
+                if let Some(name) = record.read::<OperationName>() {
+                    self.operations.insert(name.operation, name);
+                }
+            }
+            Kind::NOTE => self.notes.extend(record.read::<Note>()),
+            Kind::CLOCK_SNAPSHOT => self.snapshots.extend(record.read::<ClockSnapshot>()),
+            Kind::CLOCK_PAIR => self.pairs.extend(record.read::<ClockPair>()),
+            _ => {}
+        }
+    }
+}

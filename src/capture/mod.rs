@@ -1,0 +1,24 @@
+//! The capture: the raw file of records as the lanes wrote them (`.gputrail`).
+//!
+//! A file header, then chunks. A chunk is written by one write(2), so what is in the file survives
+//! the death of the process; it names its size and has checksums, so a torn or damaged one costs
+//! itself alone. `schemas/capture.md` describes the format.
+//!
+//! * [`Writer`] appends chunks: blocks of records, metadata, the end.
+//! * [`Reader`] reads all names and clocks first, then streams the records.
+//! * [`recover`] appends what a dead process had committed to its mapping and not yet written.
+
+mod format;
+mod metadata;
+mod reader;
+mod recover;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use format::{ChunkKind, FileHeader};
+pub use metadata::Metadata;
+pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};
+pub use recover::{Cause, Recovered, recover};
+pub use writer::{CaptureSink, WriteError, Writer};

@@ -1,0 +1,423 @@
+//! Reading a capture, whatever its bytes are.
+//!
+//! Everything that can be read is read. What cannot is reported as a [`Finding`] with its offset, and
+//! the reader goes on at the next sound chunk.
+
+use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
+use super::metadata::Metadata;
+use crate::record::{FORMAT_VERSION, Records, ThreadId};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Findings that are kept; more are counted.
+const MAX_FINDINGS: usize = 1000;
+
+/// A capture that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system would not let us.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{path}: not a gputrail capture: {what}")]
+    NotACapture {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// It was written by a newer version.
+    #[error(
+        "{path}: capture of format version {version}, this gputrail reads up to {FORMAT_VERSION}; use a newer one"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+}
+
+/// Something in a capture that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where in the file.
+    pub offset: u64,
+    /// What was found and what was expected.
+    pub what: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.what)
+    }
+}
+
+/// A capture whose names and clocks have been read.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    header: FileHeader,
+    metadata: Metadata,
+    findings: Vec<Finding>,
+    ended: bool,
+    record_bytes: u64,
+}
+
+/// A run of records of one lane.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    /// The lane, unique in the capture; 0 is the collector.
+    pub lane: u32,
+    /// The lane's thread.
+    pub thread: ThreadId,
+    /// Number of the block in its lane.
+    pub sequence: u32,
+    /// Offset of the run in its block.
+    pub offset: u32,
+    /// Sequence number of the first record of the block.
+    pub first_record: u32,
+    /// Where the run lies in the file.
+    pub file_offset: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// The records.
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.bytes)
+    }
+}
+
+impl Reader {
+    /// Opens the capture at `path` and reads all names and clocks in it.
+    pub fn open(path: &Path) -> Result<Reader, ReadError> {
+        let io = |source| ReadError::Io {
+            path: path.into(),
+            source,
+        };
+        let file = File::open(path).map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        let header = read_file_header(path, &file, bytes)?;
+        let mut reader = Reader {
+            path: path.into(),
+            file,
+            bytes,
+            header,
+            metadata: Metadata::default(),
+            findings: Vec::new(),
+            ended: false,
+            record_bytes: 0,
+        };
+        reader.read_metadata();
+        Ok(reader)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its header.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// Names and clocks.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Whether the process ended its session; if not, the capture was cut.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Bytes of records in it, for showing progress.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
+    /// What could not be read when the names were read.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The records, run by run.
+    pub fn chunks(&self) -> Chunks<'_> {
+        Chunks {
+            walk: Walk::new(&self.file, self.bytes),
+            delivered: HashMap::new(),
+        }
+    }
+
+    fn read_metadata(&mut self) {
+        let mut walk = Walk::new(&self.file, self.bytes);
+        while let Some((header, at)) = walk.next_header() {
+            match header.kind {
+                ChunkKind::METADATA if walk.read_payload(&header, at) => {
+                    let mut records = Records::new(&walk.payload);
+                    records
+                        .by_ref()
+                        .for_each(|record| self.metadata.add(&record));
+                    if let Some(malformed) = records.malformed() {
+                        walk.findings.add(at, format!("metadata {malformed}"));
+                    }
+                }
+                ChunkKind::RECORDS => self.record_bytes += u64::from(header.payload_bytes),
+                ChunkKind::END => self.ended = true,
+                _ => {}
+            }
+        }
+        if self.metadata.left_out > 0 {
+            let what = format!(
+                "{} metadata records more than fit were left out",
+                self.metadata.left_out
+            );
+            walk.findings.add(self.bytes, what);
+        }
+        // Damaged payloads of records are reported when they are read.
+        self.findings = walk.findings.list;
+    }
+}
+
+fn read_file_header(path: &Path, file: &File, bytes: u64) -> Result<FileHeader, ReadError> {
+    let not_a_capture = |what: String| ReadError::NotACapture {
+        path: path.into(),
+        what,
+    };
+    let mut raw = [0; size_of::<FileHeader>()];
+    if bytes < raw.len() as u64 {
+        return Err(not_a_capture(format!(
+            "{bytes} bytes, expected at least {}",
+            raw.len()
+        )));
+    }
+    file.read_exact_at(&mut raw, 0)
+        .map_err(|source| ReadError::Io {
+            path: path.into(),
+            source,
+        })?;
+    let header: FileHeader = bytemuck::pod_read_unaligned(&raw);
+    if header.magic != FILE_MAGIC {
+        return Err(not_a_capture(format!(
+            "it begins with {:?}, expected \"GPUTRAIL\"",
+            String::from_utf8_lossy(&header.magic)
+        )));
+    }
+    if header.version > FORMAT_VERSION {
+        return Err(ReadError::Newer {
+            path: path.into(),
+            version: header.version,
+        });
+    }
+    if header.checksum != header.computed_checksum() {
+        return Err(not_a_capture(format!(
+            "its header has checksum {:#010x}, expected {:#010x}: it is damaged",
+            header.checksum,
+            header.computed_checksum()
+        )));
+    }
+    Ok(header)
+}
+
+/// Streams the record chunks of a capture. Runs that were written twice, because the process died
+/// between writing one and noting that it had, come once.
+pub struct Chunks<'a> {
+    walk: Walk<'a>,
+    /// For each lane the block and the end in it up to which records have been delivered.
+    delivered: HashMap<u32, (u32, u32)>,
+}
+
+impl Chunks<'_> {
+    /// The next run of records, or `None` at the end. It is valid until the next call.
+    #[allow(clippy::should_implement_trait)] // the item borrows from the iterator
+    pub fn next(&mut self) -> Option<Chunk<'_>> {
+        loop {
+            let (header, at) = self.walk.next_header()?;
+            if header.kind != ChunkKind::RECORDS {
+                continue;
+            }
+            let end = header.offset.saturating_add(header.payload_bytes);
+            let place = (header.sequence, end);
+            if header.lane != 0
+                && self
+                    .delivered
+                    .get(&header.lane)
+                    .is_some_and(|last| *last >= place)
+            {
+                continue;
+            }
+            if !self.walk.read_payload(&header, at) {
+                continue;
+            }
+            self.delivered.insert(header.lane, place);
+            let records = &mut Records::new(&self.walk.payload);
+            records.for_each(drop);
+            if let Some(malformed) = records.malformed() {
+                self.walk.findings.add(
+                    at + ChunkHeader::BYTES as u64 + malformed.offset as u64,
+                    malformed.to_string(),
+                );
+            }
+            return Some(Chunk {
+                lane: header.lane,
+                thread: header.thread,
+                sequence: header.sequence,
+                offset: header.offset,
+                first_record: header.first_record,
+                file_offset: at,
+                bytes: &self.walk.payload,
+            });
+        }
+    }
+
+    /// What could not be read so far.
+    pub fn findings(&self) -> &[Finding] {
+        &self.walk.findings.list
+    }
+
+    /// Bytes of the file passed so far.
+    pub fn position(&self) -> u64 {
+        self.walk.at
+    }
+}
+
+#[derive(Default)]
+struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, offset: u64, what: String) {
+        match self.list.len() {
+            MAX_FINDINGS => self.list.push(Finding {
+                offset,
+                what: "more findings are not listed".into(),
+            }),
+            fewer if fewer < MAX_FINDINGS => self.list.push(Finding { offset, what }),
+            _ => {}
+        }
+    }
+}
+
+/// From chunk to chunk through a file.
+struct Walk<'a> {
+    file: &'a File,
+    bytes: u64,
+    at: u64,
+    payload: Vec<u8>,
+    findings: Findings,
+}
+
+impl<'a> Walk<'a> {
+    fn new(file: &'a File, bytes: u64) -> Walk<'a> {
+        Walk {
+            file,
+            bytes,
+            at: size_of::<FileHeader>() as u64,
+            payload: Vec::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// The next sound header and its offset; the payload is stepped over.
+    fn next_header(&mut self) -> Option<(ChunkHeader, u64)> {
+        let mut lost_since = None;
+        loop {
+            let at = self.at;
+            let left = self.bytes.saturating_sub(at);
+            if left < ChunkHeader::BYTES as u64 {
+                let from = lost_since.unwrap_or(at);
+                if self.bytes > from {
+                    self.findings.add(
+                        from,
+                        format!("{} bytes that are no chunk", self.bytes - from),
+                    );
+                }
+                self.at = self.bytes;
+                return None;
+            }
+            let mut raw = [0; ChunkHeader::BYTES];
+            if let Err(error) = self.file.read_exact_at(&mut raw, at) {
+                self.findings.add(at, format!("cannot be read: {error}"));
+                self.at = self.bytes;
+                return None;
+            }
+            let header: ChunkHeader = bytemuck::pod_read_unaligned(&raw);
+            if header.is_sound() {
+                if let Some(from) = lost_since {
+                    self.findings
+                        .add(from, format!("{} bytes that are no chunk", at - from));
+                }
+                let needed = ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
+                if needed <= left {
+                    self.at = at + needed;
+                    return Some((header, at));
+                }
+                let what = format!(
+                    "a chunk of {needed} bytes, but only {left} are left: the file was cut"
+                );
+                self.findings.add(at, what);
+                // It may be damage instead: go on looking behind the header.
+                self.at = at + 8;
+                lost_since = Some(self.at);
+                continue;
+            }
+            lost_since.get_or_insert(at);
+            self.at = self.search(at + 8);
+        }
+    }
+
+    /// The next place from `from` on, in steps of 8, where a chunk may begin.
+    fn search(&mut self, from: u64) -> u64 {
+        let mut window = vec![0; 1 << 16];
+        let mut at = from;
+        while at < self.bytes {
+            let length = (self.bytes - at).min(window.len() as u64) as usize;
+            if self.file.read_exact_at(&mut window[..length], at).is_err() {
+                return self.bytes;
+            }
+            let place = window[..length]
+                .chunks(8)
+                .position(|word| word.starts_with(&CHUNK_MAGIC));
+            match place {
+                Some(words) => return at + 8 * words as u64,
+                None => at += length as u64,
+            }
+        }
+        self.bytes
+    }
+
+    /// Reads the payload of the chunk at `at` and checks it.
+    fn read_payload(&mut self, header: &ChunkHeader, at: u64) -> bool {
+        self.payload.resize(header.payload_bytes as usize, 0);
+        let from = at + ChunkHeader::BYTES as u64;
+        if let Err(error) = self.file.read_exact_at(&mut self.payload, from) {
+            self.findings.add(from, format!("cannot be read: {error}"));
+            return false;
+        }
+        let checksum = crc32fast::hash(&self.payload);
+        if checksum != header.payload_checksum {
+            self.findings.add(
+                from,
+                format!(
+                    "{:?} of {} bytes have checksum {checksum:#010x}, expected {:#010x}: left out",
+                    header.kind, header.payload_bytes, header.payload_checksum
+                ),
+            );
+            return false;
+        }
+        true
+    }
+}

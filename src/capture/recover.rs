@@ -1,0 +1,135 @@
+//! What a process left behind in its mapping when it died.
+
+use super::writer::Writer;
+use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order};
+use crate::record::*;
+use std::sync::atomic::Ordering;
+
+/// How the process ended, for the note that stands in the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// In words: "killed by signal 9 (SIGKILL)".
+    pub words: String,
+}
+
+/// What [`recover`] found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Records that were committed and had not been written.
+    pub records: u64,
+    /// Calls that were in progress.
+    pub open_calls: u64,
+    /// Records that had been dropped and not yet reported.
+    pub dropped: u64,
+}
+
+/// Appends to `writer` what the process had committed to `mapping` and not yet written, what it had
+/// dropped and not yet reported, and the calls it was in, as unfinished API records.
+///
+/// The process must not be running any more. The mapping's bytes may be anything.
+pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
+    let mut recovered = Recovered::default();
+    let deliver = |view: &BlockView<'_>| {
+        // Up to the first thing that is no record: a process that died may have been writing wildly.
+        let whole: usize = Records::new(view.bytes)
+            .map(|record| record.bytes().len())
+            .sum();
+        recovered.records += Records::new(view.bytes).count() as u64;
+        let view = BlockView {
+            bytes: &view.bytes[..whole],
+            ..*view
+        };
+        // A capture that takes no more has said so already.
+        let _ = writer.records(&view);
+    };
+    deliver_in_order(mapping, 0, &mut Default::default(), deliver, |_| {});
+
+    let mut own = OwnRecords::default();
+    for index in 0..mapping.layout().lanes() {
+        let slot = mapping.slot(index);
+        let thread = ThreadId(slot.thread.load(Ordering::Relaxed));
+        for (kind, count) in slot.dropped.iter().enumerate() {
+            let mut loss = crate::buffer::loss_of(kind, count.load(Ordering::Relaxed));
+            loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
+            loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
+            loss.thread = thread;
+            own.loss(loss, &mut recovered);
+        }
+        if slot.lane.load(Ordering::Acquire) == 0 {
+            continue;
+        }
+        let depth = (slot.depth.load(Ordering::Acquire) as usize).min(MAX_OPEN_CALLS);
+        let mut ancestor = CorrelationId::NONE;
+        for call in &slot.calls[..depth] {
+            let api = open_call(call, ancestor, thread);
+            ancestor = api.correlation;
+            own.push(api);
+            recovered.open_calls += 1;
+        }
+    }
+    for kind in 0..KINDS {
+        let count = mapping.unlaned_by_index(kind).load(Ordering::Relaxed);
+        own.loss(crate::buffer::loss_of(kind, count), &mut recovered);
+    }
+    if !own.bytes.is_empty() {
+        let _ = writer.records(&BlockView {
+            lane: 0,
+            thread: ThreadId::NONE,
+            sequence: u32::MAX,
+            offset: 0,
+            first_record: 0,
+            bytes: &own.bytes,
+        });
+    }
+    note(writer, NoteKind::DIED, &cause.words);
+    recovered
+}
+
+fn open_call(call: &OpenCall, ancestor: CorrelationId, thread: ThreadId) -> Api {
+    let operation = call.operation.load(Ordering::Relaxed);
+    let mut api = Api::blank();
+    api.header = api.header.with(flags::UNFINISHED | flags::RECOVERED);
+    api.start = Ticks(call.start.load(Ordering::Relaxed));
+    api.correlation = CorrelationId(call.correlation.load(Ordering::Relaxed));
+    api.ancestor = ancestor;
+    api.thread = thread;
+    api.operation = Operation {
+        domain: Domain(operation as u16),
+        number: (operation >> 16) as u16,
+    };
+    api
+}
+
+/// Records of the recovery's own.
+#[derive(Default)]
+struct OwnRecords {
+    bytes: Vec<u8>,
+    sequence: u32,
+}
+
+impl OwnRecords {
+    fn push<R: Record>(&mut self, mut record: R) {
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        self.bytes.extend_from_slice(bytes);
+        self.sequence += 1;
+    }
+
+    fn loss(&mut self, mut loss: Loss, recovered: &mut Recovered) {
+        if loss.count > 0 {
+            loss.header = loss.header.with(flags::RECOVERED);
+            recovered.dropped = recovered.dropped.saturating_add(loss.count);
+            self.push(loss);
+        }
+    }
+}
+
+/// Appends a note from outside the process. Its string has an id from a range that no process uses.
+pub(crate) fn note(writer: &Writer, what: NoteKind, text: &str) {
+    let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
+    let mut payload = crate::names::string_record(id, text);
+    let mut note = Note::blank();
+    (note.text, note.what) = (id, what);
+    payload.extend_from_slice(bytemuck::bytes_of(&note));
+    let _ = writer.metadata(&payload);
+}

@@ -1,0 +1,286 @@
+//! What is written is read; what is damaged costs itself alone.
+
+use super::*;
+use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
+use crate::clock::TickSource;
+use crate::names::Names;
+use crate::record::*;
+use std::path::{Path, PathBuf};
+
+struct File {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn capture() -> (File, Writer) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.gputrail");
+    let header = FileHeader::new(
+        TickSource::Monotonic.code(),
+        ProcessId(1),
+        1_000_000_000,
+        0,
+        [0; 16],
+    );
+    let writer = Writer::create(&path, &header).unwrap();
+    let file = File {
+        _directory: directory,
+        path,
+    };
+    (file, writer)
+}
+
+fn run(first: u64, count: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for n in first..first + count {
+        let mut api = Api::blank();
+        api.correlation = CorrelationId(n);
+        bytes.extend_from_slice(bytemuck::bytes_of(&api));
+    }
+    bytes
+}
+
+fn view(lane: u32, sequence: u32, offset: u32, bytes: &[u8]) -> BlockView<'_> {
+    BlockView {
+        lane,
+        thread: ThreadId(7),
+        sequence,
+        offset,
+        first_record: 0,
+        bytes,
+    }
+}
+
+/// Correlation ids of all API records, and all findings.
+fn read(path: &Path) -> (Vec<u64>, Vec<String>) {
+    let reader = Reader::open(path).unwrap();
+    let mut chunks = reader.chunks();
+    let mut ids = Vec::new();
+    while let Some(chunk) = chunks.next() {
+        ids.extend(
+            chunk
+                .records()
+                .filter_map(|record| record.read::<Api>())
+                .map(|api| api.correlation.0),
+        );
+    }
+    (
+        ids,
+        chunks
+            .findings()
+            .iter()
+            .map(|finding| finding.to_string())
+            .collect(),
+    )
+}
+
+#[test]
+fn records_and_names_are_read_back() {
+    let (file, writer) = capture();
+    let names = Names::new(writer.clone());
+    let hello = names.string("hello");
+    assert_eq!(names.string("hello"), hello);
+    let mut agent = Agent::blank();
+    agent.name = names.string("GPU");
+    let agent = names.agent(agent);
+    writer.records(&view(1, 0, 0, &run(0, 3))).unwrap();
+    names.thread(ThreadId(7), "worker");
+    writer.records(&view(1, 0, 192, &run(3, 2))).unwrap();
+    writer.end().unwrap();
+    let reader = Reader::open(&file.path).unwrap();
+    let metadata = reader.metadata();
+    assert_eq!(metadata.string(hello), "hello");
+    assert_eq!(metadata.string(metadata.agents[&agent].name), "GPU");
+    assert_eq!(
+        metadata.string(metadata.threads[&ThreadId(7)].name),
+        "worker"
+    );
+    assert!(reader.ended());
+    assert_eq!(read(&file.path), (vec![0, 1, 2, 3, 4], vec![]));
+}
+
+#[test]
+fn runs_that_were_written_twice_come_once() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
+    writer.records(&view(1, 1, 0, &run(2, 2))).unwrap();
+    // Recovery saw a block whose length had not been noted as consumed.
+    writer.records(&view(1, 1, 0, &run(2, 2))).unwrap();
+    writer.records(&view(1, 1, 128, &run(4, 1))).unwrap();
+    assert_eq!(read(&file.path), (vec![0, 1, 2, 3, 4], vec![]));
+}
+
+#[test]
+fn a_damaged_chunk_costs_itself_alone() {
+    let (file, writer) = capture();
+    let places: Vec<u64> = (0..5)
+        .map(|n| {
+            let at = writer.bytes();
+            writer
+                .records(&view(1, n, 0, &run(u64::from(n) * 10, 2)))
+                .unwrap();
+            at
+        })
+        .collect();
+    let whole = std::fs::read(&file.path).unwrap();
+
+    let mut payload_hit = whole.clone();
+    payload_hit[places[2] as usize + 60] ^= 1;
+    std::fs::write(&file.path, &payload_hit).unwrap();
+    let (ids, findings) = read(&file.path);
+    assert_eq!(ids, [0, 1, 10, 11, 30, 31, 40, 41]);
+    assert!(findings[0].starts_with(&format!(
+        "at byte {}: records of 128 bytes have checksum",
+        places[2] + 48
+    )));
+
+    let mut header_hit = whole.clone();
+    header_hit[places[2] as usize + 9] ^= 0xff;
+    std::fs::write(&file.path, &header_hit).unwrap();
+    let (ids, findings) = read(&file.path);
+    assert_eq!(ids, [0, 1, 10, 11, 30, 31, 40, 41]);
+    assert_eq!(
+        findings,
+        [format!(
+            "at byte {}: 176 bytes that are no chunk",
+            places[2]
+        )]
+    );
+}
+
+#[test]
+fn a_capture_that_was_cut_anywhere_is_read_up_to_there() {
+    let (file, writer) = capture();
+    (0..4).for_each(|n| {
+        writer
+            .records(&view(1, n, 0, &run(u64::from(n), 1)))
+            .unwrap()
+    });
+    let whole = std::fs::read(&file.path).unwrap();
+    for length in 64..whole.len() {
+        std::fs::write(&file.path, &whole[..length]).unwrap();
+        let (ids, findings) = read(&file.path);
+        assert_eq!(ids.len(), (length - 64) / 112);
+        assert_eq!(
+            findings.is_empty(),
+            (length - 64) % 112 == 0,
+            "{length}: {findings:?}"
+        );
+    }
+}
+
+#[test]
+fn files_that_are_no_captures_are_refused_by_name() {
+    let (file, _) = capture();
+    let whole = std::fs::read(&file.path).unwrap();
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&file.path, bytes).unwrap();
+        Reader::open(&file.path).unwrap_err().to_string()
+    };
+    assert!(
+        refused(b"")
+            .ends_with("run.gputrail: not a gputrail capture: 0 bytes, expected at least 64")
+    );
+    assert!(refused(&[b'x'; 100]).contains("expected \"GPUTRAIL\""));
+    let mut newer = whole.clone();
+    newer[8] = 99;
+    assert!(refused(&newer).contains("capture of format version 99"));
+    let mut damaged = whole.clone();
+    damaged[30] ^= 1;
+    assert!(refused(&damaged).contains("it is damaged"));
+    assert!(
+        Reader::open(Path::new("/nonexistent"))
+            .unwrap_err()
+            .to_string()
+            .starts_with("/nonexistent: ")
+    );
+}
+
+#[test]
+fn a_capture_is_private_and_never_replaces_a_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let (file, _) = capture();
+    assert_eq!(
+        std::fs::metadata(&file.path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let header = FileHeader::new(0, ProcessId(1), 1, 0, [0; 16]);
+    assert_eq!(
+        Writer::create(&file.path, &header).err().unwrap().kind(),
+        std::io::ErrorKind::AlreadyExists
+    );
+    let link = file.path.with_extension("link");
+    std::os::unix::fs::symlink("/tmp/elsewhere", &link).unwrap();
+    assert!(Writer::create(&link, &header).is_err());
+}
+
+#[test]
+fn a_device_without_space_ends_the_capture_and_says_where() {
+    let full = std::fs::OpenOptions::new()
+        .read(true)
+        .append(true)
+        .open("/dev/full")
+        .unwrap();
+    let writer = Writer::resume(full.into()).unwrap();
+    let error = writer.records(&view(1, 0, 0, &run(0, 3))).unwrap_err();
+    assert_eq!((error.errno, error.bytes), (28, 0));
+    writer.records(&view(1, 1, 0, &run(0, 4))).unwrap_err();
+    assert_eq!(
+        writer.error().unwrap().1,
+        7,
+        "records that came after the end are counted"
+    );
+}
+
+#[test]
+fn what_a_dead_process_had_committed_is_recovered() {
+    let (file, writer) = capture();
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let pool = tempfile::tempfile().unwrap();
+    pool.set_len(layout.total_bytes() as u64).unwrap();
+    let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    for n in 0..100 {
+        let mut api = Api::blank();
+        api.correlation = CorrelationId(n);
+        lane.write(api);
+    }
+    buffer.count_unlaned(Kind::API);
+    lane.open_call(0, Ticks(5), CorrelationId(1000), Operation::default(), 0);
+    lane.open_call(1, Ticks(6), CorrelationId(1001), Operation::default(), 0);
+    // The process is gone: nothing of its own runs any more.
+    std::mem::forget(lane);
+    let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
+    let cause = Cause {
+        words: "killed by signal 9".into(),
+    };
+    let recovered = recover(&left, &writer, &cause);
+    assert_eq!(
+        recovered,
+        Recovered {
+            records: 100,
+            open_calls: 2,
+            dropped: 1
+        }
+    );
+    let (ids, findings) = read(&file.path);
+    assert_eq!(ids, (0..100).chain([1000, 1001]).collect::<Vec<_>>());
+    assert!(findings.is_empty());
+    let reader = Reader::open(&file.path).unwrap();
+    assert!(!reader.ended());
+    assert_eq!(
+        reader.metadata().string(reader.metadata().notes[0].text),
+        "killed by signal 9"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_capture_of_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {
+        let (file, _) = capture();
+        let mut contents = std::fs::read(&file.path).unwrap();
+        contents.extend(bytes);
+        std::fs::write(&file.path, contents).unwrap();
+        read(&file.path);
+    }
+}

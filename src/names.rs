@@ -1,0 +1,238 @@
+//! The names store: gives ids to what records refer to, and keeps what they stand for.
+//!
+//! Every method writes its metadata record to the capture before it returns the id, so no record can
+//! refer to a name that is not there, however the process ends. That is a lock and a system call:
+//! names are for things that are made once, not for the hot path.
+
+use crate::capture::{WriteError, Writer};
+use crate::record::*;
+use crate::sync::lock_std;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
+const MAX_STRINGS: usize = 1 << 20;
+const TOO_MANY: &str = "(too many different strings)";
+
+/// Names of one capture. Clones are handles to the same store.
+#[derive(Clone)]
+pub struct Names {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    writer: Writer,
+    strings: HashMap<Box<str>, StringId>,
+    last: LastIds,
+    /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
+    pending: Vec<u8>,
+    together: bool,
+}
+
+#[derive(Default)]
+struct LastIds {
+    agent: u32,
+    context: u32,
+    queue: u32,
+    stream: u32,
+    event: u32,
+    module: u32,
+    code_object: u32,
+    kernel: u32,
+}
+
+/// Appends records to the names store. Those of ids that are [none](AgentId::NONE) get the next
+/// one; naming an id again replaces what it stood for.
+macro_rules! named {
+    ($($(#[$meta:meta])* $method:ident($type:ty) -> $id:ident, $last:ident;)*) => {$(
+        $(#[$meta])*
+        pub fn $method(&self, mut named: $type) -> $id {
+            let mut state = lock_std(&self.state);
+            if !named.id.is_some() {
+                state.last.$last += 1;
+                named.id = $id(state.last.$last);
+            } else {
+                state.last.$last = state.last.$last.max(named.id.0);
+            }
+            state.push(bytemuck::bytes_of(&named));
+            state.write();
+            named.id
+        }
+    )*};
+}
+
+impl Names {
+    /// An empty store that writes to `writer`.
+    pub fn new(writer: Writer) -> Names {
+        Names {
+            state: Arc::new(Mutex::new(State {
+                writer,
+                strings: HashMap::new(),
+                last: LastIds::default(),
+                pending: Vec::new(),
+                together: false,
+            })),
+        }
+    }
+
+    /// The id of `text`; the same text has the same id. Longer texts than [`MAX_STRING`] are cut.
+    pub fn string(&self, text: &str) -> StringId {
+        let mut state = lock_std(&self.state);
+        let id = state.string(text);
+        state.write();
+        id
+    }
+
+    named! {
+        /// Names an agent.
+        agent(Agent) -> AgentId, agent;
+        /// Names a context.
+        context(Context) -> ContextId, context;
+        /// Names a queue.
+        queue(Queue) -> QueueId, queue;
+        /// Names a stream.
+        stream(Stream) -> StreamId, stream;
+        /// Names an event object.
+        event(Event) -> EventId, event;
+        /// Names a module.
+        module(Module) -> ModuleId, module;
+        /// Names a code object.
+        code_object(CodeObject) -> CodeObjectId, code_object;
+        /// Names a kernel symbol.
+        kernel(KernelSymbol) -> KernelId, kernel;
+    }
+
+    /// Says what the process is.
+    pub fn process(&self, process: Process) {
+        self.append(|state| state.push(bytemuck::bytes_of(&process)));
+    }
+
+    /// Names a thread.
+    pub fn thread(&self, id: ThreadId, name: &str) {
+        self.append(|state| {
+            let mut thread = Thread::blank();
+            (thread.id, thread.name) = (id, state.string(name));
+            state.push(bytemuck::bytes_of(&thread));
+        });
+    }
+
+    /// Names an operation and its recorded arguments (see [`OperationName::arguments`]).
+    pub fn operation(
+        &self,
+        operation: Operation,
+        name: &str,
+        arguments: &str,
+        group: OperationGroup,
+    ) {
+        self.append(|state| {
+            let mut record = OperationName::blank();
+            record.operation = operation;
+            record.name = state.string(name);
+            record.arguments = if arguments.is_empty() {
+                StringId::NONE
+            } else {
+                state.string(arguments)
+            };
+            record.group = u32::from(group.0);
+            state.push(bytemuck::bytes_of(&record));
+        });
+    }
+
+    /// Keeps a sentence about the recording.
+    pub fn note(&self, what: NoteKind, text: &str) {
+        self.append(|state| {
+            let mut note = Note::blank();
+            note.time = crate::clock::now();
+            (note.what, note.text) = (what, state.string(text));
+            state.push(bytemuck::bytes_of(&note));
+        });
+    }
+
+    /// Keeps a reading of an agent's clock.
+    pub fn clock_pair(&self, pair: ClockPair) {
+        self.append(|state| state.push(bytemuck::bytes_of(&pair)));
+    }
+
+    /// Keeps a reading of the host's clocks.
+    pub fn clock_snapshot(&self, snapshot: ClockSnapshot) {
+        self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
+    }
+
+    /// Writes what `name_many` names in one piece: for many names at once. The ids it gets must not be
+    /// used in records before it returns.
+    pub fn together<R>(&self, name_many: impl FnOnce(&Names) -> R) -> R {
+        lock_std(&self.state).together = true;
+        let result = name_many(self);
+        let mut state = lock_std(&self.state);
+        state.together = false;
+        state.write();
+        result
+    }
+
+    /// Why names are no longer written, if that is so.
+    pub fn error(&self) -> Option<WriteError> {
+        let writer = lock_std(&self.state).writer.clone();
+        writer.error().map(|(error, _)| error)
+    }
+
+    fn append(&self, push: impl FnOnce(&mut State)) {
+        let mut state = lock_std(&self.state);
+        push(&mut state);
+        state.write();
+    }
+}
+
+impl State {
+    fn string(&mut self, text: &str) -> StringId {
+        let text = cut(text);
+        if let Some(id) = self.strings.get(text) {
+            return *id;
+        }
+        let text = if self.strings.len() < MAX_STRINGS {
+            text
+        } else {
+            TOO_MANY
+        };
+        if let Some(id) = self.strings.get(text) {
+            return *id;
+        }
+        let id = StringId(self.strings.len() as u32 + 1);
+        self.strings.insert(text.into(), id);
+        let record = string_record(id, text);
+        self.push(&record);
+        id
+    }
+
+    fn push(&mut self, record: &[u8]) {
+        self.pending.extend_from_slice(record);
+    }
+
+    fn write(&mut self) {
+        const ENOUGH: usize = 1 << 20;
+        if self.pending.is_empty() || self.together && self.pending.len() < ENOUGH {
+            return;
+        }
+        // An error stays with the writer, and ends the capture for everybody.
+        let _ = self.writer.metadata(&self.pending);
+        self.pending.clear();
+        self.pending.shrink_to(1 << 16);
+    }
+}
+
+/// `text`, or as much of it as a record holds.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(text.len().min(MAX_STRING))]
+}
+
+/// The record of a string.
+pub(crate) fn string_record(id: StringId, text: &str) -> Vec<u8> {
+    let text = cut(text);
+    let mut name = StringName::blank();
+    let bytes = (size_of::<StringName>() + text.len()).next_multiple_of(8);
+    name.header.words = (bytes / 8) as u16;
+    (name.id, name.length) = (id, text.len() as u32);
+    let mut record = bytemuck::bytes_of(&name).to_vec();
+    record.extend_from_slice(text.as_bytes());
+    record.resize(bytes, 0);
+    record
+}

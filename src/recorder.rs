@@ -1,0 +1,212 @@
+//! A recording of one process: pool, collector, names and capture together.
+//!
+//! Sources get their host threads and names from it. With the memory and file that `gputrail record`
+//! supplies, or with its own.
+
+use crate::buffer::{
+    Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
+};
+use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
+use crate::clock::{self, TickSource};
+use crate::correlation::{HostThread, Ids};
+use crate::names::Names;
+use crate::record::{Kind, Process, ProcessId, ThreadId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pool size where nothing else is said: 100 ms of very busy recording.
+pub const DEFAULT_POOL_BYTES: usize = 32 << 20;
+/// Block size where nothing else is said.
+pub const DEFAULT_BLOCK_BYTES: usize = 256 << 10;
+/// Lanes of a pool.
+pub const DEFAULT_LANES: u32 = 1024;
+
+/// How a process is recorded.
+#[derive(Debug, Clone)]
+pub struct RecorderOptions {
+    /// Bytes of all blocks together.
+    pub pool_bytes: usize,
+    /// Bytes of one block.
+    pub block_bytes: usize,
+    /// What happens when no block is empty.
+    pub policy: Policy,
+    /// Bytes in a lane's block from which on they are written to the capture; 0 writes whatever is
+    /// there at each poll.
+    pub watermark: u32,
+    /// Longest time between two looks of the collector.
+    pub period: Duration,
+    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread,
+    /// its blocks are written when the pool runs low and at the end, and it keeps its own clocks.
+    pub ticks: TickSource,
+    /// Lanes at a time.
+    pub lanes: u32,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> Self {
+        RecorderOptions {
+            pool_bytes: DEFAULT_POOL_BYTES,
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            policy: Policy::Lossless,
+            watermark: u32::MAX,
+            period: Duration::from_millis(100),
+            ticks: clock::init(),
+            lanes: DEFAULT_LANES,
+        }
+    }
+}
+
+impl RecorderOptions {
+    /// The layout of the pool's memory.
+    pub fn layout(&self) -> Result<Layout, LayoutError> {
+        Layout::new(self.pool_bytes, self.block_bytes, self.lanes)
+    }
+}
+
+/// A recording that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// The sizes make no pool.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The pool's memory could not be had.
+    #[error(transparent)]
+    Memory(#[from] MappingError),
+    /// The collector's thread could not be started.
+    #[error("cannot start the collector's thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The recording of one process. Clones are handles to the same.
+#[derive(Clone)]
+pub struct Recorder {
+    buffer: Buffer,
+    collector: Collector,
+    names: Names,
+    writer: Writer,
+    ids: Arc<Ids>,
+    ticks: TickSource,
+}
+
+impl Recorder {
+    /// Begins a recording into `writer`, in `mapping` or in memory of its own.
+    pub fn start(
+        options: &RecorderOptions,
+        mapping: Option<Mapping>,
+        writer: Writer,
+    ) -> Result<Recorder, RecorderError> {
+        let mapping = match mapping {
+            Some(mapping) => mapping,
+            None => Mapping::anonymous(options.layout()?)?,
+        };
+        let buffer = Buffer::new(mapping, options.policy);
+        let for_sink = buffer.clone();
+        let sink = CaptureSink::new(writer.clone(), options.ticks, move |error| {
+            for_sink
+                .mapping()
+                .set_capture_error(error.errno, error.bytes);
+        });
+        let names = Names::new(writer.clone());
+        let collecting = CollectorOptions {
+            period: options.period,
+            watermark: options.watermark,
+        };
+        let collector = if options.ticks == TickSource::Virtual {
+            Collector::without_thread(buffer.clone(), vec![Box::new(sink)], collecting)
+        } else {
+            names.clock_snapshot(clock::snapshot());
+            Collector::start(buffer.clone(), vec![Box::new(sink)], collecting)
+                .map_err(RecorderError::Thread)?
+        };
+        Ok(Recorder {
+            buffer,
+            collector,
+            names,
+            writer,
+            ids: Arc::default(),
+            ticks: options.ticks,
+        })
+    }
+
+    /// The header of a new capture of this process.
+    pub fn file_header(ticks: TickSource, process: ProcessId) -> FileHeader {
+        let (created, identity, frequency) = match ticks {
+            // The same simulation makes the same bytes.
+            TickSource::Virtual => (0, [0; 16], 1_000_000_000),
+            _ => (
+                clock::SystemClock::Realtime.read().0,
+                random_identity(),
+                clock::frequency(),
+            ),
+        };
+        FileHeader::new(ticks.code(), process, frequency, created, identity)
+    }
+
+    /// A thread that records, or `None` when no lane is free or the recording has ended.
+    pub fn host_thread(&self, thread: ThreadId, is_main: bool) -> Option<HostThread> {
+        let lane = self.buffer.lane(thread)?;
+        Some(HostThread::new(lane, self.ids.clone(), is_main))
+    }
+
+    /// Counts a record that had no lane to be written to.
+    pub fn count_unlaned(&self, kind: Kind) {
+        self.buffer.count_unlaned(kind);
+    }
+
+    /// The names store.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The buffer.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// Where ticks come from.
+    pub fn ticks(&self) -> TickSource {
+        self.ticks
+    }
+
+    /// Says what this process is, by asking the system.
+    pub fn describe_process(&self, configuration: &str) {
+        let names = &self.names;
+        let mut process = Process::blank();
+        process.id = ProcessId(std::process::id());
+        process.parent = ProcessId(std::os::unix::process::parent_id());
+        let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+        process.executable = names.string(&executable.to_string_lossy());
+        let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        process.command = names.string(command.trim_end());
+        process.host = names.string(&rustix::system::uname().nodename().to_string_lossy());
+        process.version = names.string(env!("CARGO_PKG_VERSION"));
+        process.configuration = names.string(configuration);
+        process.main_thread = ThreadId(std::process::id());
+        names.process(process);
+    }
+
+    /// Writes everything that is committed now to the capture.
+    pub fn flush(&self) {
+        self.collector.flush();
+    }
+
+    /// Ends the recording: everything committed is written, with the losses, and the capture is
+    /// marked as whole. What comes later is not recorded. The error says why the capture ended
+    /// early, and how many records were lost to that.
+    pub fn finish(&self) -> Result<(), (WriteError, u64)> {
+        self.collector.finish();
+        let _ = self.writer.end();
+        self.writer.error().map_or(Ok(()), Err)
+    }
+}
+
+fn random_identity() -> [u8; 16] {
+    let mut identity = [0; 16];
+    // Without random bytes, captures made in one nanosecond by one process look alike.
+    if rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::NONBLOCK).is_err() {
+        identity[..8].copy_from_slice(&clock::SystemClock::Realtime.read().0.to_le_bytes());
+        identity[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    identity
+}
