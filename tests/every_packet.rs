@@ -2,14 +2,16 @@
 //! error and show what was written.
 #![cfg(feature = "perfetto")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use gputrail::perfetto::schema::GpuApi;
 use gputrail::perfetto::{
     Annotation, ContextApi, Detail, DetailValue, Event, Gpu, Label, Launch, Machine,
     QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work,
 };
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::trace::{Trace, packet_kinds};
 
 const START: u64 = 5_000_000_000;
 
@@ -188,49 +190,41 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
     trace.finish()
 }
 
-/// The rows that trace processor answers, tab-separated; None where it is not installed.
-fn query(trace: &[u8], name: &str, sql: &str) -> Option<Vec<String>> {
+/// The trace in a file, and opened.
+fn open(trace: &[u8], name: &str) -> Trace {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&file, trace).expect("the trace is written");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/tpq.mjs");
-    let output = match Command::new("node")
-        .arg(&script)
-        .arg(&file)
-        .arg(sql)
-        .output()
-    {
-        Ok(output) if script.exists() => output,
-        _ => {
-            eprintln!("not run: {name} needs node and tests/perfetto/tpq.mjs");
-            return None;
-        }
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    if errors.contains("no engine_bundle.js found") {
-        eprintln!("not run: {name} needs Perfetto's trace processor (tools/test installs it)");
-        return None;
-    }
-    assert!(output.status.success(), "{errors}");
-    Some(text.lines().skip(1).map(str::to_owned).collect())
+    Trace::open(file)
 }
 
 #[test]
 fn perfetto_reports_no_error_on_any_kind_of_packet() {
-    let trace = every_packet(0).unwrap();
-    let sql =
-        "select name, value from stats where severity in ('error', 'data_loss') and value > 0";
-    if let Some(rows) = query(&trace, "every-packet.pftrace", sql) {
-        assert_eq!(rows, Vec::<String>::new());
-    }
+    needs!(perfetto_reports_no_error_on_any_kind_of_packet: Need::TraceProcessor);
+    open(&every_packet(0).unwrap(), "every-packet.pftrace").assert_sound();
 }
 
 #[test]
 fn perfetto_counts_the_records_lost() {
-    let trace = every_packet(41).unwrap();
-    let sql =
-        "select name, value from stats where severity in ('error', 'data_loss') and value > 0";
-    if let Some(rows) = query(&trace, "lost.pftrace", sql) {
-        assert_eq!(rows, ["traced_buf_trace_writer_packet_loss\t41"]);
+    needs!(perfetto_counts_the_records_lost: Need::TraceProcessor);
+    let complaints = open(&every_packet(41).unwrap(), "lost.pftrace").complaints();
+    assert_eq!(
+        complaints,
+        [("traced_buf_trace_writer_packet_loss".to_owned(), 41)]
+    );
+}
+
+#[test]
+fn every_field_of_every_packet_is_one_that_perfetto_knows() {
+    needs!(every_field_of_every_packet_is_one_that_perfetto_knows: Need::PythonBindings);
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("known-fields.pftrace");
+    std::fs::write(&file, every_packet(3).unwrap()).expect("the trace is written");
+    let kinds = packet_kinds(&file);
+    for kind in [
+        "track_event",
+        "track_descriptor",
+        "gpu_render_stage_event",
+        "gpu_info",
+    ] {
+        assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");
     }
 }

@@ -1,0 +1,114 @@
+//! What this machine has of what the tests need. `tools/test install` installs all of it; without,
+//! a test says what it could not run, past the test harness's capture so that it is seen. Under
+//! `GPUTRAIL_TESTS_REQUIRE=1`, which `tools/test` sets, that is a failure.
+
+use std::env;
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Something that a test cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// PoCL behind the OpenCL loader.
+    Pocl,
+    /// A C compiler, OpenCL's headers and its library to link with.
+    OpenClToolchain,
+    /// Node.js and Perfetto's trace processor.
+    TraceProcessor,
+    /// Perfetto's UI, a browser, and what drives it.
+    Browser,
+    /// Python and its bindings of Perfetto's messages.
+    PythonBindings,
+    /// A program on the search path.
+    Program(&'static str),
+    /// The rights of the superuser.
+    Root,
+}
+
+/// PoCL's entry among the installed OpenCL implementations.
+pub const POCL_ICD: &str = "/etc/OpenCL/vendors/pocl.icd";
+
+impl Need {
+    fn is_met(self) -> bool {
+        match self {
+            Self::Pocl => Path::new(POCL_ICD).exists(),
+            Self::OpenClToolchain => on_path("cc") && Path::new("/usr/include/CL/cl.h").exists(),
+            Self::TraceProcessor => on_path("node") && tools().join("perfetto-ui").exists(),
+            Self::Browser => {
+                Self::TraceProcessor.is_met()
+                    && tools().join("node_modules").exists()
+                    && (env::var_os("CHROMIUM").is_some()
+                        || Path::new("/usr/bin/chromium").exists())
+            }
+            Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
+            Self::Program(name) => on_path(name),
+            // Only the superuser may read the memory of the first process.
+            Self::Root => std::fs::read("/proc/1/auxv").is_ok(),
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pocl => f.write_str("PoCL"),
+            Self::OpenClToolchain => f.write_str("a C compiler with OpenCL's headers"),
+            Self::TraceProcessor => f.write_str("Perfetto's trace processor and node"),
+            Self::Browser => f.write_str("Perfetto's UI and chromium"),
+            Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
+            Self::Program(name) => f.write_str(name),
+            Self::Root => f.write_str("the superuser"),
+        }
+    }
+}
+
+/// Whether this machine has all of `needs`. When not, says so for the test of that name; when the
+/// tests are required to run, panics.
+#[must_use]
+pub fn has(test: &str, needs: &[Need]) -> bool {
+    let missing: Vec<String> = needs
+        .iter()
+        .filter(|need| !need.is_met())
+        .map(Need::to_string)
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let missing = missing.join(", ");
+    assert!(
+        env::var_os("GPUTRAIL_TESTS_REQUIRE").is_none_or(|value| value != "1"),
+        "{test} cannot run without {missing}, and GPUTRAIL_TESTS_REQUIRE=1 wants it to"
+    );
+    let line = format!("NOT RUN: {test}: needs {missing} (tools/test install)\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    false
+}
+
+/// Returns from the calling test when this machine lacks one of the needs; see
+/// [`machine::has`](crate::machine::has).
+#[macro_export]
+macro_rules! needs {
+    ($test:ident: $($need:expr),+ $(,)?) => {
+        if !$crate::machine::has(stringify!($test), &[$($need),+]) {
+            return;
+        }
+    };
+}
+
+/// Where `tools/test install` puts what is not a Debian package.
+pub fn tools() -> PathBuf {
+    env::var_os("GPUTRAIL_TEST_TOOLS").map_or_else(|| cache().join("gputrail-tests"), PathBuf::from)
+}
+
+fn cache() -> PathBuf {
+    env::var_os("XDG_CACHE_HOME").map_or_else(
+        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
+        PathBuf::from,
+    )
+}
+
+fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,98 @@
+//! PoCL: running a program on it alone, with a kernel cache of the tests' own, and the log that it
+//! writes itself of every command it executed, which is what a trace is checked against.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::machine::{POCL_ICD, tools};
+
+/// How PoCL executes commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// In the thread that flushes or waits.
+    Basic,
+    /// On threads of its own, one per processor.
+    Threaded,
+}
+
+/// Has a command find PoCL, and nothing but PoCL, with a kernel cache that stays warm from test to
+/// test.
+pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
+    let cache = tools().join("pocl-cache");
+    fs::create_dir_all(&cache).expect("the kernel cache can be made");
+    let devices = match driver {
+        Driver::Basic => "basic",
+        Driver::Threaded => "pthread",
+    };
+    command
+        .env("OCL_ICD_VENDORS", POCL_ICD)
+        .env("POCL_CACHE_DIR", cache)
+        .env("POCL_DEVICES", devices)
+}
+
+/// Has PoCL log what it does into a file.
+pub fn logged<'a>(command: &'a mut Command, log: &Path) -> &'a mut Command {
+    command
+        .env("POCL_TRACING", "text")
+        .env("POCL_TRACING_OPT", log)
+}
+
+/// What PoCL says of one command that it completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// PoCL's number of the queue.
+    pub queue: u64,
+    /// What kind of command it was: `ndrange_kernel`, `read_buffer`, ...
+    pub kind: String,
+    /// The name of the kernel.
+    pub kernel: Option<String>,
+    /// The bytes moved, of the kinds whose size is logged.
+    pub size: Option<u64>,
+    /// When it began to run, in nanoseconds of `CLOCK_MONOTONIC_RAW`; 0 on a queue without
+    /// profiling.
+    pub started: u64,
+    /// When it was complete, in the same clock.
+    pub ended: u64,
+}
+
+/// The commands that PoCL completed, from its log, in the order of their event ids.
+pub fn completed(log: &Path) -> Vec<Completed> {
+    let text = fs::read_to_string(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+    let mut commands: BTreeMap<u64, Completed> = BTreeMap::new();
+    let mut complete = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with("DEP")) {
+        // time | EV ID n | DEV n | CQ n | kind | status | details, which hold `name=` and `size=`
+        let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [time, event, _device, queue, kind, status, details @ ..] = parts.as_slice() else {
+            panic!("a line of PoCL's log is not understood: {line}");
+        };
+        let number = |text: &str, prefix: &str| -> u64 {
+            let digits = text.strip_prefix(prefix).unwrap_or(text);
+            digits
+                .parse()
+                .unwrap_or_else(|_| panic!("not a number in PoCL's log: {line}"))
+        };
+        let detail = |key: &str| details.iter().find_map(|detail| detail.strip_prefix(key));
+        let event = number(event, "EV ID ");
+        let command = commands.entry(event).or_insert_with(|| Completed {
+            queue: number(queue, "CQ "),
+            kind: (*kind).to_owned(),
+            kernel: detail("name=").map(str::to_owned),
+            size: detail("size=").and_then(|size| size.parse().ok()),
+            started: 0,
+            ended: 0,
+        });
+        match *status {
+            "running" => command.started = number(time, ""),
+            "complete" => {
+                command.ended = number(time, "");
+                complete.push(event);
+            }
+            _ => {}
+        }
+    }
+    commands.retain(|event, _| complete.contains(event));
+    commands.into_values().collect()
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env node
+// Opens a trace in the real Perfetto UI, in headless Chromium, and takes a picture of it.
+//
+//   screenshot.mjs TRACE OUT.png [--size 1600x900] [--expand REGEX] [--collapse REGEX] [--pin REGEX]
+//       [--zoom 'select start, duration ...'] [--select 'select id ...'] [--table TABLE] [--run COMMAND=[ARGS]]
+//
+// REGEX is matched with track names. --zoom shows the nanoseconds that its query names, --select the details of the row
+// of TABLE (default: slice) that its query names. --expand, --collapse, --pin and --run may be repeated and are done in
+// the order given. Prints one line of JSON with the UI's version and the errors it found in the trace; exit status 1 when the trace
+// did not load, or the UI shows errors.
+//
+// `tools/test install` installs the UI and playwright-core; $CHROMIUM names the browser where it is not
+// /usr/bin/chromium. Nothing but 127.0.0.1 is contacted.
+
+import fs from 'node:fs';
+import http from 'node:http';
+import {createRequire} from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import {installed} from './installed.mjs';
+
+const IDLE_MS = 400;
+const LOAD_TIMEOUT_MS = 120_000;
+const ERROR_DIALOG = '.pf-modal-dialog, .modal-dialog';
+const HIDE_SIDEBAR = {id: 'dev.perfetto.ToggleLeftSidebar', args: []};
+const TRACKS_COMMANDS = {expand: 'dev.perfetto.ExpandTracksByRegex', collapse: 'dev.perfetto.CollapseTracksByRegex',
+  pin: 'dev.perfetto.PinTracksByRegex'};
+
+// ---------------------------------------------------------------------------------------- the command line
+
+const options = {size: '1600x900', table: 'slice', commands: []};
+const files = [];
+for (let words = process.argv.slice(2); words.length; ) {
+  const word = words.shift();
+  if (!word.startsWith('--')) { files.push(word); continue; }
+  const name = word.slice(2), value = words.shift();
+  if (value === undefined) usage(`${word} needs a value`);
+  if (name in TRACKS_COMMANDS) options.commands.push({id: TRACKS_COMMANDS[name], args: [value]});
+  else if (name === 'run') {
+    const [id, args = '[]'] = value.split(/=(.*)/s);
+    options.commands.push({id, args: JSON.parse(args)});
+  } else if (['size', 'zoom', 'select', 'table'].includes(name)) options[name] = value;
+  else usage(`unknown option ${word}`);
+}
+const [trace, picture] = files;
+if (!picture) usage('expected TRACE OUT.png');
+const [width, height] = options.size.split('x').map(Number);
+const uiFolder = installed('perfetto-ui');
+const {chromium} = createRequire(path.join(installed('node_modules'), 'x.js'))('playwright-core');
+
+function usage(message) {
+  console.error(`screenshot.mjs: ${message} (the head of this file says how it is used)`);
+  process.exit(2);
+}
+
+// ------------------------------------------------------------------------------------------------- the run
+
+const server = http.createServer(serveUi);
+await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+const origin = `http://127.0.0.1:${server.address().port}`;
+const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'gputrail-screenshot-'));
+const report = {trace: path.basename(trace), pageErrors: []};
+let browser;
+try {
+  browser = await launch();
+  const page = await openTrace(await browser.newPage());
+  for (const {id, args} of [HIDE_SIDEBAR, ...options.commands]) {
+    await page.evaluate(({id, args}) => self.app.commands.runCommand(id, ...args), {id, args});
+    await idle(page);
+  }
+  if (options.zoom) await zoom(page, await firstRow(page, options.zoom));
+  if (options.select) await select(page, options.table, await firstRow(page, options.select));
+  Object.assign(report, await page.evaluate(() => ({
+    version: document.body.dataset['perfetto_version'],
+    importErrors: self.app.trace.traceInfo.importErrors,
+  })));
+  await page.mouse.move(0, 0);
+  await page.screenshot({path: picture});
+} catch (error) {
+  report.error = error.message;
+} finally {
+  await browser?.close();
+  server.close();
+  fs.rmSync(profile, {recursive: true, force: true});
+}
+console.log(JSON.stringify(report));
+process.exitCode = report.error || report.importErrors !== 0 || report.pageErrors.length ? 1 : 0;
+
+// ----------------------------------------------------------------------------------------------- its steps
+
+function serveUi(request, response) {
+  const types = {'.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json',
+    '.wasm': 'application/wasm', '.png': 'image/png', '.svg': 'image/svg+xml', '.woff2': 'font/woff2'};
+  const {pathname} = new URL(request.url, 'http://ui');
+  const file = path.join(uiFolder, pathname === '/' ? 'index.html' : decodeURIComponent(pathname));
+  if (!file.startsWith(uiFolder + path.sep) || !fs.statSync(file, {throwIfNoEntry: false})?.isFile()) {
+    response.writeHead(404).end();
+    return;
+  }
+  response.writeHead(200, {'content-type': types[path.extname(file)] ?? 'application/octet-stream'});
+  fs.createReadStream(file).pipe(response);
+}
+
+async function launch() {
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true, viewport: {width, height}, serviceWorkers: 'block',
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+      '--disable-sync', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'],
+  });
+  await context.route('**/*', (route) => {
+    const url = route.request().url();
+    // The wheel's UI asks its own server for a trace under this address; there is none here.
+    const ours = /^(blob|data):/.test(url) || url.startsWith(origin) && !url.endsWith('/vizviewer_info');
+    return ours ? route.continue() : route.abort();
+  });
+  await context.addInitScript(() => {
+    if (!location.protocol.startsWith('http')) return;
+    localStorage.setItem('dismissedPanningHint', 'true');
+  });
+  return context;
+}
+
+async function openTrace(page) {
+  page.setDefaultTimeout(LOAD_TIMEOUT_MS);
+  page.on('pageerror', (error) => report.pageErrors.push(String(error).slice(0, 300)));
+  await page.goto(`${origin}/?testing=1`);     // testing: no analytics, and waitForPerfettoIdle()
+  const input = await page.waitForSelector('input.trace_file', {state: 'attached'});
+  await input.setInputFiles(trace);
+  await page.waitForFunction((dialog) => self.app?.trace || document.querySelector(dialog), ERROR_DIALOG);
+  const dialog = await page.evaluate((dialog) => document.querySelector(dialog)?.innerText, ERROR_DIALOG);
+  if (dialog) throw new Error(`the UI says: ${dialog.slice(0, 500)}`);
+  await page.waitForFunction(() => typeof self.waitForPerfettoIdle === 'function');
+  await idle(page);
+  return page;
+}
+
+function idle(page) {
+  return page.evaluate((ms) => self.waitForPerfettoIdle(ms), IDLE_MS);
+}
+
+/** The first row of a query, asked in the UI itself, as decimal strings. */
+async function firstRow(page, sql) {
+  const row = await page.evaluate(async (sql) => {
+    const result = await self.app.trace.engine.query(sql);
+    const first = result.iter({});
+    return first.valid() ? result.columns().map((column) => String(first.get(column))) : null;
+  }, sql);
+  if (!row) throw new Error(`no row answers ${sql}`);
+  return row;
+}
+
+async function zoom(page, [start, duration]) {
+  const end = String(BigInt(start) + BigInt(duration));
+  await page.evaluate(({start, end}) => self.app.trace.timeline.setViewportTime(BigInt(start), BigInt(end)), {start, end});
+  await idle(page);
+}
+
+async function select(page, table, [id]) {
+  await page.evaluate(({table, id}) => self.app.trace.selection.selectSqlEvent(table, Number(id)), {table, id});
+  await idle(page);
+}
