@@ -15,4 +15,6 @@ pub mod process;
 pub mod record;
 #[cfg(not(loom))]
 pub mod recorder;
+#[cfg(all(not(loom), target_os = "linux"))]
+pub mod session;
 mod sync;

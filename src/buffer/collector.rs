@@ -113,18 +113,22 @@ impl Collector {
     /// the losses that no lane could report. Safe to call more than once, and while the collector's
     /// thread works; that thread is not joined.
     pub fn finish(&self) {
-        if self.inner.ended.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        self.inner.buffer.end();
-        self.inner.deliver(0);
-        self.inner.report_losses();
-        self.inner.buffer.mapping().set_state(SessionState::Ended);
-        self.inner.buffer.shared.wake.wake();
+        self.inner.finish();
     }
 }
 
 impl Inner {
+    fn finish(&self) {
+        if self.ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.buffer.end();
+        self.deliver(0);
+        self.report_losses();
+        self.buffer.mapping().set_state(SessionState::Ended);
+        self.buffer.shared.wake.wake();
+    }
+
     fn run(&self) {
         let wake = &self.buffer.shared.wake;
         let mut last_tick = Instant::now();
@@ -135,7 +139,7 @@ impl Inner {
             }
             self.deliver(self.options.watermark);
             if self.buffer.mapping().state() == SessionState::Abandoned {
-                self.buffer.end();
+                self.finish();
                 break;
             }
             if last_tick.elapsed() >= Duration::from_secs(1) {

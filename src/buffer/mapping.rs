@@ -380,6 +380,16 @@ impl Mapping {
         self.header().state.store(state as u32, Ordering::Release);
     }
 
+    /// Tells the process to stop recording, unless it has ended its session itself.
+    pub fn abandon(&self) {
+        let abandoned =
+            |state| (state != SessionState::Ended as u32).then_some(SessionState::Abandoned as u32);
+        let _ = self
+            .header()
+            .state
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, abandoned);
+    }
+
     /// Notes that the capture cannot take more: the system's error number, and its length.
     pub fn set_capture_error(&self, errno: i32, bytes: u64) {
         let header = self.header();

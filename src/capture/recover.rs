@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 /// How the process ended, for the note that stands in the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
+    /// [`NoteKind::DIED`], or [`NoteKind::ENDED_EARLY`] when the process lives on.
+    pub what: NoteKind,
     /// In words: "killed by signal 9 (SIGKILL)".
     pub words: String,
 }
@@ -81,7 +83,7 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
             bytes: &own.bytes,
         });
     }
-    note(writer, NoteKind::DIED, &cause.words);
+    note(writer, cause.what, &cause.words);
     recovered
 }
 

@@ -252,6 +252,7 @@ fn what_a_dead_process_had_committed_is_recovered() {
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
     let cause = Cause {
+        what: NoteKind::DIED,
         words: "killed by signal 9".into(),
     };
     let recovered = recover(&left, &writer, &cause);

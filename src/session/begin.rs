@@ -1,0 +1,105 @@
+//! The recording of this process, as its environment asks for it.
+
+use super::attach::{AttachError, attach};
+use super::environment::{CaptureOptions, EnvironmentError, Start};
+use super::message::Reason;
+use super::pattern::{PatternError, Values, numbered};
+use crate::capture::Writer;
+use crate::record::ProcessId;
+use crate::recorder::{Recorder, RecorderError, RecorderOptions};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::fd::IntoRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Why a process is not recorded although its environment asks for it.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// A variable of ours is damaged.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// There is no place in the session.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The capture's name cannot be made.
+    #[error("GPUTRAIL_CAPTURE: {0}")]
+    Name(#[from] PatternError),
+    /// The capture cannot be written.
+    #[error("cannot write the capture {0}: {1}")]
+    Capture(PathBuf, std::io::Error),
+    /// The recording could not begin.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+}
+
+/// The process that began last: a child made by fork finds its parent's id.
+static BEGAN: AtomicU32 = AtomicU32::new(0);
+
+/// Begins the recording that the environment asks for: in the session of a parent, or alone. `None`
+/// if nothing asks for one, or the session is over.
+pub fn begin() -> Result<Option<Recorder>, BeginError> {
+    let pid = std::process::id();
+    let reason = match BEGAN.swap(pid, Ordering::AcqRel) {
+        0 => Reason::Loaded,
+        earlier if earlier == pid => Reason::Loaded,
+        _ => Reason::Forked,
+    };
+    match Start::from_environment()? {
+        Start::Nothing => Ok(None),
+        Start::Session(directory) => in_session(&directory, reason),
+        Start::Capture(options) => alone(&options).map(Some),
+    }
+}
+
+fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, BeginError> {
+    let attached = match attach(directory, reason) {
+        Err(AttachError::Over(_)) => return Ok(None),
+        attached => attached?,
+    };
+    let options = RecorderOptions {
+        policy: attached.config.policy,
+        watermark: attached.config.watermark,
+        ..RecorderOptions::default()
+    };
+    let name = format!("capture of process {}", attached.config.process);
+    let writer = Writer::begin(attached.capture, &header(&options))
+        .map_err(|error| BeginError::Capture(name.into(), error))?;
+    let recorder = Recorder::start(&options, Some(attached.mapping), writer)?;
+    // Open until the process ends or becomes another program: that is what it tells the parent.
+    let _ = attached.connection.into_raw_fd();
+    recorder.describe_process(&format!("session, {} policy", options.policy));
+    Ok(Some(recorder))
+}
+
+fn alone(asked: &CaptureOptions) -> Result<Recorder, BeginError> {
+    let options = RecorderOptions {
+        pool_bytes: asked.layout.blocks() as usize * asked.layout.block_bytes(),
+        block_bytes: asked.layout.block_bytes(),
+        policy: asked.policy,
+        ..RecorderOptions::default()
+    };
+    let system = rustix::system::uname();
+    let path = asked.path.expand(&Values {
+        pid: std::process::id(),
+        host: OsStr::from_bytes(system.nodename().to_bytes()),
+        variable: &|name| std::env::var_os(name),
+    })?;
+    // A name may be taken: by this process before an exec, by its parent when %p is missing.
+    let mut names = numbered(&path);
+    let writer = loop {
+        let name = names.next().expect("names do not end");
+        match Writer::create(&name, &header(&options)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => break result.map_err(|error| BeginError::Capture(name, error))?,
+        }
+    };
+    let recorder = Recorder::start(&options, None, writer)?;
+    recorder.describe_process(&format!("alone, {} policy", options.policy));
+    Ok(recorder)
+}
+
+fn header(options: &RecorderOptions) -> crate::capture::FileHeader {
+    Recorder::file_header(options.ticks, ProcessId(std::process::id()))
+}

@@ -1,0 +1,69 @@
+//! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
+
+use super::End;
+use crate::buffer::{Layout, Mapping};
+use crate::capture::{self, Cause};
+use crate::record::NoteKind;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+
+/// How the memory shows in /proc/PID/maps.
+pub(super) const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
+
+/// A pool that no process has yet.
+pub(super) struct Pool {
+    pub file: OwnedFd,
+    pub mapping: Mapping,
+    pub bytes: u64,
+}
+
+/// Makes a pool. All of its pages exist from the start and it cannot shrink: touching it never
+/// kills whoever maps it.
+pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let name = "gputrail-pool";
+    let file = match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        // A kernel before 6.3.
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags)?,
+        result => result?,
+    };
+    let bytes = layout.total_bytes() as u64;
+    rustix::fs::ftruncate(&file, bytes)?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(io::Error::other)?;
+    Ok(Pool {
+        file,
+        mapping,
+        bytes,
+    })
+}
+
+/// Appends to the capture what a process left in its pool. One that ended its session left nothing.
+pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()> {
+    let (what, words) = match end {
+        End::Finished => return Ok(()),
+        End::Died(Some(signal)) => (NoteKind::DIED, format!("killed by signal {signal}")),
+        End::Died(None) => (
+            NoteKind::DIED,
+            "the process ended without ending its recording".into(),
+        ),
+        End::Replaced => (
+            NoteKind::DIED,
+            "the process became another program by exec".into(),
+        ),
+        End::Running => (
+            NoteKind::ENDED_EARLY,
+            "still running when the recording ended".into(),
+        ),
+    };
+    let writer = capture::Writer::resume(capture.into())?;
+    capture::recover(mapping, &writer, &Cause { what, words });
+    match writer.error() {
+        Some((error, _)) => Err(io::Error::other(error)),
+        None => Ok(()),
+    }
+}

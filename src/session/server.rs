@@ -1,0 +1,503 @@
+//! The parent's side: a thread that gives each process its buffer and its capture, and saves what
+//! is left in the buffer when the process is gone.
+
+use super::SOCKET;
+use super::handshake::{self, Pending};
+use super::memory::{self, Pool};
+use super::message::{Answer, Config, Hello, Reason, Refusal};
+use crate::buffer::{Layout, Mapping, Policy, SessionState};
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long processes that outlive the session get to write what they hold.
+const FAREWELL: Duration = Duration::from_millis(300);
+
+/// What a session gives to its processes.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where the socket is made; private to the user.
+    pub directory: PathBuf,
+    /// Where captures are made; private to the user.
+    pub captures: PathBuf,
+    /// How the pool of each process is divided.
+    pub layout: Layout,
+    /// What a lane does when no block is empty.
+    pub policy: Policy,
+    /// See [`Config::watermark`].
+    pub watermark: u32,
+    /// Processes recorded at a time; later ones run unrecorded and are counted.
+    pub processes: usize,
+}
+
+/// A session that could not be opened, or whose thread failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}: {source}")]
+pub struct ServerError {
+    action: &'static str,
+    source: std::io::Error,
+}
+
+/// How the part of a process in the session ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It flushed everything and ended its session itself.
+    Finished,
+    /// It is gone without having done so; with the signal that killed it, where that is known.
+    Died(Option<i32>),
+    /// It became another program by exec.
+    Replaced,
+    /// It was still running when the session ended.
+    Running,
+}
+
+/// A process that was recorded.
+#[derive(Clone, Debug)]
+pub struct ProcessCapture {
+    /// Number in the session, from 1.
+    pub process: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// Why it came.
+    pub reason: Reason,
+    /// The file with its records.
+    pub path: PathBuf,
+    /// How it ended.
+    pub end: End,
+    /// When the capture could take no more: the system's error number, and its length then.
+    pub capture_error: Option<(i32, u64)>,
+    /// Why what it left in its buffer could not be saved, if so.
+    pub lost: Option<String>,
+}
+
+/// What a session has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// The processes in the order in which they came.
+    pub processes: Vec<ProcessCapture>,
+    /// Processes that asked and got nothing, with the reason.
+    pub refused: Vec<(u32, Refusal)>,
+}
+
+/// A running session.
+pub struct Server {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Finished>,
+}
+
+struct Shared {
+    wake: OwnedFd,
+    command: AtomicU32,
+    attached: Mutex<Vec<u32>>,
+}
+
+/// Bits of `Shared::command`.
+const KILL: u32 = 1;
+const FINISH: u32 = 2;
+
+impl Server {
+    /// Opens the session: makes the socket and the first pool, and starts the thread.
+    pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+        let failed = |action| {
+            move |errno: Errno| ServerError {
+                action,
+                source: errno.into(),
+            }
+        };
+        let listener = handshake::listen(&options.directory.join(SOCKET))
+            .map_err(failed("make the session's socket"))?;
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(failed("make the session's eventfd"))?;
+        // Making it takes milliseconds; now they are not those of the program.
+        let ready = memory::make(&options.layout).map_err(|source| ServerError {
+            action: "make the memory of a pool",
+            source,
+        })?;
+        let shared = Arc::new(Shared {
+            wake,
+            command: AtomicU32::new(0),
+            attached: Mutex::default(),
+        });
+        let session = Session {
+            options,
+            shared: shared.clone(),
+            listener,
+            ready: Some(ready),
+            pending: Vec::new(),
+            live: Vec::new(),
+            admitted: 0,
+            finished: Finished::default(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("session".into())
+            .spawn(move || session.run())
+            .map_err(|source| ServerError {
+                action: "start the session's thread",
+                source,
+            })?;
+        Ok(Server { shared, thread })
+    }
+
+    /// Process ids of all that have attached so far.
+    pub fn attached(&self) -> Vec<u32> {
+        self.shared
+            .attached
+            .lock()
+            .expect("no holder panics")
+            .clone()
+    }
+
+    /// Kills all processes that are being recorded.
+    pub fn kill(&self) {
+        self.shared.tell(KILL);
+    }
+
+    /// Ends the session. Processes that are still running are told to stop recording, and what they
+    /// recorded is taken as it is.
+    pub fn finish(self) -> Finished {
+        self.shared.tell(FINISH);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+impl Shared {
+    fn tell(&self, command: u32) {
+        self.command.fetch_or(command, Ordering::Release);
+        // It fails only when the counter is full: then the thread has been woken anyway.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// A process that records into memory of ours.
+struct Live {
+    capture: ProcessCapture,
+    file: File,
+    mapping: Mapping,
+    /// `None` when the system could give none; then the connection's end has to do.
+    pidfd: Option<OwnedFd>,
+    connection: Option<OwnedFd>,
+}
+
+/// State of the session's thread.
+struct Session {
+    options: ServerOptions,
+    shared: Arc<Shared>,
+    listener: OwnedFd,
+    /// The pool for the next process, made ahead for the first one only: the others would wait for
+    /// no less, and one that never comes would cost memory.
+    ready: Option<Pool>,
+    pending: Vec<Pending>,
+    live: Vec<Live>,
+    /// Processes that have been given a number.
+    admitted: u32,
+    finished: Finished,
+}
+
+impl Session {
+    fn run(mut self) -> Finished {
+        loop {
+            let woken = self.wait();
+            if woken.wake {
+                let mut count = [0; 8];
+                let _ = rustix::io::read(&self.shared.wake, &mut count);
+            }
+            let command = self.shared.command.load(Ordering::Acquire);
+            if command & KILL != 0 {
+                self.kill();
+            }
+            self.bury(&woken.processes);
+            if command & FINISH != 0 {
+                return self.finish();
+            }
+            self.greet(woken.listener);
+        }
+    }
+
+    /// Sleeps until something happens.
+    fn wait(&self) -> Woken {
+        let mut files = vec![
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.shared.wake, PollFlags::IN),
+        ];
+        for live in &self.live {
+            // A connection says nothing more; only its end, which poll reports unasked.
+            files.extend(
+                live.connection
+                    .as_ref()
+                    .map(|file| PollFd::new(file, PollFlags::empty())),
+            );
+            files.extend(
+                live.pidfd
+                    .as_ref()
+                    .map(|file| PollFd::new(file, PollFlags::IN)),
+            );
+        }
+        files.extend(
+            self.pending
+                .iter()
+                .map(|pending| PollFd::new(&pending.connection, PollFlags::IN)),
+        );
+        let timeout = self
+            .pending
+            .iter()
+            .map(|pending| pending.deadline)
+            .min()
+            .map(|deadline| {
+                let left =
+                    deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+                left.try_into().expect("seconds fit")
+            });
+        // An interruption by a signal looks like a wake-up without a cause.
+        let _ = rustix::event::poll(&mut files, timeout.as_ref());
+        let mut happened = files.iter().map(|file| !file.revents().is_empty());
+        let listener = happened.next().unwrap_or(false);
+        let wake = happened.next().unwrap_or(false);
+        let processes = self
+            .live
+            .iter()
+            .map(|live| Signs {
+                hung_up: live.connection.is_some() && happened.next().unwrap_or(false),
+                ended: live.pidfd.is_some() && happened.next().unwrap_or(false),
+            })
+            .collect();
+        Woken {
+            listener,
+            wake,
+            processes,
+        }
+    }
+
+    /// Takes what is left of processes that have ended or become other programs.
+    fn bury(&mut self, signs: &[Signs]) {
+        let mut gone = Vec::new();
+        for (index, (live, signs)) in self.live.iter_mut().zip(signs).enumerate() {
+            if signs.ended || (signs.hung_up && live.pidfd.is_none()) {
+                gone.push((index, how_it_ended(live)));
+            } else if signs.hung_up {
+                live.connection = None;
+                // A program may close files that it does not know; its memory tells that from exec.
+                if !still_mapped(live.capture.pid) {
+                    gone.push((index, End::Replaced));
+                }
+            }
+        }
+        for (index, end) in gone.into_iter().rev() {
+            let live = self.live.remove(index);
+            self.take(live, end);
+        }
+    }
+
+    /// Accepts connections and answers those that have said who they are.
+    fn greet(&mut self, accept: bool) {
+        if accept {
+            while let Some(pending) = handshake::accept(&self.listener, self.pending.len()) {
+                self.pending.push(pending);
+            }
+        }
+        let mut index = 0;
+        while index < self.pending.len() {
+            match self.pending[index].hear() {
+                handshake::Heard::Nothing => index += 1,
+                handshake::Heard::Refuse(refusal) => {
+                    let pending = self.pending.swap_remove(index);
+                    self.finished.refused.push((pending.peer.pid, refusal));
+                    let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+                }
+                handshake::Heard::Close => drop(self.pending.swap_remove(index)),
+                handshake::Heard::Hello(hello) => {
+                    let pending = self.pending.swap_remove(index);
+                    self.admit(pending, hello);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, pending: Pending, hello: Hello) {
+        let pid = pending.peer.pid;
+        // The same process again: it has become another program, and its old memory is ours alone.
+        if let Some(index) = self.live.iter().position(|live| live.capture.pid == pid)
+            && !still_mapped(pid)
+        {
+            let live = self.live.remove(index);
+            self.take(live, End::Replaced);
+        }
+        self.admitted += 1;
+        let process = self.admitted;
+        let answer: Answer = if self.live.len() < self.options.processes {
+            self.equip(process, &pending, hello)
+        } else {
+            Err(Refusal::Processes)
+        };
+        if let Err(refusal) = answer {
+            self.finished.refused.push((pid, refusal));
+            let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+        }
+    }
+
+    /// Makes memory and capture for a process and hands them over.
+    fn equip(&mut self, process: u32, pending: &Pending, hello: Hello) -> Answer {
+        let resources =
+            |error: std::io::Error| Refusal::Resources(error.raw_os_error().unwrap_or(0));
+        let pid = pending.peer.pid;
+        let connection = pending.connection.try_clone().map_err(resources)?;
+        // Whoever holds the other end of the connection lives: the id cannot be that of a successor.
+        let pidfd = Pid::from_raw(pid as i32)
+            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        let pool = match self.ready.take() {
+            Some(pool) => pool,
+            None => memory::make(&self.options.layout).map_err(resources)?,
+        };
+        let path = self
+            .options
+            .captures
+            .join(format!("{pid}-{process}.gputrail"));
+        let file = rustix::fs::open(
+            &path,
+            OFlags::WRONLY
+                | OFlags::APPEND
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC,
+            Mode::RUSR | Mode::WUSR,
+        )
+        .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
+        let config = Config {
+            process,
+            policy: self.options.policy,
+            watermark: self.options.watermark,
+            mapping_bytes: pool.bytes,
+        };
+        if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
+            // It left before the answer came: nothing of it is to be kept.
+            let _ = std::fs::remove_file(&path);
+            self.ready.get_or_insert(pool);
+            return Ok(config);
+        }
+        self.shared
+            .attached
+            .lock()
+            .expect("no holder panics")
+            .push(pid);
+        self.live.push(Live {
+            capture: ProcessCapture {
+                process,
+                pid,
+                reason: hello.reason,
+                path,
+                end: End::Running,
+                capture_error: None,
+                lost: None,
+            },
+            file: file.into(),
+            mapping: pool.mapping,
+            pidfd,
+            connection: Some(connection),
+        });
+        Ok(config)
+    }
+
+    /// Saves what a process left in its memory, and gives the memory back.
+    fn take(&mut self, live: Live, end: End) {
+        let Live {
+            mut capture,
+            file,
+            mapping,
+            ..
+        } = live;
+        capture.end = match (mapping.state(), end) {
+            (SessionState::Ended, End::Died(_) | End::Running) => End::Finished,
+            _ => end,
+        };
+        if file.metadata().is_ok_and(|data| data.len() == 0) {
+            // It went before it had recorded anything, even who it is.
+            let _ = std::fs::remove_file(&capture.path);
+            return;
+        }
+        if let Err(error) = memory::save(&mapping, file, capture.end) {
+            capture.lost = Some(error.to_string());
+        }
+        capture.capture_error = mapping.capture_error();
+        self.finished.processes.push(capture);
+    }
+
+    fn kill(&self) {
+        for pidfd in self.live.iter().filter_map(|live| live.pidfd.as_ref()) {
+            // One that is gone already needs no killing.
+            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+        }
+    }
+
+    /// Tells those that are still running to stop, gives them a moment, and takes what there is.
+    fn finish(mut self) -> Finished {
+        for live in &self.live {
+            live.mapping.abandon();
+        }
+        let deadline = Instant::now() + FAREWELL;
+        while Instant::now() < deadline
+            && self
+                .live
+                .iter()
+                .any(|live| live.mapping.state() != SessionState::Ended)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for live in std::mem::take(&mut self.live) {
+            let end = match &live.pidfd {
+                Some(pidfd) if has_ended(pidfd) => how_it_ended(&live),
+                _ => End::Running,
+            };
+            self.take(live, end);
+        }
+        self.finished
+            .processes
+            .sort_by_key(|capture| capture.process);
+        self.finished
+    }
+}
+
+/// What woke the thread.
+struct Woken {
+    listener: bool,
+    wake: bool,
+    processes: Vec<Signs>,
+}
+
+/// What poll said about a live process.
+struct Signs {
+    hung_up: bool,
+    ended: bool,
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut files = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = rustix::event::Timespec::default();
+    rustix::event::poll(&mut files, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// The signal is known for a child of ours only, which is left to be waited for.
+fn how_it_ended(live: &Live) -> End {
+    let status = live.pidfd.as_ref().and_then(|pidfd| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        rustix::process::waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options)
+            .ok()
+            .flatten()
+    });
+    End::Died(status.and_then(|status| status.terminating_signal()))
+}
+
+/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has.
+fn still_mapped(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
+        maps.windows(memory::MAPS_NAME.len())
+            .any(|window| window == memory::MAPS_NAME)
+    })
+}
