@@ -20,5 +20,6 @@ mod tests;
 pub use format::{ChunkKind, FileHeader};
 pub use metadata::Metadata;
 pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};
+pub(crate) use recover::note;
 pub use recover::{Cause, Recovered, recover};
 pub use writer::{CaptureSink, WriteError, Writer};

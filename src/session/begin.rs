@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Why a process is not recorded although its environment asks for it.
@@ -34,6 +35,9 @@ pub enum BeginError {
     Recorder(#[from] RecorderError),
 }
 
+/// What the environment asked for at first. A program may change its environment; what it forks is
+/// still part of it.
+static START: OnceLock<Start> = OnceLock::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
@@ -46,10 +50,17 @@ pub fn begin() -> Result<Option<Recorder>, BeginError> {
         earlier if earlier == pid => Reason::Loaded,
         _ => Reason::Forked,
     };
-    match Start::from_environment()? {
+    let start = match START.get() {
+        Some(start) => start,
+        None => {
+            let asked = Start::from_environment()?;
+            START.get_or_init(|| asked)
+        }
+    };
+    match start {
         Start::Nothing => Ok(None),
-        Start::Session(directory) => in_session(&directory, reason),
-        Start::Capture(options) => alone(&options).map(Some),
+        Start::Session(directory) => in_session(directory, reason),
+        Start::Capture(options) => alone(options).map(Some),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
 
-use super::End;
+use super::{End, signal_name};
 use crate::buffer::{Layout, Mapping};
 use crate::capture::{self, Cause};
 use crate::record::NoteKind;
@@ -9,6 +9,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// How the memory shows in /proc/PID/maps.
 pub(super) const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
@@ -46,7 +47,10 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
 pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()> {
     let (what, words) = match end {
         End::Finished => return Ok(()),
-        End::Died(Some(signal)) => (NoteKind::DIED, format!("killed by signal {signal}")),
+        End::Died(Some(signal)) => (
+            NoteKind::DIED,
+            format!("killed by signal {signal} ({})", signal_name(signal)),
+        ),
         End::Died(None) => (
             NoteKind::DIED,
             "the process ended without ending its recording".into(),
@@ -66,4 +70,14 @@ pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()>
         Some((error, _)) => Err(io::Error::other(error)),
         None => Ok(()),
     }
+}
+
+/// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.
+pub(super) fn note(path: &Path, words: &str) -> io::Result<()> {
+    let file = File::options().append(true).open(path)?;
+    let writer = capture::Writer::resume(file.into())?;
+    capture::note(&writer, NoteKind::ENDED_EARLY, words);
+    writer
+        .error()
+        .map_or(Ok(()), |(error, _)| Err(io::Error::other(error)))
 }

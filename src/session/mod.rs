@@ -18,6 +18,7 @@ mod memory;
 mod message;
 mod pattern;
 mod server;
+mod signal;
 
 pub use attach::{AttachError, Attached, attach};
 pub use begin::{BeginError, begin};
@@ -27,7 +28,8 @@ pub use environment::{
 };
 pub use message::{Config, Hello, Reason, Refusal};
 pub use pattern::{Pattern, PatternError, Values, numbered};
-pub use server::{End, ProcessCapture, Server, ServerError, ServerOptions};
+pub use server::{End, Finished, ProcessCapture, Server, ServerError, ServerOptions};
+pub use signal::signal_name;
 
 /// Name of the socket in the session's directory.
 const SOCKET: &str = "socket";

@@ -78,6 +78,21 @@ pub struct ProcessCapture {
     pub lost: Option<String>,
 }
 
+impl ProcessCapture {
+    /// Where the capture could take no more, notes that in the capture itself, for the trace. To be
+    /// called when there is room again.
+    pub fn note_early_end(&self) -> std::io::Result<()> {
+        let Some((errno, bytes)) = self.capture_error else {
+            return Ok(());
+        };
+        let reason = std::io::Error::from_raw_os_error(errno);
+        memory::note(
+            &self.path,
+            &format!("the capture ended at byte {bytes}: {reason}"),
+        )
+    }
+}
+
 /// What a session has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
