@@ -1,0 +1,333 @@
+//! Puts enqueue records and completions together.
+//!
+//! They come in either order: a completion is written by whatever thread learnt of it, and that
+//! thread's block may reach the capture first. What has no partner yet waits in a table of bounded
+//! size, and the oldest gives way.
+
+use std::collections::BTreeMap;
+
+use super::work::{Launch, Resources};
+use crate::record::{
+    AgentId, Completion, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy,
+    MemorySet, QueueId, StreamId, Synchronization, SynchronizationType, Ticks, TransferKind,
+    WorkId, flags,
+};
+
+/// Most enqueues, and most completions, that wait for their partner.
+const MOST: usize = 1 << 18;
+
+/// What was enqueued.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Kernel {
+        kernel: KernelId,
+        launch: Launch,
+        resources: Resources,
+        how: LaunchType,
+    },
+    Copy {
+        transfer: TransferKind,
+        bytes: u64,
+    },
+    Set {
+        bytes: u64,
+    },
+    Synchronization(SynchronizationType),
+}
+
+/// An enqueue record, as far as the trace shows it.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Enqueued {
+    pub work: WorkId,
+    pub correlation: CorrelationId,
+    pub enqueued: Ticks,
+    pub agent: AgentId,
+    pub queue: QueueId,
+    pub stream: StreamId,
+    pub untracked: bool,
+    pub what: What,
+    /// Number among the kernels of a command buffer, which share their work id.
+    pub serial: u32,
+}
+
+impl From<&KernelDispatch> for Enqueued {
+    fn from(record: &KernelDispatch) -> Enqueued {
+        Enqueued {
+            work: record.work,
+            correlation: record.correlation,
+            enqueued: record.enqueued,
+            agent: record.agent,
+            queue: record.queue,
+            stream: record.stream,
+            untracked: record.header.has(flags::UNTRACKED),
+            what: What::Kernel {
+                kernel: record.kernel,
+                launch: Launch {
+                    grid: record.grid,
+                    workgroup: record.workgroup,
+                },
+                resources: Resources {
+                    registers: record.registers,
+                    static_local: record.static_local_memory,
+                    dynamic_local: record.dynamic_local_memory,
+                    private: record.private_memory,
+                },
+                how: record.launch,
+            },
+            serial: 0,
+        }
+    }
+}
+
+impl From<&MemoryCopy> for Enqueued {
+    fn from(record: &MemoryCopy) -> Enqueued {
+        Enqueued {
+            work: record.work,
+            correlation: record.correlation,
+            enqueued: record.enqueued,
+            agent: record.agent,
+            queue: record.queue,
+            stream: record.stream,
+            untracked: record.header.has(flags::UNTRACKED),
+            what: What::Copy {
+                transfer: record.transfer,
+                bytes: record.bytes,
+            },
+            serial: 0,
+        }
+    }
+}
+
+impl From<&MemorySet> for Enqueued {
+    fn from(record: &MemorySet) -> Enqueued {
+        Enqueued {
+            work: record.work,
+            correlation: record.correlation,
+            enqueued: record.enqueued,
+            agent: record.agent,
+            queue: record.queue,
+            stream: record.stream,
+            untracked: record.header.has(flags::UNTRACKED),
+            what: What::Set {
+                bytes: record.bytes,
+            },
+            serial: 0,
+        }
+    }
+}
+
+impl From<&Synchronization> for Enqueued {
+    fn from(record: &Synchronization) -> Enqueued {
+        Enqueued {
+            work: record.work,
+            correlation: record.correlation,
+            enqueued: record.start,
+            agent: record.agent,
+            queue: record.queue,
+            stream: record.stream,
+            untracked: record.header.has(flags::UNTRACKED),
+            what: What::Synchronization(record.what),
+            serial: 0,
+        }
+    }
+}
+
+/// Work as far as it is known.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum Found {
+    /// Both records.
+    Both(Enqueued, Completion),
+    /// No completion came, or none will.
+    Enqueued(Enqueued),
+    /// No enqueue record came.
+    Completed(Completion),
+}
+
+/// A completion that waits.
+#[derive(Debug)]
+struct Early {
+    completion: Completion,
+    /// It has met kernels of a command buffer, and waits for more of them only.
+    met: bool,
+}
+
+/// The records that wait for their partner.
+#[derive(Debug)]
+pub(super) struct Join {
+    enqueued: BTreeMap<(WorkId, u32), Enqueued>,
+    completed: BTreeMap<WorkId, Early>,
+    most: usize,
+    serial: u32,
+}
+
+impl Default for Join {
+    fn default() -> Join {
+        Join::of_size(MOST)
+    }
+}
+
+impl Join {
+    fn of_size(most: usize) -> Join {
+        Join {
+            enqueued: BTreeMap::new(),
+            completed: BTreeMap::new(),
+            most,
+            serial: 0,
+        }
+    }
+
+    /// Takes in an enqueue record; what is known in full by it is added to `found`.
+    pub fn enqueue(&mut self, mut work: Enqueued, found: &mut Vec<Found>) {
+        let shared = is_shared(&work);
+        if shared {
+            self.serial = self.serial.wrapping_add(1).max(1);
+            work.serial = self.serial;
+        }
+        if work.untracked || !work.work.is_some() {
+            return found.push(Found::Enqueued(work));
+        }
+        if let Some(early) = self.completed.get_mut(&work.work) {
+            early.met = true;
+            found.push(Found::Both(work, early.completion));
+            if !shared {
+                self.completed.remove(&work.work);
+            }
+            return;
+        }
+        self.enqueued.insert((work.work, work.serial), work);
+        if self.enqueued.len() > self.most
+            && let Some((_, oldest)) = self.enqueued.pop_first()
+        {
+            found.push(Found::Enqueued(oldest));
+        }
+    }
+
+    /// Takes in a completion; what is known in full by it is added to `found`.
+    pub fn complete(&mut self, completion: Completion, found: &mut Vec<Found>) {
+        let id = completion.work;
+        let mut met = false;
+        while let Some((&key, _)) = self.enqueued.range((id, 0)..=(id, u32::MAX)).next() {
+            let work = self.enqueued.remove(&key).expect("it was just found");
+            found.push(Found::Both(work, completion));
+            met = true;
+            if !is_shared(&work) {
+                return;
+            }
+        }
+        self.completed.insert(id, Early { completion, met });
+        if self.completed.len() > self.most
+            && let Some((_, oldest)) = self.completed.pop_first()
+            && !oldest.met
+        {
+            found.push(Found::Completed(oldest.completion));
+        }
+    }
+
+    /// What still waits when there are no more records.
+    pub fn finish(&mut self, found: &mut Vec<Found>) {
+        let enqueued = std::mem::take(&mut self.enqueued);
+        found.extend(enqueued.into_values().map(Found::Enqueued));
+        let completed = std::mem::take(&mut self.completed).into_values();
+        let unmet = completed.filter(|early| !early.met);
+        found.extend(unmet.map(|early| Found::Completed(early.completion)));
+    }
+}
+
+/// Whether the work may share its completion with other work.
+fn is_shared(work: &Enqueued) -> bool {
+    matches!(
+        work.what,
+        What::Kernel {
+            how: LaunchType::COMMAND_BUFFER,
+            ..
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enqueued(work: u64) -> Enqueued {
+        Enqueued::from(&MemorySet {
+            work: WorkId(work),
+            bytes: work,
+            ..MemorySet::blank()
+        })
+    }
+
+    fn kernel_of_a_command_buffer(work: u64) -> Enqueued {
+        Enqueued::from(&KernelDispatch {
+            work: WorkId(work),
+            launch: LaunchType::COMMAND_BUFFER,
+            ..KernelDispatch::blank()
+        })
+    }
+
+    fn completion(work: u64) -> Completion {
+        Completion {
+            work: WorkId(work),
+            ..Completion::blank()
+        }
+    }
+
+    #[test]
+    fn either_order_joins() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(enqueued(1), &mut found);
+        join.complete(completion(2), &mut found);
+        assert_eq!(found, []);
+        join.complete(completion(1), &mut found);
+        join.enqueue(enqueued(2), &mut found);
+        let both = |work| Found::Both(enqueued(work), completion(work));
+        assert_eq!(found, [both(1), both(2)]);
+        join.finish(&mut found);
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn what_never_meets_its_partner_is_told_at_the_end() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(enqueued(1), &mut found);
+        join.complete(completion(2), &mut found);
+        join.finish(&mut found);
+        let expected = [Found::Enqueued(enqueued(1)), Found::Completed(completion(2))];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_full_table_gives_up_the_oldest() {
+        let (mut join, mut found) = (Join::of_size(2), Vec::new());
+        (1..=3).for_each(|work| join.enqueue(enqueued(work), &mut found));
+        (4..=6).for_each(|work| join.complete(completion(work), &mut found));
+        let expected = [Found::Enqueued(enqueued(1)), Found::Completed(completion(4))];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn work_that_cannot_be_tracked_does_not_wait() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let untracked = Enqueued {
+            untracked: true,
+            ..enqueued(1)
+        };
+        join.enqueue(untracked, &mut found);
+        assert_eq!(found, [Found::Enqueued(untracked)]);
+    }
+
+    #[test]
+    fn all_kernels_of_a_command_buffer_meet_its_one_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.complete(completion(1), &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.finish(&mut found);
+        assert_eq!(found.len(), 3);
+        let serials = found.iter().map(|found| match found {
+            Found::Both(work, _) => work.serial,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(serials.collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}
