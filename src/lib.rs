@@ -8,7 +8,7 @@ pub mod clock;
 pub mod correlation;
 #[cfg(not(loom))]
 pub mod names;
-#[cfg(feature = "perfetto")]
+#[cfg(all(feature = "perfetto", not(loom)))]
 pub mod perfetto;
 #[cfg(not(loom))]
 pub mod process;
@@ -17,4 +17,6 @@ pub mod record;
 pub mod recorder;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod session;
+#[cfg(all(feature = "perfetto", not(loom)))]
+pub mod summary;
 mod sync;

@@ -28,7 +28,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         system: "Linux".into(),
         release: "6.1.0".into(),
         version: "#1 SMP".into(),
-        machine: "x86_64".into(),
+        architecture: "x86_64".into(),
         processors: 2,
     };
     let mut trace = TraceWriter::new(Vec::new(), 1, &clocks, &machine)?;
@@ -95,7 +95,6 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
                 gpu: number,
                 context,
                 device: number,
-                stream: number,
             })
         });
         for call in 0..1000_u64 {
@@ -142,6 +141,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
                     start: time + 2_000,
                     duration: Some(4_000),
                     queue: queues[call as usize % 2],
+                    stream: call as u32 % 2,
                     stage: Stage {
                         number: call % 3,
                         name,

@@ -19,12 +19,6 @@ pub(super) struct TimedCall {
     pub end: Option<Nanos>,
 }
 
-impl TimedCall {
-    fn end_or_never(&self) -> u64 {
-        self.end.map_or(u64::MAX, |end| end.0)
-    }
-}
-
 /// What to write next.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Step<'a> {
@@ -57,13 +51,11 @@ impl Calls {
             self.waiting.clear();
             return Ok(());
         }
-        // Of two calls with the same times the outer one has the lower id, since it was entered first.
-        self.waiting.sort_by_key(|call| {
-            let end = std::cmp::Reverse(call.end_or_never());
-            (call.start, end, call.record.correlation)
-        });
+        // Ids of a thread rise in the order in which calls were entered.
+        self.waiting
+            .sort_by_key(|call| (call.start, call.record.correlation));
         for call in &self.waiting {
-            // A call that took no time ends before its equal, unless it is that one's caller.
+            // What ended when this call began came before it, unless it is its caller and took no time.
             while let Some((end, id)) = self.open.last().copied() {
                 if end > call.start || id == call.record.ancestor.0 {
                     break;
@@ -143,8 +135,14 @@ mod tests {
 
     #[test]
     fn an_outer_and_an_inner_call_with_the_same_times_nest() {
-        assert_eq!(told([call(2, 1, 10, 20), call(1, 0, 10, 20)]), "+1 +2 -20 -20");
-        assert_eq!(told([call(2, 1, 10, 10), call(1, 0, 10, 10)]), "+1 +2 -10 -10");
+        assert_eq!(
+            told([call(2, 1, 10, 20), call(1, 0, 10, 20)]),
+            "+1 +2 -20 -20"
+        );
+        assert_eq!(
+            told([call(2, 1, 10, 10), call(1, 0, 10, 10)]),
+            "+1 +2 -10 -10"
+        );
     }
 
     #[test]
@@ -162,7 +160,10 @@ mod tests {
 
     #[test]
     fn an_inner_call_that_seems_to_end_late_is_cut() {
-        assert_eq!(told([call(2, 1, 15, 25), call(1, 0, 10, 20)]), "+1 +2 -20 -20");
+        assert_eq!(
+            told([call(2, 1, 15, 25), call(1, 0, 10, 20)]),
+            "+1 +2 -20 -20"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::schema::{
     ExtensionDescriptor, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, GpuApi,
 };
 
-/// The machine that a trace was taken on.
+/// The machine that a trace was taken on. What is not known is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Its name.
@@ -20,9 +20,27 @@ pub struct Machine {
     /// Kernel version.
     pub version: String,
     /// Instruction set.
-    pub machine: String,
+    pub architecture: String,
     /// Processors.
     pub processors: u32,
+}
+
+impl Machine {
+    /// This machine, as far as it tells.
+    pub fn this() -> Machine {
+        let kernel = |file: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
+            text.unwrap_or_default().trim().to_owned()
+        };
+        Machine {
+            host: kernel("hostname"),
+            system: kernel("ostype"),
+            release: kernel("osrelease"),
+            version: kernel("version"),
+            architecture: std::env::consts::ARCH.to_owned(),
+            processors: std::thread::available_parallelism().map_or(0, |count| count.get() as u32),
+        }
+    }
 }
 
 /// The system clocks, read at one instant, ns. 0 is not known.

@@ -176,15 +176,17 @@ impl Join {
         }
     }
 
-    /// Takes in an enqueue record; what is known in full by it is added to `found`.
-    pub fn enqueue(&mut self, mut work: Enqueued, found: &mut Vec<Found>) {
+    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
+    /// that the work was given.
+    pub fn enqueue(&mut self, mut work: Enqueued, found: &mut Vec<Found>) -> u32 {
         let shared = is_shared(&work);
         if shared {
             self.serial = self.serial.wrapping_add(1).max(1);
             work.serial = self.serial;
         }
         if work.untracked || !work.work.is_some() {
-            return found.push(Found::Enqueued(work));
+            found.push(Found::Enqueued(work));
+            return work.serial;
         }
         if let Some(early) = self.completed.get_mut(&work.work) {
             early.met = true;
@@ -192,7 +194,7 @@ impl Join {
             if !shared {
                 self.completed.remove(&work.work);
             }
-            return;
+            return work.serial;
         }
         self.enqueued.insert((work.work, work.serial), work);
         if self.enqueued.len() > self.most
@@ -200,6 +202,7 @@ impl Join {
         {
             found.push(Found::Enqueued(oldest));
         }
+        work.serial
     }
 
     /// Takes in a completion; what is known in full by it is added to `found`.
@@ -291,16 +294,24 @@ mod tests {
         join.enqueue(enqueued(1), &mut found);
         join.complete(completion(2), &mut found);
         join.finish(&mut found);
-        let expected = [Found::Enqueued(enqueued(1)), Found::Completed(completion(2))];
+        let expected = [
+            Found::Enqueued(enqueued(1)),
+            Found::Completed(completion(2)),
+        ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_full_table_gives_up_the_oldest() {
         let (mut join, mut found) = (Join::of_size(2), Vec::new());
-        (1..=3).for_each(|work| join.enqueue(enqueued(work), &mut found));
+        for work in 1..=3 {
+            join.enqueue(enqueued(work), &mut found);
+        }
         (4..=6).for_each(|work| join.complete(completion(work), &mut found));
-        let expected = [Found::Enqueued(enqueued(1)), Found::Completed(completion(4))];
+        let expected = [
+            Found::Enqueued(enqueued(1)),
+            Found::Completed(completion(4)),
+        ];
         assert_eq!(found, expected);
     }
 

@@ -1,21 +1,32 @@
 //! Captures into Perfetto traces.
 //!
-//! [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
+//! [`convert`] makes one trace of the captures of a recording, and lets an [`Observer`] hear of all that
+//! happened. Below it, [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
 //! hot kinds of packets are encoded by hand ([`wire`]), the others through the messages of
 //! [`schema`]. Traces open without errors in Perfetto from version 52 on; newer versions show more.
 
+mod calls;
+mod convert;
+mod devices;
 mod events;
+mod functions;
+mod gpus;
 mod header;
+mod join;
 mod names;
+mod observer;
 mod packets;
+mod process;
 pub mod schema;
 pub mod wire;
 mod work;
 mod writer;
 
+pub use convert::{ConvertError, Options, Report, convert};
 pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};
 pub use names::Name;
+pub use observer::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
 pub use work::{
     ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, Launch, QueueDescription,
     Resources, Stage, Work,

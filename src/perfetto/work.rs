@@ -67,10 +67,8 @@ pub struct QueueDescription {
     pub gpu: u32,
     /// Its context.
     pub context: GpuContext,
-    /// Number of the device in its process, as new versions group streams by it.
+    /// Number of the device in its process, as new versions group work by it.
     pub device: u32,
-    /// Number of the stream in its process.
-    pub stream: u32,
 }
 
 /// The queues and contexts of the whole trace.
@@ -182,6 +180,8 @@ pub struct Work<'a> {
     pub duration: Option<u64>,
     /// Where it ran.
     pub queue: HardwareQueue,
+    /// Number of its stream in its process, as new versions group work by it.
+    pub stream: u32,
     /// What it is.
     pub stage: Stage<'a>,
     /// Size of the launch, for kernels.
@@ -199,17 +199,30 @@ pub struct Work<'a> {
 /// Entries of one interning table: what stands for them, and the number sent.
 type Table<K> = HashMap<K, u64>;
 
+/// What a stage's specification depends on.
+type StageKey = (u64, Launch);
+/// What a kernel's description depends on.
+type KernelKey = (u64, HardwareQueue, u32, Resources);
+
+fn keys(work: &Work<'_>) -> (StageKey, KernelKey) {
+    let number = work.stage.number;
+    (
+        (number, work.launch.unwrap_or_default()),
+        (number, work.queue, work.stream, work.resources),
+    )
+}
+
 /// The device work of one process.
 #[derive(Debug)]
 pub(super) struct WorkTrack {
     sequence: Sequence,
-    stages: Table<(u64, Launch)>,
-    kernels: Table<(u64, HardwareQueue, Resources)>,
+    stages: Table<StageKey>,
+    kernels: Table<KernelKey>,
     queues: Sent,
     contexts: Sent,
     /// The latest stage and its number: work tends to repeat.
-    last_stage: Option<((u64, Launch), u64)>,
-    last_kernel: Option<((u64, HardwareQueue, Resources), u64)>,
+    last_stage: Option<(StageKey, u64)>,
+    last_kernel: Option<(KernelKey, u64)>,
 }
 
 /// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep
@@ -307,8 +320,7 @@ impl WorkTrack {
         queue: &QueueDescription,
         work: &Work<'_>,
     ) -> (u64, u64) {
-        let stage = (work.stage.number, work.launch.unwrap_or_default());
-        let kernel = (work.stage.number, work.queue, work.resources);
+        let (stage, kernel) = keys(work);
         if let (Some((last_stage, stage_iid)), Some((last_kernel, kernel_iid))) =
             (self.last_stage, self.last_kernel)
             && last_stage == stage
@@ -334,6 +346,7 @@ impl WorkTrack {
         queue: &QueueDescription,
         work: &Work<'_>,
     ) -> (u64, u64) {
+        let (stage, kernel) = keys(work);
         let interned = packet.open(field::INTERNED_DATA);
         if !self.contexts.has(queue.context.0) {
             self.contexts.mark(queue.context.0);
@@ -356,25 +369,19 @@ impl WorkTrack {
             packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
         }
         let count = self.stages.len() as u64;
-        let stage_iid = *self
-            .stages
-            .entry((work.stage.number, work.launch.unwrap_or_default()))
-            .or_insert_with(|| {
-                let iid = (count + 1) * 2;
-                let specification = stage_specification(iid, work);
-                packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
-                iid
-            });
+        let stage_iid = *self.stages.entry(stage).or_insert_with(|| {
+            let iid = (count + 1) * 2;
+            let specification = stage_specification(iid, work);
+            packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
+            iid
+        });
         let count = self.kernels.len() as u64;
-        let kernel_iid = *self
-            .kernels
-            .entry((work.stage.number, work.queue, work.resources))
-            .or_insert_with(|| {
-                let iid = count + 1;
-                let kernel = kernel_description(iid, queue, work);
-                packet.raw(number::KERNELS, &kernel.encode_to_vec());
-                iid
-            });
+        let kernel_iid = *self.kernels.entry(kernel).or_insert_with(|| {
+            let iid = count + 1;
+            let kernel = kernel_description(iid, queue, work);
+            packet.raw(number::KERNELS, &kernel.encode_to_vec());
+            iid
+        });
         packet.close(interned);
         (stage_iid, kernel_iid)
     }
@@ -403,7 +410,7 @@ fn kernel_description(
     let resources = work.resources;
     let args = [
         ("device", queue.device, true),
-        ("stream", queue.stream, true),
+        ("stream", work.stream, true),
         ("registers_per_thread", resources.registers, false),
         ("shared_mem_static", resources.static_local, false),
         ("shared_mem_dynamic", resources.dynamic_local, false),

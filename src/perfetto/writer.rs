@@ -96,14 +96,14 @@ impl<W: Write> TraceWriter<W> {
         writer.clocks(clocks)?;
         writer.describe(Data::SystemInfo(SystemInfo {
             utsname: Some(Utsname {
-                sysname: Some(machine.system.clone()),
-                version: Some(machine.version.clone()),
-                release: Some(machine.release.clone()),
-                machine: Some(machine.machine.clone()),
+                sysname: known(&machine.system),
+                version: known(&machine.version),
+                release: known(&machine.release),
+                machine: known(&machine.architecture),
             }),
             tracing_service_version: Some(concat!("gputrail ", env!("CARGO_PKG_VERSION")).into()),
-            num_cpus: Some(machine.processors),
-            machine_name: Some(machine.host.clone()),
+            num_cpus: (machine.processors != 0).then_some(machine.processors),
+            machine_name: known(&machine.host),
         }))?;
         Ok(writer)
     }
@@ -135,15 +135,14 @@ impl<W: Write> TraceWriter<W> {
 
     /// The devices, all at once; queues name them by their place in this list.
     pub fn gpus(&mut self, gpus: &[Gpu]) -> io::Result<()> {
-        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         self.describe(Data::GpuInfo(GpuInfo {
             gpus: gpus
                 .iter()
                 .map(|gpu| gpu_info::Gpu {
-                    name: text(&gpu.name),
-                    vendor: text(&gpu.vendor),
-                    model: text(&gpu.model),
-                    architecture: text(&gpu.architecture),
+                    name: known(&gpu.name),
+                    vendor: known(&gpu.vendor),
+                    model: known(&gpu.model),
+                    architecture: known(&gpu.architecture),
                     uuid: None,
                     extra_info: gpu
                         .attributes
@@ -153,7 +152,7 @@ impl<W: Write> TraceWriter<W> {
                             value: Some(value.clone()),
                         })
                         .collect(),
-                    pci_bdf: text(&gpu.pci_address),
+                    pci_bdf: known(&gpu.pci_address),
                 })
                 .collect(),
         }))
@@ -170,7 +169,7 @@ impl<W: Write> TraceWriter<W> {
                     .iter()
                     .map(|&argument| argument.to_owned())
                     .collect(),
-                process_name: Some(name.to_owned()),
+                process_name: known(name),
                 ..ProcessDescriptor::default()
             }),
             ..TrackDescriptor::default()
@@ -187,7 +186,7 @@ impl<W: Write> TraceWriter<W> {
             thread: Some(ThreadDescriptor {
                 pid: Some(process.pid as i32),
                 tid: Some(i64::from(tid)),
-                thread_name: (!name.is_empty()).then(|| name.to_owned()),
+                thread_name: known(name),
             }),
             ..TrackDescriptor::default()
         }))?;
@@ -299,15 +298,22 @@ impl<W: Write> TraceWriter<W> {
         self.packets.written()
     }
 
-    /// Ends the trace and gives the file back.
-    pub fn finish(mut self) -> io::Result<W> {
-        if self.lost > 0 {
+    /// Ends the trace. Only [`TraceWriter::finish`] may follow.
+    pub fn end_trace(&mut self) -> io::Result<()> {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
             self.describe(Data::TraceStats(TraceStats {
                 buffer_stats: vec![trace_stats::BufferStats {
-                    trace_writer_packet_loss: Some(self.lost),
+                    trace_writer_packet_loss: Some(lost),
                 }],
             }))?;
         }
+        self.packets.flush()
+    }
+
+    /// Ends the trace and gives the file back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.end_trace()?;
         self.packets.into_inner()
     }
 
@@ -328,6 +334,11 @@ impl<W: Write> TraceWriter<W> {
     fn uuid(&self, kind: Kind, first: u32, second: u32) -> u64 {
         mix(mix(self.seed ^ kind as u64) ^ u64::from(first) << 32 ^ u64::from(second))
     }
+}
+
+/// A text, unless it is empty: what is not known is left out.
+fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// What a track is, for its id.

@@ -1,126 +1,12 @@
-//! What the writer writes, read back with the schema's messages.
+//! The writer alone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use prost::Message;
-
-use super::schema::trace_packet::Data;
-use super::schema::{GpuApi, GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
-use super::*;
-
-/// Decodes a trace and puts times and names back in, as a reader of the format does.
-struct Reader {
-    packets: Vec<TracePacket>,
-}
-
-/// What a reader knows of a sequence.
-#[derive(Default)]
-struct State {
-    clock: u64,
-    track: u64,
-    interned: InternedData,
-}
-
-/// A host event in absolute terms.
-#[derive(Debug, Clone, PartialEq)]
-struct Seen {
-    track: u64,
-    time: u64,
-    kind: i32,
-    name: String,
-}
-
-impl Reader {
-    fn new(bytes: &[u8]) -> Reader {
-        let packets = Trace::decode(bytes).expect("a whole trace").packet;
-        Reader { packets }
-    }
-
-    /// Calls `visit` for each packet that has a body, with its time and the state of its sequence.
-    fn walk(&self, mut visit: impl FnMut(&TracePacket, u64, &State)) {
-        let mut states: HashMap<u32, State> = HashMap::new();
-        for packet in &self.packets {
-            let sequence = packet.trusted_packet_sequence_id.expect("a sequence id");
-            let flags = packet.sequence_flags.unwrap_or(0);
-            if flags & 1 != 0 {
-                states.remove(&sequence);
-            }
-            assert!(
-                flags & 2 == 0 || states.contains_key(&sequence),
-                "a packet that needs state has none"
-            );
-            let state = states.entry(sequence).or_default();
-            if let Some(defaults) = &packet.trace_packet_defaults {
-                assert_eq!(defaults.timestamp_clock_id, Some(64));
-                if let Some(track) = &defaults.track_event_defaults {
-                    state.track = track.track_uuid();
-                }
-            }
-            if let (1, Some(Data::ClockSnapshot(snapshot))) = (flags, &packet.data) {
-                assert_eq!(snapshot.clocks[0].timestamp, snapshot.clocks[1].timestamp);
-                state.clock = snapshot.clocks[1].timestamp();
-            }
-            if let Some(interned) = &packet.interned_data {
-                state.interned.merge(&*interned.encode_to_vec()).unwrap();
-            }
-            let time = match (packet.timestamp, packet.timestamp_clock_id) {
-                (Some(time), Some(6)) => time,
-                (Some(delta), None) if sequence != 1 => {
-                    state.clock += delta;
-                    state.clock
-                }
-                (time, _) => time.unwrap_or(0),
-            };
-            visit(packet, time, state);
-        }
-    }
-
-    fn events(&self) -> Vec<Seen> {
-        let mut seen = Vec::new();
-        self.walk(|packet, time, state| {
-            if let Some(Data::TrackEvent(event)) = &packet.data {
-                seen.push(Seen {
-                    track: state.track,
-                    time,
-                    kind: event.r#type.unwrap(),
-                    name: name_of(event, &state.interned),
-                });
-            }
-        });
-        seen
-    }
-
-    fn stages(&self) -> Vec<(u64, GpuRenderStageEvent, InternedData)> {
-        let mut stages = Vec::new();
-        self.walk(|packet, time, state| {
-            if let Some(Data::GpuRenderStageEvent(event)) = &packet.data {
-                stages.push((time, event.clone(), state.interned.clone()));
-            }
-        });
-        stages
-    }
-
-    fn track_events(&self) -> Vec<TrackEvent> {
-        let bodies = self.packets.iter().filter_map(|packet| match &packet.data {
-            Some(Data::TrackEvent(event)) => Some(event.clone()),
-            _ => None,
-        });
-        bodies.collect()
-    }
-}
-
-fn name_of(event: &TrackEvent, interned: &InternedData) -> String {
-    use super::schema::track_event::NameField;
-    match &event.name_field {
-        Some(NameField::NameIid(iid)) => {
-            let mut names = interned.event_names.iter();
-            let name = names.find(|name| name.iid == Some(*iid));
-            name.expect("an interned name").name().to_owned()
-        }
-        Some(NameField::Name(name)) => name.clone(),
-        None => String::new(),
-    }
-}
+use super::{Reader, Seen};
+use crate::perfetto::schema::interned_gpu_render_stage_specification::RenderStageCategory;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{GpuApi, TracePacket};
+use crate::perfetto::*;
 
 fn writer() -> TraceWriter<Vec<u8>> {
     let clocks = SystemClocks {
@@ -152,7 +38,6 @@ fn queue(writer: &mut TraceWriter<Vec<u8>>, name: &str) -> HardwareQueue {
         gpu: 0,
         context,
         device: 0,
-        stream: 3,
     })
 }
 
@@ -172,6 +57,7 @@ fn work(event: u64, start: u64, queue: HardwareQueue, stage: Stage<'_>) -> Work<
         start,
         duration: Some(100),
         queue,
+        stream: 3,
         stage,
         launch: Some(Launch {
             grid: [1000, 2, 1],
@@ -229,8 +115,8 @@ fn slices_come_back_on_their_tracks_with_their_times() {
 
 #[test]
 fn a_call_carries_its_ids_and_values() {
-    use super::schema::debug_annotation::{self, NameField};
-    use super::schema::track_event::CorrelationIdField;
+    use crate::perfetto::schema::debug_annotation::{self, NameField};
+    use crate::perfetto::schema::track_event::CorrelationIdField;
     let mut writer = writer();
     let process = writer.process(1, "app", &[]).unwrap();
     let thread = writer.thread(process, 1, "").unwrap();
@@ -356,32 +242,28 @@ fn full_tables_are_dropped_and_what_is_used_is_sent_again() {
     let trace = Reader::new(&writer.finish().unwrap());
     let cleared = |packet: &&TracePacket| packet.sequence_flags == Some(1);
     assert!(trace.packets.iter().filter(cleared).count() > 2);
-    for (number, (time, event, interned)) in trace.stages().iter().enumerate() {
-        assert_eq!(*time, number as u64 * 10);
-        let stages: Vec<_> = interned
-            .gpu_specifications
-            .iter()
-            .filter(|specification| specification.iid == event.stage_iid)
-            .collect();
+    let mut number = 0;
+    trace.each_stage(|time, event, interned| {
+        assert_eq!(time, number as u64 * 10);
+        let called = |iid: Option<u64>| {
+            let specifications = interned.gpu_specifications.iter();
+            specifications.filter(move |entry| entry.iid == iid)
+        };
+        let stages: Vec<_> = called(event.stage_iid).collect();
         assert_eq!(stages.len(), 1, "one meaning at a time");
         assert_eq!(stages[0].name(), names[number]);
-        assert!(
-            stages[0].category()
-                == schema::interned_gpu_render_stage_specification::RenderStageCategory::Compute
+        assert_eq!(stages[0].category(), RenderStageCategory::Compute);
+        assert_eq!(called(event.hw_queue_iid).count(), 1);
+        let contexts = interned.graphics_contexts.iter();
+        assert_eq!(
+            contexts
+                .filter(|context| context.iid == event.context)
+                .count(),
+            1
         );
-        assert!(
-            interned
-                .gpu_specifications
-                .iter()
-                .any(|specification| specification.iid == event.hw_queue_iid)
-        );
-        assert!(
-            interned
-                .graphics_contexts
-                .iter()
-                .any(|context| context.iid == event.context)
-        );
-    }
+        number += 1;
+    });
+    assert_eq!(number, names.len());
 }
 
 #[test]

@@ -1,0 +1,282 @@
+//! From captures to a trace.
+//!
+//! The names and clocks of all captures are known beforehand (opening a [`Reader`] reads them), so that
+//! the records can be streamed: memory is bounded by the number of names, threads and queues and by
+//! what is in flight, not by the length of the recording.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::gpus::Gpus;
+use super::header::{Machine, SystemClocks};
+use super::observer::{GpuIndex, Observer, ProcessIndex};
+use super::process::ProcessTrace;
+use super::writer::TraceWriter;
+use crate::capture::{Finding, Reader};
+use crate::clock::{HostClock, TickSource};
+use crate::record::ClockSnapshot;
+
+/// Snapshots nearer to the one before than this add nothing.
+const SNAPSHOT_SPACING: u64 = 500_000_000;
+
+/// How a trace is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the arguments of calls are shown, where they were recorded.
+    pub arguments: bool,
+    /// The machine that the captures come from, where more is known of it than its name.
+    pub machine: Machine,
+}
+
+/// What a trace holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Processes.
+    pub processes: u32,
+    /// API calls.
+    pub calls: u64,
+    /// Of these, calls that failed.
+    pub failed_calls: u64,
+    /// Kernels.
+    pub kernels: u64,
+    /// Copies, maps, unmaps and migrations.
+    pub copies: u64,
+    /// Fills.
+    pub sets: u64,
+    /// Markers and barriers.
+    pub synchronizations: u64,
+    /// Completions whose enqueue record is missing.
+    pub unknown_work: u64,
+    /// Work whose end is not known.
+    pub unfinished: u64,
+    /// Calls that did not return.
+    pub unfinished_calls: u64,
+    /// Records that were dropped while recording.
+    pub lost: u64,
+    /// Work that seemed to start before it was enqueued, by no more than the clocks' error: moved.
+    pub clamped: u64,
+    /// Work that starts before it was enqueued, by more than the clocks' error: shown as measured.
+    pub before_enqueue: u64,
+    /// Work of agents whose clock is not known: placed by when its end was learnt.
+    pub estimated: u64,
+    /// Bytes of the trace.
+    pub bytes: u64,
+    /// What could not be read, and in which capture.
+    pub findings: Vec<(PathBuf, Finding)>,
+    /// Each agent's clock, in words: the process, the device, its clock.
+    pub clocks: Vec<(ProcessIndex, GpuIndex, String)>,
+}
+
+impl Report {
+    /// All device work.
+    pub fn work(&self) -> u64 {
+        self.kernels + self.copies + self.sets + self.synchronizations + self.unknown_work
+    }
+}
+
+/// The trace could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the trace cannot be written: {source} (its first {written} bytes are whole)")]
+pub struct ConvertError {
+    /// Bytes that the file has taken as whole packets: cut there, it is a readable trace.
+    pub written: u64,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// What the captures of one trace share while it is made.
+pub(super) struct Making<'a, W, O: ?Sized> {
+    pub writer: TraceWriter<W>,
+    pub options: &'a Options,
+    pub observer: &'a mut O,
+    pub report: Report,
+}
+
+/// Makes one trace of `captures`, the processes of one machine. `observer` hears of everything in it.
+///
+/// What a capture holds that cannot be read is left out and reported.
+pub fn convert<W: Write, O: Observer + ?Sized>(
+    captures: &[Reader],
+    out: W,
+    options: &Options,
+    observer: &mut O,
+) -> Result<Report, ConvertError> {
+    let start = |source| ConvertError { written: 0, source };
+    let snapshots = all_snapshots(captures);
+    let machine = machine(captures, options);
+    let seed = captures.iter().fold(0, |seed, capture| {
+        let (identity, _) = capture.header().identity.split_at(8);
+        seed ^ u64::from_le_bytes(identity.try_into().expect("8 bytes"))
+    });
+    let first = snapshots.first().copied().unwrap_or_default();
+    let writer = TraceWriter::new(out, seed, &first, &machine).map_err(start)?;
+    let mut making = Making {
+        writer,
+        options,
+        observer,
+        report: Report::default(),
+    };
+    match make(captures, &snapshots, &mut making) {
+        Ok(()) => {}
+        Err(source) => {
+            let written = making.writer.written();
+            return Err(ConvertError { written, source });
+        }
+    }
+    let Making {
+        mut writer,
+        mut report,
+        ..
+    } = making;
+    let failed = |written| move |source| ConvertError { written, source };
+    let written = writer.written();
+    writer.end_trace().map_err(failed(written))?;
+    report.bytes = writer.bytes();
+    Ok(report)
+}
+
+fn make<W: Write, O: Observer + ?Sized>(
+    captures: &[Reader],
+    snapshots: &[SystemClocks],
+    making: &mut Making<'_, W, O>,
+) -> io::Result<()> {
+    let mut gpus = Gpus::default();
+    let indices: Vec<_> = captures
+        .iter()
+        .map(|capture| gpus.add(capture.metadata()))
+        .collect();
+    making.writer.gpus(gpus.list())?;
+    for (index, gpu) in (0..).zip(gpus.list()) {
+        making.observer.gpu(GpuIndex(index), &gpu.name);
+    }
+    for snapshot in snapshots.get(1..).unwrap_or_default() {
+        making.writer.clocks(snapshot)?;
+    }
+    describe(captures, making)?;
+    for (place, (capture, gpus)) in (0..).zip(captures.iter().zip(indices)) {
+        let finding = |finding: &Finding| (capture.path().to_owned(), finding.clone());
+        making
+            .report
+            .findings
+            .extend(capture.findings().iter().map(finding));
+        let header = capture.header();
+        let source = TickSource::from_code(header.tick_source);
+        let host = source
+            .ok_or_else(|| format!("unknown tick source {}", header.tick_source))
+            .and_then(|source| {
+                HostClock::new(source, header.tick_frequency, &capture.metadata().snapshots)
+                    .map_err(|error| error.to_string())
+            });
+        match host {
+            Ok(host) => {
+                let process = ProcessIndex(place);
+                let mut trace = ProcessTrace::new(capture, process, host, gpus, making)?;
+                let mut chunks = capture.chunks();
+                while let Some(chunk) = chunks.next() {
+                    for record in chunk.records() {
+                        trace.record(making, chunk.thread, &record)?;
+                    }
+                }
+                trace.finish(making)?;
+                making
+                    .report
+                    .findings
+                    .extend(chunks.findings().iter().map(finding));
+            }
+            Err(what) => making.report.findings.push(finding(&Finding {
+                offset: 0,
+                what: format!("{what}; its records are left out"),
+            })),
+        }
+        making.report.processes += 1;
+    }
+    Ok(())
+}
+
+/// What the trace says of itself, for new versions.
+fn describe<W: Write, O: ?Sized>(
+    captures: &[Reader],
+    making: &mut Making<'_, W, O>,
+) -> io::Result<()> {
+    let mut attributes = vec![(
+        "gputrail.version".to_owned(),
+        env!("CARGO_PKG_VERSION").to_owned(),
+    )];
+    for capture in captures {
+        let metadata = capture.metadata();
+        let Some(process) = metadata.process else {
+            continue;
+        };
+        let pid = capture.header().process;
+        for (key, id) in [
+            ("command", process.command),
+            ("configuration", process.configuration),
+            ("recorder", process.version),
+            ("host", process.host),
+        ] {
+            let text = metadata.string(id);
+            if !text.is_empty() {
+                attributes.push((format!("gputrail.{pid}.{key}"), text.to_owned()));
+            }
+        }
+    }
+    making.writer.attributes(&attributes)
+}
+
+/// The machine, by the captures and by what the options add.
+fn machine(captures: &[Reader], options: &Options) -> Machine {
+    let host = captures.iter().find_map(|capture| {
+        let metadata = capture.metadata();
+        let host = metadata.string(metadata.process?.host);
+        (!host.is_empty()).then(|| host.to_owned())
+    });
+    match host {
+        // Captures may have been carried elsewhere: this is not their machine.
+        Some(host) if host != options.machine.host => Machine {
+            host,
+            ..Machine::default()
+        },
+        _ => options.machine.clone(),
+    }
+}
+
+/// The clock snapshots of all captures in order, thinned out, and without clocks that were set back.
+fn all_snapshots(captures: &[Reader]) -> Vec<SystemClocks> {
+    let system = |snapshot: &ClockSnapshot| SystemClocks {
+        boottime: snapshot.boottime.0,
+        monotonic: snapshot.monotonic.0,
+        monotonic_raw: snapshot.monotonic_raw.0,
+        realtime: snapshot.realtime.0,
+    };
+    let all = captures
+        .iter()
+        .flat_map(|capture| &capture.metadata().snapshots);
+    let mut all: Vec<SystemClocks> = all
+        .map(system)
+        .filter(|clocks| clocks.boottime != 0)
+        .collect();
+    all.sort_unstable_by_key(|clocks| clocks.boottime);
+    let mut kept: Vec<SystemClocks> = Vec::new();
+    let mut latest = SystemClocks::default();
+    for mut clocks in all {
+        let first = kept.is_empty();
+        if !first && clocks.boottime < latest.boottime.saturating_add(SNAPSHOT_SPACING) {
+            continue;
+        }
+        latest.boottime = clocks.boottime;
+        for (clock, latest) in [
+            (&mut clocks.monotonic, &mut latest.monotonic),
+            (&mut clocks.monotonic_raw, &mut latest.monotonic_raw),
+            (&mut clocks.realtime, &mut latest.realtime),
+        ] {
+            if *clock < *latest {
+                *clock = 0;
+            } else {
+                *latest = *clock;
+            }
+        }
+        kept.push(clocks);
+    }
+    kept
+}

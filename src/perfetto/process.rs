@@ -1,0 +1,561 @@
+//! One capture on its way into the trace: record by record, onto the tracks of its process.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::calls::{Calls, Step, TimedCall};
+use super::convert::Making;
+use super::devices::Devices;
+use super::events::{Annotation, Event, Value};
+use super::functions::{Function, Functions, OwnLabel, Words};
+use super::join::{Enqueued, Found, Join};
+use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
+use super::writer::{ProcessTrack, TraceWriter, Track};
+use crate::capture::{Metadata, Reader};
+use crate::clock::HostClock;
+use crate::record::{
+    AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
+    MemoryCopy, MemorySet, Note, Overhead, RecordRef, StringId, Synchronization, ThreadId, flags,
+};
+
+/// Most ties between calls and work that one thread holds for calls that have not been seen yet.
+const MOST_TIES: usize = 1 << 16;
+
+/// That a call submitted work, or waited for it.
+#[derive(Copy, Clone, Debug)]
+struct Tie {
+    call: CorrelationId,
+    event: u64,
+    waited: bool,
+    told: bool,
+}
+
+/// A thread: its track, and what waits for the end of its outermost call.
+#[derive(Debug)]
+struct Thread {
+    id: ThreadId,
+    track: Track,
+    overhead: Option<Track>,
+    calls: Calls,
+    ties: Vec<Tie>,
+    arguments: HashMap<CorrelationId, Arguments>,
+}
+
+/// A process on its way into the trace.
+pub(super) struct ProcessTrace<'a> {
+    metadata: &'a Metadata,
+    index: ProcessIndex,
+    track: ProcessTrack,
+    notes: Track,
+    host: HostClock,
+    words: Words,
+    functions: Functions,
+    threads: HashMap<ThreadId, Thread>,
+    devices: Devices<'a>,
+    join: Join,
+    found: Vec<Found>,
+    submitted: Vec<u64>,
+    waited: Vec<u64>,
+}
+
+impl<'a> ProcessTrace<'a> {
+    /// Describes the process and what its names store holds.
+    pub fn new<W: Write, O: Observer + ?Sized>(
+        capture: &'a Reader,
+        index: ProcessIndex,
+        host: HostClock,
+        gpus: HashMap<AgentId, GpuIndex>,
+        making: &mut Making<'_, W, O>,
+    ) -> io::Result<ProcessTrace<'a>> {
+        let metadata = capture.metadata();
+        let writer = &mut making.writer;
+        let words = Words::new(writer);
+        let pid = capture.header().process.0;
+        let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
+        let process = metadata.process;
+        let executable = text(process.map(|process| process.executable));
+        let name = executable.rsplit('/').next().unwrap_or(executable);
+        let command = text(process.map(|process| process.command));
+        let arguments: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+        let track = writer.process(pid, name, &arguments)?;
+        let notes = writer.process_child(track, "gputrail")?;
+        let devices = Devices::new(metadata, index, pid, name, &host, gpus, writer);
+        making.report.clocks.extend(devices.clocks());
+        let mut trace = ProcessTrace {
+            metadata,
+            index,
+            track,
+            notes,
+            host,
+            words,
+            functions: Functions::default(),
+            threads: HashMap::new(),
+            devices,
+            join: Join::default(),
+            found: Vec::new(),
+            submitted: Vec::new(),
+            waited: Vec::new(),
+        };
+        trace.introduce(&mut making.writer)?;
+        Ok(trace)
+    }
+
+    /// Says on the process's own track how it was recorded, where every version shows it.
+    fn introduce<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
+        let metadata = self.metadata;
+        let Some(first) = metadata
+            .snapshots
+            .iter()
+            .map(|s| s.boottime.0)
+            .filter(|&t| t != 0)
+            .min()
+        else {
+            return Ok(());
+        };
+        let clocks: Vec<String> = self
+            .devices
+            .clocks()
+            .map(|(_, gpu, clock)| format!("device {}: {clock}", gpu.0))
+            .collect();
+        let clocks = clocks.join("; ");
+        let process = metadata.process;
+        let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
+        let annotations = [
+            (
+                self.words.version,
+                text(process.map(|process| process.version)),
+            ),
+            (self.words.host, text(process.map(|process| process.host))),
+            (
+                self.words.command,
+                text(process.map(|process| process.command)),
+            ),
+            (
+                self.words.configuration,
+                text(process.map(|process| process.configuration)),
+            ),
+            (self.words.clock, &clocks),
+        ];
+        let annotations: Vec<Annotation<'_>> = annotations
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| Annotation {
+                name,
+                value: Value::Text(text),
+            })
+            .collect();
+        let label = OwnLabel::Name(self.words.recording);
+        writer.instant(self.notes, first, &self.own_event(&label, &annotations))?;
+        for note in &metadata.notes {
+            self.note(writer, note)?;
+        }
+        Ok(())
+    }
+
+    fn note<W: Write>(&self, writer: &mut TraceWriter<W>, note: &Note) -> io::Result<()> {
+        let label = OwnLabel::new(writer, note.what.name().unwrap_or("note"));
+        let text = Value::Text(self.metadata.string(note.text));
+        let annotations = [Annotation {
+            name: self.words.detail,
+            value: text,
+        }];
+        let time = self.host.to_boottime(note.time);
+        writer.instant(self.notes, time.0, &self.own_event(&label, &annotations))
+    }
+
+    /// An event that is ours, not the program's.
+    fn own_event<'e>(&self, label: &'e OwnLabel, annotations: &'e [Annotation<'e>]) -> Event<'e> {
+        Event {
+            label: label.get(),
+            category: self.words.gputrail,
+            correlation: None,
+            submitted: &[],
+            waited: &[],
+            api: None,
+            annotations,
+        }
+    }
+
+    /// Takes in one record of `thread`'s lane.
+    pub fn record<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        record: &RecordRef<'_>,
+    ) -> io::Result<()> {
+        match record.kind() {
+            Kind::API => self.call(making, &read(record)),
+            Kind::KERNEL_DISPATCH => {
+                let record: KernelDispatch = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+            }
+            Kind::MEMORY_COPY => {
+                let record: MemoryCopy = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+            }
+            Kind::MEMORY_SET => {
+                let record: MemorySet = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+            }
+            Kind::SYNCHRONIZATION => self.synchronization(making, thread, &read(record)),
+            Kind::COMPLETION => {
+                let completion: Completion = read(record);
+                self.join.complete(completion, &mut self.found);
+                self.tell_found(making)
+            }
+            Kind::ARGUMENTS if making.options.arguments => {
+                let arguments: Arguments = read(record);
+                let thread = self.thread(&mut making.writer, thread)?;
+                if thread.arguments.len() < MOST_TIES {
+                    thread.arguments.insert(arguments.correlation, arguments);
+                }
+                Ok(())
+            }
+            Kind::OVERHEAD => self.overhead(making, thread, &read(record)),
+            Kind::LOSS => self.loss(making, &read(record)),
+            Kind::NOTE => self.note(&mut making.writer, &read(record)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells what still waits.
+    pub fn finish<W: Write, O: Observer + ?Sized>(
+        mut self,
+        making: &mut Making<'_, W, O>,
+    ) -> io::Result<()> {
+        let mut threads: Vec<ThreadId> = self.threads.keys().copied().collect();
+        threads.sort_unstable();
+        for thread in threads {
+            self.tell_calls(making, thread)?;
+        }
+        self.join.finish(&mut self.found);
+        self.tell_found(making)
+    }
+
+    fn thread<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        id: ThreadId,
+    ) -> io::Result<&mut Thread> {
+        use std::collections::hash_map::Entry;
+        match self.threads.entry(id) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                let name = self.metadata.threads.get(&id).map(|thread| thread.name);
+                let name = name.map_or("", |name| self.metadata.string(name));
+                let track = writer.thread(self.track, id.0, name)?;
+                Ok(entry.insert(Thread {
+                    id,
+                    track,
+                    overhead: None,
+                    calls: Calls::default(),
+                    ties: Vec::new(),
+                    arguments: HashMap::new(),
+                }))
+            }
+        }
+    }
+
+    fn call<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        record: &Api,
+    ) -> io::Result<()> {
+        let start = self.host.to_boottime(record.start);
+        let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
+        let call = TimedCall {
+            record: *record,
+            start,
+            end: ended.then(|| self.host.to_boottime(record.end).max(start)),
+        };
+        making.report.calls += 1;
+        making.report.unfinished_calls += u64::from(!ended);
+        making.report.failed_calls += u64::from(failed(record));
+        if self
+            .thread(&mut making.writer, record.thread)?
+            .calls
+            .add(call)
+        {
+            self.tell_calls(making, record.thread)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the calls of a thread that wait.
+    fn tell_calls<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+    ) -> io::Result<()> {
+        let thread = self.threads.get_mut(&thread).expect("it has a call");
+        let Thread {
+            id,
+            track,
+            calls,
+            ties,
+            arguments,
+            ..
+        } = thread;
+        let (id, track) = (*id, *track);
+        if ties.len() > 1 {
+            ties.sort_by_key(|tie| tie.call);
+        }
+        calls.steps(|step| match step {
+            Step::End(time) => making.writer.end(track, time.0),
+            Step::Begin(call) => {
+                let record = &call.record;
+                let place = self.functions.place(
+                    &mut making.writer,
+                    &self.words,
+                    self.metadata,
+                    record.operation,
+                );
+                let function = self.functions.at(place);
+                self.submitted.clear();
+                self.waited.clear();
+                let first = ties.partition_point(|tie| tie.call < record.correlation);
+                for tie in ties[first..]
+                    .iter_mut()
+                    .take_while(|tie| tie.call == record.correlation)
+                {
+                    let list = if tie.waited {
+                        &mut self.waited
+                    } else {
+                        &mut self.submitted
+                    };
+                    list.push(tie.event);
+                    tie.told = true;
+                }
+                let mut annotations = Vec::new();
+                if failed(record) {
+                    let value = Value::Int(record.return_code.into());
+                    annotations.push(Annotation {
+                        name: self.words.error,
+                        value,
+                    });
+                }
+                if record.external.is_some() {
+                    let value = Value::Uint(record.external.0);
+                    annotations.push(Annotation {
+                        name: self.words.external,
+                        value,
+                    });
+                }
+                if let Some(arguments) = arguments.remove(&record.correlation) {
+                    annotate(&mut annotations, self.metadata, function, &arguments);
+                }
+                making
+                    .observer
+                    .call(&observed(self.index, id, function, call));
+                let tied = !(self.submitted.is_empty() && self.waited.is_empty());
+                making.writer.begin(
+                    track,
+                    call.start.0,
+                    &Event {
+                        label: function.label.get(),
+                        category: function.category,
+                        correlation: Some(record.correlation.0),
+                        submitted: &self.submitted,
+                        waited: &self.waited,
+                        api: function.api.filter(|_| tied),
+                        annotations: &annotations,
+                    },
+                )
+            }
+        })?;
+        ties.retain(|tie| !tie.told);
+        Ok(())
+    }
+
+    fn enqueue<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        work: Enqueued,
+    ) -> io::Result<()> {
+        let serial = self.join.enqueue(work, &mut self.found);
+        let event = self.devices.event(work.work, serial);
+        self.tie(making, thread, work.correlation, event, false)?;
+        self.tell_found(making)
+    }
+
+    fn synchronization<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        record: &Synchronization,
+    ) -> io::Result<()> {
+        let thread = known_or(record.thread, thread);
+        if record.waited_for.is_some() {
+            let event = self.devices.event(record.waited_for, 0);
+            self.tie(making, thread, record.correlation, event, true)?;
+        }
+        if record.work.is_some() {
+            self.enqueue(making, thread, record.into())?;
+        }
+        Ok(())
+    }
+
+    fn tie<W: Write, O: ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        call: CorrelationId,
+        event: u64,
+        waited: bool,
+    ) -> io::Result<()> {
+        let ties = &mut self.thread(&mut making.writer, thread)?.ties;
+        if ties.len() < MOST_TIES {
+            ties.push(Tie {
+                call,
+                event,
+                waited,
+                told: false,
+            });
+        } else {
+            // Calls that were dropped leave theirs behind.
+            ties.clear();
+        }
+        Ok(())
+    }
+
+    fn tell_found<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+    ) -> io::Result<()> {
+        for found in self.found.drain(..) {
+            self.devices.tell(making, &self.host, &found)?;
+        }
+        Ok(())
+    }
+
+    /// Overhead stands on a track of its own below the thread: it need not nest with calls.
+    fn overhead<W: Write, O: ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        record: &Overhead,
+    ) -> io::Result<()> {
+        let thread = self.thread(&mut making.writer, known_or(record.thread, thread))?;
+        let track = match thread.overhead {
+            Some(track) => track,
+            None => *thread
+                .overhead
+                .insert(making.writer.child(thread.track, "overhead")?),
+        };
+        let label = OwnLabel::new(&mut making.writer, record.what.name().unwrap_or("overhead"));
+        let detail = self.metadata.string(record.detail);
+        let annotations = [Annotation {
+            name: self.words.detail,
+            value: Value::Text(detail),
+        }];
+        let annotations = &annotations[..usize::from(!detail.is_empty())];
+        let event = Event {
+            category: self.words.overhead,
+            correlation: record.correlation.is_some().then_some(record.correlation.0),
+            ..self.own_event(&label, annotations)
+        };
+        let start = self.host.to_boottime(record.start);
+        making.writer.begin(track, start.0, &event)?;
+        if record.end.is_some() {
+            let end = self.host.to_boottime(record.end).max(start);
+            making.writer.end(track, end.0)?;
+        }
+        Ok(())
+    }
+
+    fn loss<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        record: &Loss,
+    ) -> io::Result<()> {
+        let missing = Missing {
+            process: self.index,
+            thread: record.thread,
+            kind: record.lost,
+            count: record.count,
+            first: self.host.to_boottime(record.first),
+            last: self.host.to_boottime(record.last),
+        };
+        making.report.lost = making.report.lost.saturating_add(record.count);
+        making.writer.lost(record.count);
+        making.observer.missing(&missing);
+        let track = match record.thread {
+            ThreadId::NONE => self.notes,
+            thread => self.thread(&mut making.writer, thread)?.track,
+        };
+        let kind = record.lost.name().unwrap_or("mixed");
+        let annotations = [
+            (self.words.kind, Value::Text(kind)),
+            (self.words.count, Value::Uint(record.count)),
+            (self.words.from, Value::Uint(missing.first.0)),
+            (self.words.to, Value::Uint(missing.last.0)),
+        ];
+        let annotations = annotations.map(|(name, value)| Annotation { name, value });
+        let label = OwnLabel::Name(self.words.records_lost);
+        let time = if missing.first.is_some() {
+            missing.first
+        } else {
+            missing.last
+        };
+        making
+            .writer
+            .instant(track, time.0, &self.own_event(&label, &annotations))
+    }
+}
+
+/// The thread that a record names, or that of the lane it stands in.
+fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
+    if named.is_some() { named } else { lane }
+}
+
+fn read<R: crate::record::Record>(record: &RecordRef<'_>) -> R {
+    record.read().expect("the kind was looked at")
+}
+
+fn failed(record: &Api) -> bool {
+    record.return_code != 0 || record.header.has(flags::FAILED)
+}
+
+fn observed<'f>(
+    process: ProcessIndex,
+    thread: ThreadId,
+    function: &'f Function,
+    call: &TimedCall,
+) -> Call<'f> {
+    Call {
+        process,
+        thread,
+        function: function.number,
+        name: &function.name,
+        domain: function.domain,
+        group: function.group,
+        start: call.start,
+        end: call.end,
+        nested: call.record.ancestor.is_some(),
+        failed: failed(&call.record),
+        return_code: call.record.return_code,
+    }
+}
+
+fn annotate<'m>(
+    annotations: &mut Vec<Annotation<'m>>,
+    metadata: &'m Metadata,
+    function: &Function,
+    arguments: &Arguments,
+) {
+    let count = (arguments.count as usize).min(arguments.values.len());
+    for ((name, kind), value) in function.arguments.iter().zip(&arguments.values[..count]) {
+        let value = match *kind {
+            ArgumentType::SIGNED => Value::Int(*value as i64),
+            ArgumentType::POINTER | ArgumentType::FLAGS => Value::Pointer(*value),
+            ArgumentType::STRING => {
+                Value::Text(u32::try_from(*value).map_or("", |id| metadata.string(StringId(id))))
+            }
+            ArgumentType::FLOAT => Value::Double(f64::from_bits(*value)),
+            ArgumentType::BOOLEAN => Value::Bool(*value != 0),
+            _ => Value::Uint(*value),
+        };
+        annotations.push(Annotation { name: *name, value });
+    }
+}

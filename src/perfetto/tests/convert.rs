@@ -1,0 +1,557 @@
+//! Captures, made record by record, into traces.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use super::{Reader as TraceReader, Seen};
+use crate::buffer::BlockView;
+use crate::capture::{FileHeader, Reader, Writer};
+use crate::clock::{TickSource, virtual_snapshot};
+use crate::names::Names;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
+use crate::perfetto::*;
+use crate::record::*;
+
+const CALL: Operation = Operation {
+    domain: Domain::OPENCL,
+    number: 1,
+};
+const MAIN: ThreadId = ThreadId(100);
+const HELPER: ThreadId = ThreadId(101);
+
+/// A capture in the making. Ticks and device times are nanoseconds of BOOTTIME.
+struct Making {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+    writer: Writer,
+    names: Names,
+    agent: AgentId,
+    queue: QueueId,
+    kernel: KernelId,
+    runs: RefCell<u32>,
+}
+
+impl Making {
+    fn new(pid: u32) -> Making {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.gputrail");
+        let ticks = TickSource::Virtual.code();
+        let header = FileHeader::new(ticks, ProcessId(pid), 1_000_000_000, 0, [pid as u8; 16]);
+        let writer = Writer::create(&path, &header).unwrap();
+        let names = Names::new(writer.clone());
+        names.process(Process {
+            id: ProcessId(pid),
+            executable: names.string("/usr/bin/app"),
+            command: names.string("app --fast"),
+            host: names.string("machine"),
+            version: names.string("0.1.0"),
+            configuration: names.string("lossless"),
+            ..Process::blank()
+        });
+        for time in [1, 1_000_000_000] {
+            names.clock_snapshot(virtual_snapshot(Ticks(time)));
+        }
+        let agent = names.agent(Agent {
+            name: names.string("Device"),
+            architecture: names.string("gfx"),
+            domain: Domain::OPENCL,
+            kind: AgentKind::GPU,
+            ..Agent::blank()
+        });
+        for time in [1, 1_000_000_000] {
+            names.clock_pair(ClockPair {
+                before: Ticks(time),
+                after: Ticks(time),
+                device: DeviceTime(time),
+                agent,
+                ..ClockPair::blank()
+            });
+        }
+        let context = names.context(Context {
+            agent,
+            domain: Domain::OPENCL,
+            ..Context::blank()
+        });
+        let queue = names.queue(Queue {
+            context,
+            agent,
+            ..Queue::blank()
+        });
+        let kernel = names.kernel(KernelSymbol {
+            name: names.string("saxpy"),
+            ..KernelSymbol::blank()
+        });
+        names.thread(MAIN, "main");
+        names.operation(
+            CALL,
+            "clCall",
+            "size:uint,name:string",
+            OperationGroup::ENQUEUE,
+        );
+        Making {
+            directory,
+            path,
+            writer,
+            names,
+            agent,
+            queue,
+            kernel,
+            runs: RefCell::new(0),
+        }
+    }
+
+    /// Appends a run of records.
+    fn run(&self, thread: ThreadId, records: &[&[u8]]) {
+        let mut runs = self.runs.borrow_mut();
+        *runs += 1;
+        let view = BlockView {
+            lane: thread.0,
+            thread,
+            sequence: *runs,
+            offset: 0,
+            first_record: 0,
+            bytes: &records.concat(),
+        };
+        self.writer.records(&view).unwrap();
+    }
+
+    fn dispatch(&self, work: u64, call: u64, enqueued: u64) -> KernelDispatch {
+        KernelDispatch {
+            work: WorkId(work),
+            correlation: CorrelationId(call),
+            enqueued: Ticks(enqueued),
+            kernel: self.kernel,
+            agent: self.agent,
+            queue: self.queue,
+            thread: MAIN,
+            grid: [128, 1, 1],
+            workgroup: [64, 1, 1],
+            ..KernelDispatch::blank()
+        }
+    }
+
+    fn completion(&self, work: u64, start: u64, end: u64) -> Completion {
+        Completion {
+            work: WorkId(work),
+            queued: DeviceTime(start.saturating_sub(20)),
+            submitted: DeviceTime(start.saturating_sub(10)),
+            start: DeviceTime(start),
+            end: DeviceTime(end),
+            completed: Ticks(end + 5),
+            agent: self.agent,
+            ..Completion::blank()
+        }
+    }
+
+    fn capture(&self) -> Reader {
+        Reader::open(&self.path).unwrap()
+    }
+
+    fn convert(&self) -> (Report, TraceReader) {
+        converted(&[self.capture()], &Options::default())
+    }
+}
+
+fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
+    let mut out = Vec::new();
+    let report = convert(captures, &mut out, options, &mut ()).unwrap();
+    assert_eq!(report.bytes, out.len() as u64);
+    (report, TraceReader::new(&out))
+}
+
+fn call(id: u64, ancestor: u64, start: u64, end: u64) -> Api {
+    Api {
+        start: Ticks(start),
+        end: Ticks(end),
+        correlation: CorrelationId(id),
+        ancestor: CorrelationId(ancestor),
+        thread: MAIN,
+        operation: CALL,
+        ..Api::blank()
+    }
+}
+
+use bytemuck::bytes_of;
+
+/// Begins of calls, with their times.
+fn begins(trace: &TraceReader) -> Vec<(u64, TrackEvent)> {
+    let mut begins = Vec::new();
+    trace.walk(|packet, time, _| {
+        if let Some(Data::TrackEvent(event)) = &packet.data
+            && event.r#type == Some(1)
+        {
+            begins.push((time, event.clone()));
+        }
+    });
+    begins
+}
+
+fn stage_name(event: &GpuRenderStageEvent, interned: &InternedData) -> String {
+    let mut specifications = interned.gpu_specifications.iter();
+    let stage = specifications.find(|specification| specification.iid == event.stage_iid);
+    stage.unwrap().name().to_owned()
+}
+
+fn details(event: &GpuRenderStageEvent) -> Vec<(&str, &str)> {
+    let details = event.extra_data.iter();
+    details
+        .map(|detail| (detail.name(), detail.value()))
+        .collect()
+}
+
+#[test]
+fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
+    let making = Making::new(1);
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(5, 1, 1000)),
+            bytes_of(&call(1, 0, 1000, 1200)),
+        ],
+    );
+    making.run(HELPER, &[bytes_of(&making.completion(5, 1300, 1400))]);
+    let (report, trace) = making.convert();
+    assert_eq!((report.calls, report.kernels, report.work()), (1, 1, 1));
+    assert_eq!((report.clamped, report.unfinished, report.lost), (0, 0, 0));
+
+    let begins = begins(&trace);
+    let tie = begins[0].1.gpu_correlation.as_ref().unwrap();
+    let [(time, stage, interned)] = &trace.stages()[..] else {
+        panic!("one kernel");
+    };
+    assert_eq!(tie.render_stage_submission_event_ids, [stage.event_id()]);
+    assert_eq!((begins[0].0, *time, stage.duration()), (1000, 1300, 100));
+    assert_eq!(stage_name(stage, interned), "saxpy");
+    assert_eq!(details(stage), [("queued", "-20"), ("submitted", "-10")]);
+    let queue = &interned.gpu_specifications[0];
+    assert_eq!(queue.name(), "GPU 0 . app 1 . queue 0");
+}
+
+#[test]
+fn a_completion_may_come_before_its_enqueue() {
+    let making = Making::new(1);
+    making.run(HELPER, &[bytes_of(&making.completion(5, 1300, 1400))]);
+    making.run(MAIN, &[bytes_of(&making.dispatch(5, 1, 1000))]);
+    let (report, trace) = making.convert();
+    assert_eq!((report.kernels, report.unfinished), (1, 0));
+    assert_eq!(trace.stages()[0].0, 1300);
+}
+
+#[test]
+fn nested_calls_are_told_outer_first() {
+    let making = Making::new(1);
+    let records = [
+        call(2, 1, 1000, 1100),
+        call(3, 1, 1100, 1200),
+        call(1, 0, 1000, 1200),
+    ];
+    making.run(MAIN, &records.each_ref().map(bytes_of));
+    let (_, trace) = making.convert();
+    let told: Vec<(u64, i32)> = trace
+        .events()
+        .into_iter()
+        .filter(|Seen { kind, .. }| *kind != 3)
+        .map(|event| (event.time, event.kind))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (1000, 1),
+            (1000, 1),
+            (1100, 2),
+            (1100, 1),
+            (1200, 2),
+            (1200, 2)
+        ]
+    );
+}
+
+#[test]
+fn a_start_before_its_enqueue_is_moved_only_within_the_clocks_error() {
+    let making = Making::new(1);
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(1, 1, 5000)),
+            bytes_of(&making.completion(1, 2000, 2500)),
+        ],
+    );
+    let (report, trace) = making.convert();
+    assert_eq!((report.clamped, report.before_enqueue), (0, 1));
+    assert_eq!(trace.stages()[0].0, 2000);
+}
+
+#[test]
+fn work_that_did_not_complete_is_shown_as_such() {
+    let making = Making::new(1);
+    let at_end = Completion {
+        end: DeviceTime(0),
+        unfinished: Unfinished::AT_END,
+        ..making.completion(2, 3000, 3100)
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(1, 1, 2000)),
+            bytes_of(&making.dispatch(2, 2, 2500)),
+            bytes_of(&at_end),
+        ],
+    );
+    let (report, trace) = making.convert();
+    assert_eq!((report.kernels, report.unfinished), (2, 2));
+    let stages = trace.stages();
+    let (time, running, _) = &stages[0];
+    assert_eq!((*time, running.duration), (3000, Some(105)));
+    assert!(details(running).contains(&("unfinished", "not complete when the recording ended")));
+    let (time, silent, _) = &stages[1];
+    assert_eq!((*time, silent.duration), (2000, None));
+    assert!(details(silent).contains(&("unfinished", "no completion was recorded")));
+}
+
+#[test]
+fn a_completion_without_its_enqueue_is_still_shown() {
+    let making = Making::new(1);
+    making.run(HELPER, &[bytes_of(&making.completion(7, 3000, 3100))]);
+    let (report, trace) = making.convert();
+    assert_eq!(report.unknown_work, 1);
+    let (time, stage, interned) = &trace.stages()[0];
+    assert_eq!((*time, stage.duration()), (3000, 100));
+    assert_eq!(stage_name(stage, interned), "work without its enqueue");
+}
+
+#[test]
+fn losses_reach_the_thread_the_statistics_and_the_report() {
+    let making = Making::new(1);
+    let loss = Loss {
+        count: 12,
+        first: Ticks(100),
+        last: Ticks(200),
+        thread: MAIN,
+        lost: Kind::API,
+        ..Loss::blank()
+    };
+    making.run(ThreadId(0), &[bytes_of(&loss)]);
+    let (report, trace) = making.convert();
+    assert_eq!(report.lost, 12);
+    let lost = trace
+        .events()
+        .into_iter()
+        .find(|event| event.name == "records lost");
+    assert_eq!(lost.unwrap().time, 100);
+    let Some(Data::TraceStats(stats)) = &trace.packets.last().unwrap().data else {
+        panic!("statistics at the end");
+    };
+    assert_eq!(stats.buffer_stats[0].trace_writer_packet_loss, Some(12));
+}
+
+#[test]
+fn arguments_are_shown_on_request_only() {
+    let making = Making::new(1);
+    let text = making.names.string("hello");
+    let arguments = Arguments::new(CorrelationId(1), CALL, &[42, text.0.into()]);
+    let bytes = &bytes_of(&arguments)[..Arguments::bytes_for(2)];
+    making.run(MAIN, &[bytes, bytes_of(&call(1, 0, 10, 20))]);
+    let shown = |arguments| {
+        let options = Options {
+            arguments,
+            ..Options::default()
+        };
+        let (_, trace) = converted(&[making.capture()], &options);
+        begins(&trace)[0].1.debug_annotations.clone()
+    };
+    assert_eq!(shown(false), []);
+    use crate::perfetto::schema::debug_annotation::Value;
+    let values: Vec<_> = shown(true)
+        .into_iter()
+        .map(|annotation| annotation.value.unwrap())
+        .collect();
+    assert_eq!(
+        values,
+        [Value::UintValue(42), Value::StringValue("hello".into())]
+    );
+}
+
+#[test]
+fn a_failed_call_carries_its_code() {
+    let making = Making::new(1);
+    let failed = Api {
+        return_code: -54,
+        ..call(1, 0, 10, 20)
+    };
+    making.run(MAIN, &[bytes_of(&failed)]);
+    let (report, trace) = making.convert();
+    assert_eq!(report.failed_calls, 1);
+    let annotation = &begins(&trace)[0].1.debug_annotations[0];
+    use crate::perfetto::schema::debug_annotation::Value;
+    assert_eq!(annotation.value, Some(Value::IntValue(-54)));
+}
+
+#[test]
+fn two_processes_keep_their_queues_and_event_ids_apart_and_share_the_device() {
+    let captures = [Making::new(1), Making::new(2)];
+    for making in &captures {
+        making.run(
+            MAIN,
+            &[
+                bytes_of(&making.dispatch(1, 1, 100)),
+                bytes_of(&making.completion(1, 200, 300)),
+            ],
+        );
+    }
+    let (report, trace) = converted(
+        &captures.each_ref().map(Making::capture),
+        &Options::default(),
+    );
+    assert_eq!((report.processes, report.kernels), (2, 2));
+    let stages = trace.stages();
+    assert_ne!(stages[0].1.event_id(), stages[1].1.event_id());
+    assert_ne!(stages[0].1.hw_queue_iid(), stages[1].1.hw_queue_iid());
+    assert_eq!((stages[0].1.gpu_id(), stages[1].1.gpu_id()), (0, 0));
+    let gpus = trace.packets.iter().find_map(|packet| match &packet.data {
+        Some(Data::GpuInfo(info)) => Some(info.gpus.len()),
+        _ => None,
+    });
+    assert_eq!(gpus, Some(1));
+}
+
+#[test]
+fn all_kernels_of_a_command_buffer_are_shown_each_with_its_own_id() {
+    let making = Making::new(1);
+    let kernel = KernelDispatch {
+        launch: LaunchType::COMMAND_BUFFER,
+        ..making.dispatch(1, 1, 100)
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&kernel),
+            bytes_of(&kernel),
+            bytes_of(&call(1, 0, 100, 150)),
+            bytes_of(&making.completion(1, 200, 300)),
+        ],
+    );
+    let (report, trace) = making.convert();
+    assert_eq!((report.kernels, report.unfinished), (2, 0));
+    let ids: Vec<u64> = trace
+        .stages()
+        .iter()
+        .map(|(_, stage, _)| stage.event_id())
+        .collect();
+    assert_ne!(ids[0], ids[1]);
+    let tie = begins(&trace)[0].1.gpu_correlation.clone().unwrap();
+    assert_eq!(tie.render_stage_submission_event_ids, ids);
+}
+
+#[test]
+fn a_wait_of_the_host_is_tied_to_what_it_waited_for() {
+    let making = Making::new(1);
+    let wait = Synchronization {
+        correlation: CorrelationId(2),
+        waited_for: WorkId(1),
+        what: SynchronizationType::STREAM_SYNCHRONIZE,
+        start: Ticks(200),
+        end: Ticks(400),
+        thread: MAIN,
+        ..Synchronization::blank()
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(1, 1, 100)),
+            bytes_of(&call(1, 0, 100, 150)),
+            bytes_of(&wait),
+            bytes_of(&call(2, 0, 200, 400)),
+            bytes_of(&making.completion(1, 200, 300)),
+        ],
+    );
+    let (_, trace) = making.convert();
+    let waited = begins(&trace)[1].1.gpu_correlation.clone().unwrap();
+    let event = trace.stages()[0].1.event_id();
+    assert_eq!(waited.render_stage_wait_event_ids, [event]);
+}
+
+#[test]
+fn a_damaged_run_costs_itself_alone_and_is_reported() {
+    let making = Making::new(1);
+    making.run(MAIN, &[bytes_of(&call(1, 0, 100, 150))]);
+    let damaged_at = making.writer.bytes();
+    making.run(MAIN, &[bytes_of(&call(2, 0, 200, 250))]);
+    making.run(MAIN, &[bytes_of(&call(3, 0, 300, 350))]);
+    let mut bytes = std::fs::read(&making.path).unwrap();
+    bytes[damaged_at as usize + 60] ^= 1;
+    std::fs::write(&making.path, bytes).unwrap();
+    let (report, _) = making.convert();
+    assert_eq!(report.calls, 2);
+    let [(path, finding)] = &report.findings[..] else {
+        panic!("{:?}", report.findings);
+    };
+    assert_eq!(path, &making.path);
+    assert!(finding.offset >= damaged_at);
+}
+
+#[test]
+fn a_capture_without_clocks_is_reported_and_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.gputrail");
+    let header = FileHeader::new(
+        TickSource::Virtual.code(),
+        ProcessId(1),
+        1_000_000_000,
+        0,
+        [0; 16],
+    );
+    drop(Writer::create(&path, &header).unwrap());
+    let (report, _) = converted(&[Reader::open(&path).unwrap()], &Options::default());
+    assert!(
+        report.findings[0]
+            .1
+            .what
+            .contains("no usable clock snapshot")
+    );
+}
+
+#[test]
+fn a_full_disk_is_reported_with_what_had_been_written() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let making = Making::new(1);
+    let error = convert(&[making.capture()], Full, &Options::default(), &mut ()).unwrap_err();
+    assert_eq!(
+        (error.written, error.source.kind()),
+        (0, std::io::ErrorKind::StorageFull)
+    );
+    assert!(making.directory.path().exists());
+}
+
+#[test]
+fn the_observer_hears_what_the_trace_shows() {
+    let making = Making::new(1);
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(5, 1, 1000)),
+            bytes_of(&call(1, 0, 1000, 1200)),
+            bytes_of(&making.completion(5, 1300, 1400)),
+        ],
+    );
+    let mut summary = crate::summary::Summary::default();
+    convert(
+        &[making.capture()],
+        Vec::new(),
+        &Options::default(),
+        &mut summary,
+    )
+    .unwrap();
+    assert_eq!(summary.functions()[0].name, "clCall");
+    assert_eq!(summary.kernels()[0].name, "saxpy");
+    assert_eq!(summary.gpus()[0].busy.unwrap().busy, Nanos(100));
+    assert_eq!(summary.span(), Some((Nanos(1000), Nanos(1400))));
+}

@@ -1,0 +1,411 @@
+//! What a recording amounts to: which calls and kernels took the time, and how busy the devices were.
+//!
+//! A [`Summary`] listens while a trace is made ([`perfetto::convert`](crate::perfetto::convert)), in memory
+//! that depends on how many functions and kernels there are, not on how often they run.
+
+mod busy;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
+use crate::record::{Domain, Nanos, OperationGroup};
+pub use busy::{Busy, BusyTime};
+
+/// Most functions, and most kernels and kinds of work, that are told apart; the rest is summed up.
+const MOST: usize = 1 << 16;
+/// Most different return codes of one function that are told apart.
+const MOST_CODES: usize = 64;
+/// What stands for those that are not told apart.
+const REST: &str = "(others)";
+
+/// How often something happened and how long it took.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// How often.
+    pub count: u64,
+    /// All together.
+    pub total: Nanos,
+    /// The shortest.
+    pub shortest: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Times {
+    /// The mean, 0 if it never happened.
+    pub fn mean(&self) -> Nanos {
+        Nanos(self.total.0.checked_div(self.count).unwrap_or(0))
+    }
+
+    fn add(&mut self, time: u64) {
+        self.merge(&Times {
+            count: 1,
+            total: Nanos(time),
+            shortest: Nanos(time),
+            longest: Nanos(time),
+        });
+    }
+
+    fn merge(&mut self, other: &Times) {
+        if other.count == 0 {
+            return;
+        }
+        self.shortest = match self.count {
+            0 => other.shortest,
+            _ => self.shortest.min(other.shortest),
+        };
+        self.longest = self.longest.max(other.longest);
+        self.total = Nanos(self.total.0.saturating_add(other.total.0));
+        self.count += other.count;
+    }
+}
+
+/// A function of an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSummary {
+    /// Its name.
+    pub name: String,
+    /// Whose API.
+    pub domain: Domain,
+    /// What kind of function it is.
+    pub group: OperationGroup,
+    /// Its calls that returned. Those made by other calls count here and in those.
+    pub times: Times,
+    /// Calls that did not return.
+    pub unfinished: u64,
+    /// Calls that failed, by return code.
+    pub failures: BTreeMap<i32, u64>,
+}
+
+/// A function that failed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its name.
+    pub name: String,
+    /// Whose API.
+    pub domain: Domain,
+    /// What it returned.
+    pub code: i32,
+    /// How often.
+    pub count: u64,
+}
+
+/// A kernel, or a kind of copy, fill or barrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkSummary {
+    /// Its name.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: WorkKind,
+    /// What completed.
+    pub times: Times,
+    /// What did not complete, or has no times.
+    pub unfinished: u64,
+    /// What completed with an error.
+    pub failed: u64,
+    /// Bytes moved or set.
+    pub bytes: u64,
+}
+
+/// How a device spent its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuSummary {
+    /// Its place in the trace.
+    pub index: GpuIndex,
+    /// Its name.
+    pub name: String,
+    /// When it worked; none if it never did.
+    pub busy: Option<Busy>,
+}
+
+/// Listens to a recording and sums it up.
+#[derive(Debug, Default)]
+pub struct Summary {
+    functions: HashMap<(ProcessIndex, u32), FunctionSummary>,
+    work: HashMap<(ProcessIndex, u64), WorkSummary>,
+    gpus: BTreeMap<GpuIndex, (String, BusyTime)>,
+    span: Option<(Nanos, Nanos)>,
+    lost: u64,
+}
+
+impl Summary {
+    /// All functions, those with most time first. Processes are put together.
+    pub fn functions(&self) -> Vec<FunctionSummary> {
+        let mut by_name: HashMap<(&str, Domain), FunctionSummary> = HashMap::new();
+        for function in self.functions.values() {
+            let key = (function.name.as_str(), function.domain);
+            match by_name.get_mut(&key) {
+                None => drop(by_name.insert(key, function.clone())),
+                Some(sum) => {
+                    sum.times.merge(&function.times);
+                    sum.unfinished += function.unfinished;
+                    for (code, count) in &function.failures {
+                        *sum.failures.entry(*code).or_default() += count;
+                    }
+                }
+            }
+        }
+        let mut list: Vec<_> = by_name.into_values().collect();
+        list.sort_by(|a, b| {
+            b.times
+                .total
+                .cmp(&a.times.total)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        list
+    }
+
+    /// Functions that failed, the most frequent first.
+    pub fn failures(&self) -> Vec<Failure> {
+        let mut list: Vec<Failure> = self
+            .functions()
+            .into_iter()
+            .flat_map(|function| {
+                let FunctionSummary {
+                    name,
+                    domain,
+                    failures,
+                    ..
+                } = function;
+                let failure = move |(code, count)| Failure {
+                    name: name.clone(),
+                    domain,
+                    code,
+                    count,
+                };
+                failures.into_iter().map(failure)
+            })
+            .collect();
+        list.sort_by_key(|failure| std::cmp::Reverse(failure.count));
+        list
+    }
+
+    /// All kernels, those with most time first. Kernels of one name are put together.
+    pub fn kernels(&self) -> Vec<WorkSummary> {
+        self.work_where(|kind| kind == WorkKind::Kernel)
+    }
+
+    /// All other work by what it is, that with most time first.
+    pub fn other_work(&self) -> Vec<WorkSummary> {
+        self.work_where(|kind| kind != WorkKind::Kernel)
+    }
+
+    fn work_where(&self, wanted: impl Fn(WorkKind) -> bool) -> Vec<WorkSummary> {
+        let mut by_name: HashMap<(&str, WorkKind), WorkSummary> = HashMap::new();
+        for work in self.work.values().filter(|work| wanted(work.kind)) {
+            let key = (work.name.as_str(), work.kind);
+            match by_name.get_mut(&key) {
+                None => drop(by_name.insert(key, work.clone())),
+                Some(sum) => {
+                    sum.times.merge(&work.times);
+                    sum.unfinished += work.unfinished;
+                    sum.failed += work.failed;
+                    sum.bytes = sum.bytes.saturating_add(work.bytes);
+                }
+            }
+        }
+        let mut list: Vec<_> = by_name.into_values().collect();
+        list.sort_by(|a, b| {
+            b.times
+                .total
+                .cmp(&a.times.total)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        list
+    }
+
+    /// The devices, in the order of the trace.
+    pub fn gpus(&self) -> Vec<GpuSummary> {
+        let summary = |(index, (name, busy)): (&GpuIndex, &(String, BusyTime))| GpuSummary {
+            index: *index,
+            name: name.clone(),
+            busy: busy.busy(),
+        };
+        self.gpus.iter().map(summary).collect()
+    }
+
+    /// From the first call or work to the end of the last; none if there was nothing.
+    pub fn span(&self) -> Option<(Nanos, Nanos)> {
+        self.span
+    }
+
+    /// Records that are missing.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn extend(&mut self, start: Nanos, end: Nanos) {
+        let (first, last) = self.span.get_or_insert((start, end));
+        *first = start.min(*first);
+        *last = end.max(*last);
+    }
+}
+
+impl Observer for Summary {
+    fn gpu(&mut self, gpu: GpuIndex, name: &str) {
+        self.gpus.entry(gpu).or_default().0 = name.to_owned();
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        self.extend(call.start, call.end.unwrap_or(call.start));
+        let room = self.functions.len() < MOST;
+        let mut key = (call.process, call.function);
+        let mut name = call.name;
+        if !room && !self.functions.contains_key(&key) {
+            (key, name) = ((ProcessIndex(u32::MAX), u32::MAX), REST);
+        }
+        let function = self
+            .functions
+            .entry(key)
+            .or_insert_with(|| FunctionSummary {
+                name: name.to_owned(),
+                domain: call.domain,
+                group: call.group,
+                times: Times::default(),
+                unfinished: 0,
+                failures: BTreeMap::new(),
+            });
+        match call.end {
+            Some(end) => function.times.add(end.0.saturating_sub(call.start.0)),
+            None => function.unfinished += 1,
+        }
+        if call.failed {
+            let codes = function.failures.len();
+            match function.failures.get_mut(&call.return_code) {
+                Some(count) => *count += 1,
+                None if codes < MOST_CODES => drop(function.failures.insert(call.return_code, 1)),
+                None => *function.failures.entry(i32::MIN).or_default() += 1,
+            }
+        }
+    }
+
+    fn work(&mut self, work: &DeviceWork<'_>) {
+        let room = self.work.len() < MOST;
+        let mut key = (work.process, work.stage);
+        let mut name = work.name;
+        if !room && !self.work.contains_key(&key) {
+            (key, name) = ((ProcessIndex(u32::MAX), work.kind as u64), REST);
+        }
+        let sum = self.work.entry(key).or_insert_with(|| WorkSummary {
+            name: name.to_owned(),
+            kind: work.kind,
+            times: Times::default(),
+            unfinished: 0,
+            failed: 0,
+            bytes: 0,
+        });
+        sum.bytes = sum.bytes.saturating_add(work.bytes);
+        sum.failed += u64::from(work.status < 0);
+        match work.interval {
+            Some((start, end)) => {
+                sum.times.add(end.0.saturating_sub(start.0));
+                self.extend(start, end);
+                // A barrier keeps no device busy.
+                if work.kind != WorkKind::Synchronization {
+                    self.gpus.entry(work.gpu).or_default().1.add(start, end);
+                }
+            }
+            None => sum.unfinished += 1,
+        }
+    }
+
+    fn missing(&mut self, missing: &Missing) {
+        self.lost = self.lost.saturating_add(missing.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ThreadId, Unfinished};
+
+    fn call(name: &str, function: u32, start: u64, end: u64, code: i32) -> Call<'_> {
+        Call {
+            process: ProcessIndex(0),
+            thread: ThreadId(1),
+            function,
+            name,
+            domain: Domain::OPENCL,
+            group: OperationGroup::ENQUEUE,
+            start: Nanos(start),
+            end: Some(Nanos(end)),
+            nested: false,
+            failed: code != 0,
+            return_code: code,
+        }
+    }
+
+    fn kernel(name: &str, stage: u64, interval: Option<(u64, u64)>) -> DeviceWork<'_> {
+        DeviceWork {
+            process: ProcessIndex(0),
+            gpu: GpuIndex(0),
+            kind: WorkKind::Kernel,
+            stage,
+            name,
+            enqueued: None,
+            interval: interval.map(|(start, end)| (Nanos(start), Nanos(end))),
+            unfinished: Unfinished::NO,
+            bytes: 0,
+            launch: None,
+            status: 0,
+        }
+    }
+
+    #[test]
+    fn functions_come_by_time_and_processes_are_put_together() {
+        let mut summary = Summary::default();
+        summary.call(&call("short", 0, 0, 10, 0));
+        summary.call(&call("long", 1, 10, 40, 0));
+        let elsewhere = Call {
+            process: ProcessIndex(1),
+            ..call("short", 7, 100, 105, 0)
+        };
+        summary.call(&elsewhere);
+        let functions = summary.functions();
+        assert_eq!(functions[0].name, "long");
+        let times = functions[1].times;
+        assert_eq!(
+            (
+                times.count,
+                times.total.0,
+                times.shortest.0,
+                times.longest.0
+            ),
+            (2, 15, 5, 10)
+        );
+        assert_eq!(times.mean(), Nanos(7));
+        assert_eq!(summary.span(), Some((Nanos(0), Nanos(105))));
+    }
+
+    #[test]
+    fn failures_are_counted_by_code() {
+        let mut summary = Summary::default();
+        for code in [-5, -30, -5, 0] {
+            summary.call(&call("clX", 0, 0, 1, code));
+        }
+        let failures: Vec<_> = summary
+            .failures()
+            .iter()
+            .map(|f| (f.code, f.count))
+            .collect();
+        assert_eq!(failures, [(-5, 2), (-30, 1)]);
+    }
+
+    #[test]
+    fn work_that_did_not_end_takes_no_time() {
+        let mut summary = Summary::default();
+        summary.gpu(GpuIndex(0), "gpu");
+        summary.work(&kernel("k", 1, Some((10, 20))));
+        summary.work(&kernel("k", 2, None));
+        let kernels = summary.kernels();
+        assert_eq!((kernels[0].times.count, kernels[0].unfinished), (1, 1));
+        assert_eq!(summary.gpus()[0].busy.unwrap().busy, Nanos(10));
+    }
+
+    #[test]
+    fn a_device_without_work_has_no_busy_time() {
+        let mut summary = Summary::default();
+        summary.gpu(GpuIndex(3), "idle");
+        assert_eq!(summary.gpus()[0].busy, None);
+    }
+}
