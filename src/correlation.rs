@@ -170,6 +170,12 @@ impl HostThread {
         self.lane.write(record)
     }
 
+    /// Writes a record of another kind if that takes no waiting: see [`Lane::try_write`].
+    #[inline]
+    pub fn try_write<R: Record>(&mut self, record: R) -> bool {
+        self.lane.try_write(record)
+    }
+
     /// Writes the arguments of a call.
     #[inline]
     pub fn write_arguments(&mut self, arguments: &mut Arguments) -> bool {

@@ -108,6 +108,23 @@ impl Lane {
         true
     }
 
+    /// Appends `record` if that takes no waiting, whatever the policy. `false` says that there is no room
+    /// now, and counts nothing: the caller keeps the record for another time.
+    #[inline]
+    pub fn try_write<R: Record>(&mut self, mut record: R) -> bool {
+        const { assert!(R::FIXED) };
+        if size_of::<R>() as u32 > self.block.capacity - self.block.committed
+            && !(self.next_block(false)
+                && size_of::<R>() as u32 <= self.block.capacity - self.block.committed)
+        {
+            return false;
+        }
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        self.commit(bytes);
+        true
+    }
+
     /// Appends the used part of `arguments`.
     #[inline]
     pub fn write_arguments(&mut self, arguments: &mut Arguments) -> bool {
@@ -226,6 +243,19 @@ impl Lane {
     #[cold]
     #[inline(never)]
     fn change_block(&mut self, kind: Kind, bytes: usize) -> bool {
+        let fits = self.next_block(self.may_wait)
+            && bytes as u32 <= self.block.capacity - self.block.committed;
+        if !fits {
+            self.count_drop(kind);
+        }
+        fits
+    }
+
+    /// Hands the full block over and takes an empty one, with what the lane itself has to say at its
+    /// beginning. `false`: there is none, and the lane may not wait for one.
+    #[cold]
+    #[inline(never)]
+    fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
         let mut waited = None;
         let block = loop {
@@ -233,11 +263,7 @@ impl Lane {
                 break block;
             }
             self.shared.wake.wake();
-            if self.shared.policy != Policy::Lossless
-                || !self.may_wait
-                || self.shared.pool.is_closed()
-            {
-                self.count_drop(kind);
+            if self.shared.policy != Policy::Lossless || !may_wait || self.shared.pool.is_closed() {
                 return false;
             }
             waited.get_or_insert_with(clock::now);
@@ -251,11 +277,7 @@ impl Lane {
             self.commit_extra(overhead);
         }
         self.report_drops();
-        let fits = bytes as u32 <= self.block.capacity - self.block.committed;
-        if !fits {
-            self.count_drop(kind);
-        }
-        fits
+        true
     }
 
     fn take_block(&mut self, index: u32) {

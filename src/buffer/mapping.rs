@@ -215,6 +215,7 @@ impl Mapping {
         let bytes = layout.total_bytes();
         let memory = memmap2::MmapOptions::new()
             .len(bytes)
+            .populate()
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
         Ok(Mapping::format(Memory(memory.into()), layout))
@@ -275,9 +276,11 @@ impl Mapping {
         Ok(Mapping { layout, memory })
     }
 
+    /// Maps with all pages in place: the first write to a page must not cost a fault on the hot path.
     fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
         memmap2::MmapOptions::new()
             .len(bytes)
+            .populate()
             .map_raw(file)
             .map(Memory)
             .map_err(|source| MappingError::Map { bytes, source })

@@ -113,6 +113,20 @@ fn a_full_lane_counts_what_it_drops() {
 }
 
 #[test]
+fn a_record_that_was_only_tried_is_not_counted_when_there_is_no_room() {
+    let (buffer, sink) = (buffer(2, Policy::Lossless), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut lane = buffer.lane(ThreadId(9)).unwrap();
+    let written = (0..1000).filter(|n| lane.try_write(api(*n))).count();
+    assert_eq!(written, 2 * 4096 / 64);
+    collector.flush();
+    assert!(lane.try_write(api(5000)));
+    collector.finish();
+    assert_eq!(sink.all::<Api>().len(), written + 1);
+    assert!(sink.all::<Loss>().is_empty());
+}
+
+#[test]
 fn what_no_lane_could_report_is_reported_at_the_end() {
     let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
     let collector = collector(&buffer, &sink);
