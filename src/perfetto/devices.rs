@@ -213,9 +213,10 @@ impl<'a> Devices<'a> {
             });
         }
 
+        // Named as OpenCL's profiling does, in nanoseconds against the start: short, for there are many.
         let mut details = Details::default();
         details.number("queued", times.queued.map(|time| since(start, time)));
-        details.number("submitted", times.submitted.map(|time| since(start, time)));
+        details.number("submit", times.submitted.map(|time| since(start, time)));
         details.number("bytes", (bytes > 0).then_some(bytes as i64));
         details.number("status", (status != 0).then_some(status.into()));
         if interval.is_none() {

@@ -223,7 +223,7 @@ fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
     assert_eq!(tie.render_stage_submission_event_ids, [stage.event_id()]);
     assert_eq!((begins[0].0, *time, stage.duration()), (1000, 1300, 100));
     assert_eq!(stage_name(stage, interned), "saxpy");
-    assert_eq!(details(stage), [("queued", "-20"), ("submitted", "-10")]);
+    assert_eq!(details(stage), [("queued", "-20"), ("submit", "-10")]);
     let queue = &interned.gpu_specifications[0];
     assert_eq!(queue.name(), "GPU 0 . app 1 . queue 0");
 }
@@ -554,4 +554,66 @@ fn the_observer_hears_what_the_trace_shows() {
     assert_eq!(summary.kernels()[0].name, "saxpy");
     assert_eq!(summary.gpus()[0].busy.unwrap().busy, Nanos(100));
     assert_eq!(summary.span(), Some((Nanos(1000), Nanos(1400))));
+}
+
+#[test]
+fn a_call_takes_at_most_40_bytes_and_a_kernel_100() {
+    use prost::Message;
+    let making = Making::new(4_000_000);
+    let (mut id, mut time) = (1 << 20, 50_000_000);
+    let mut records = Vec::new();
+    let mut completions = Vec::new();
+    const KERNELS: u64 = 20_000;
+    for work in 0..KERNELS {
+        let work = work + (1 << 20);
+        for set in 0..5 {
+            id += 1;
+            time += 700;
+            if set == 4 {
+                let dispatch = KernelDispatch {
+                    grid: [1 << 22, 1, 1],
+                    workgroup: [256, 1, 1],
+                    ..making.dispatch(work, id, time)
+                };
+                records.extend_from_slice(bytes_of(&dispatch));
+                let completion = Completion {
+                    queued: DeviceTime(time + 500),
+                    submitted: DeviceTime(time + 45_000),
+                    ..making.completion(work, time + 60_000, time + 140_000)
+                };
+                completions.extend_from_slice(bytes_of(&completion));
+            }
+            let record = Api {
+                operation: Operation {
+                    number: set,
+                    ..CALL
+                },
+                ..call(id, 0, time, time + 400)
+            };
+            records.extend_from_slice(bytes_of(&record));
+        }
+        time += 25_000;
+    }
+    making.run(MAIN, &[&records]);
+    making.run(HELPER, &[&completions]);
+    let (report, trace) = making.convert();
+    assert_eq!((report.calls, report.kernels), (5 * KERNELS, KERNELS));
+    let bytes_where = |wanted: fn(&Data) -> bool| {
+        let packets = trace.packets.iter();
+        let packets = packets.filter(|packet| packet.data.as_ref().is_some_and(wanted));
+        packets
+            .map(|packet| {
+                prost::length_delimiter_len(packet.encoded_len()) + packet.encoded_len() + 1
+            })
+            .sum::<usize>() as f64
+    };
+    let calls = bytes_where(|data| matches!(data, Data::TrackEvent(_))) / report.calls as f64;
+    let kernels =
+        bytes_where(|data| matches!(data, Data::GpuRenderStageEvent(_))) / report.kernels as f64;
+    println!(
+        "{calls:.1} bytes a call, {kernels:.1} bytes a kernel, {} in all",
+        report.bytes
+    );
+    assert!(calls <= 40.0, "{calls} bytes a call");
+    assert!(kernels <= 100.0, "{kernels} bytes a kernel");
 }
