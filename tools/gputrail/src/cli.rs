@@ -1,0 +1,196 @@
+//! The command line, as clap reads it, and the help, which starts with examples.
+
+use clap::{Args, Parser, Subcommand};
+use gputrail::buffer::Policy;
+use gputrail::session::Size;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const TEMPLATE: &str =
+    "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}\n";
+
+const EXAMPLES: &str = "\
+Examples:
+  gputrail record -- clpeak --kernel-latency    trace an OpenCL program, unchanged
+Then open the .pftrace file in https://ui.perfetto.dev (\"Open trace file\").";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 on success; 125 when gputrail itself fails. `record` passes on the code of the
+program, or 128+n when signal n ended it; 126 when it cannot be executed, 127 when it is not found.";
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  gputrail record -- clpeak --kernel-latency
+  gputrail record -o run.pftrace -- ffmpeg -init_hw_device opencl=gpu -i in.mkv -f null -
+  gputrail record -o 'runs/%h-%q{RANK}-%p.pftrace' -- ./solver input.dat
+  gputrail record --capture --buffers 64M -- python train.py";
+
+const RECORD_NOTES: &str = "\
+The program runs as it would without us: same output, same results, same exit code. Its children are
+traced into the same file. Ctrl-C ends the program and still leaves a whole trace; a second Ctrl-C
+kills it.
+
+Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when
+the program cannot be executed, 127 when it is not found.
+
+Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  gputrail convert run.gputrail                       makes run.pftrace
+  gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace";
+
+const LIBRARY_EXAMPLES: &str = "\
+Examples:
+  eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
+  gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
+
+The library alone records, without a parent: the two variables that are printed are all that a container or
+a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
+written is lost.
+
+Variables: GPUTRAIL_CAPTURE (name of the capture: %p process id, %h host, %q{VAR} environment variable,
+%% a percent sign), GPUTRAIL_BUFFERS and GPUTRAIL_BUFFER_SIZE (sizes: 65536, 64K, 16M, 1G), GPUTRAIL_POLICY
+(lossless, discard), OPENCL_LAYERS (libraries, separated by colons; ours comes last).";
+
+/// Records what programs do on GPUs into Perfetto traces.
+#[derive(Parser)]
+#[command(name = "gputrail", version, help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    Record(Record),
+    Convert(Convert),
+    Library(Library),
+}
+
+/// Run a program and trace what it does on GPUs
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = RECORD_EXAMPLES, after_help = RECORD_NOTES)]
+pub struct Record {
+    /// The trace [default: PROGRAM-PID.pftrace, never replacing an older file]. %p is the process id,
+    /// %h the host, %q{VAR} an environment variable, %% a percent sign
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<OsString>,
+
+    /// Memory for records, per process
+    #[arg(long, value_name = "SIZE", default_value = "32M")]
+    pub buffers: Size,
+
+    /// Size of one block of that memory; a thread fills one at a time
+    #[arg(long, value_name = "SIZE", default_value = "256K")]
+    pub buffer_size: Size,
+
+    /// What happens when the memory is full: `lossless` lets the program wait where it may wait, `discard`
+    /// drops records and counts them
+    #[arg(long, value_name = "POLICY", default_value = "lossless")]
+    pub policy: Policy,
+
+    /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
+    #[arg(long)]
+    pub capture: bool,
+
+    /// No summary; only errors and warnings are said
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    pub program: Vec<OsString>,
+}
+
+/// Make a trace from captures
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = CONVERT_EXAMPLES)]
+pub struct Convert {
+    /// Captures (.gputrail), all of which go into one trace
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub captures: Vec<PathBuf>,
+
+    /// The trace [default: the first capture's name with .pftrace, never replacing an older file]
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<OsString>,
+
+    /// No summary; only errors and warnings are said
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Write out the library that traces a program by environment variables alone
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
+pub struct Library {
+    /// Where to write it; an older file there is replaced
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+
+    /// Name of the captures that the printed GPUTRAIL_CAPTURE asks for
+    #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
+    pub capture: OsString,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_starts_with_examples() {
+        let mut command = Cli::command();
+        command.build();
+        for name in ["record", "convert", "library"] {
+            let help = command
+                .find_subcommand_mut(name)
+                .unwrap()
+                .render_help()
+                .to_string();
+            let place = |what| {
+                help.find(what)
+                    .unwrap_or_else(|| panic!("{what} in {help}"))
+            };
+            assert!(place("Examples:") < place("Usage:"), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_library() {
+        let Command::Record(record) = Cli::parse_from(["gputrail", "record", "true"]).command
+        else {
+            panic!("record");
+        };
+        assert_eq!(
+            (record.buffers, record.buffer_size),
+            (Size::BUFFERS, Size::BLOCK)
+        );
+    }
+
+    #[test]
+    fn what_follows_the_program_is_its_own() {
+        let Command::Record(record) =
+            Cli::parse_from(["gputrail", "record", "-q", "prog", "-o", "x"]).command
+        else {
+            panic!("record");
+        };
+        assert!(record.quiet && record.output.is_none());
+        assert_eq!(record.program, ["prog", "-o", "x"]);
+    }
+}

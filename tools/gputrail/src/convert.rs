@@ -1,0 +1,35 @@
+//! `gputrail convert`: makes a trace from captures.
+
+use crate::cli::Convert;
+use crate::output::Output;
+use crate::trace::Order;
+use crate::{Failure, summary_text};
+use anyhow::{Context, anyhow};
+use gputrail::capture::Reader;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: Convert) -> Result<u8, Failure> {
+    // Whoever names captures wants all of them: one that cannot be read stops us before anything is written.
+    for capture in &arguments.captures {
+        Reader::open(capture).map_err(|error| anyhow!(error))?;
+    }
+    let output = match &arguments.output {
+        Some(name) => Output::named(name)?,
+        None => Output::beside(&arguments.captures[0])?,
+    };
+    let workshop = output.workshop()?;
+    let path = output.path(std::process::id())?;
+    let made = Order {
+        captures: &arguments.captures,
+        output: &output,
+        path: &path,
+        workshop: workshop.path(),
+        captures_may_go: false,
+    }
+    .make()
+    .context("the trace could not be made")?;
+    if !arguments.quiet {
+        summary_text::print(&made, None);
+    }
+    Ok(0)
+}

@@ -1,0 +1,73 @@
+//! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders put between
+//! program and driver. The last one is next to the program.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+pub const VARIABLE: &str = "OPENCL_LAYERS";
+
+/// Whether a path can stand in the variable: there is no way to write a colon.
+pub fn can_name(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().contains(&b':')
+}
+
+/// The variable's value with `ours` added to what it names already. A layer of the session that we
+/// ourselves run in, if any, makes way: two of them would record every call twice.
+pub fn with(existing: Option<&OsStr>, outer_session: Option<&Path>, ours: &Path) -> OsString {
+    debug_assert!(can_name(ours));
+    let others = existing
+        .unwrap_or_default()
+        .as_bytes()
+        .split(|&byte| byte == b':');
+    let mut layers: Vec<&[u8]> = others
+        .filter(|layer| !layer.is_empty())
+        .filter(|layer| {
+            let layer = Path::new(OsStr::from_bytes(layer));
+            layer != ours && outer_session.is_none_or(|session| !layer.starts_with(session))
+        })
+        .collect();
+    layers.push(ours.as_os_str().as_bytes());
+    OsString::from_vec(layers.join(&b':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_existing(existing: &str) -> String {
+        let layers = with(
+            Some(existing.as_ref()),
+            Some("/run/outer".as_ref()),
+            "/run/a/lib.so".as_ref(),
+        );
+        layers.into_string().unwrap()
+    }
+
+    #[test]
+    fn ours_is_added_behind_those_that_are_there() {
+        assert_eq!(with(None, None, "/run/a/lib.so".as_ref()), "/run/a/lib.so");
+        assert_eq!(with_existing(""), "/run/a/lib.so");
+        assert_eq!(with_existing("/x.so:/y.so"), "/x.so:/y.so:/run/a/lib.so");
+        assert_eq!(with_existing(":/x.so::"), "/x.so:/run/a/lib.so");
+    }
+
+    #[test]
+    fn the_layer_of_an_outer_session_makes_way() {
+        assert_eq!(
+            with_existing("/run/outer/lib.so:/x.so"),
+            "/x.so:/run/a/lib.so"
+        );
+        assert_eq!(
+            with_existing("/run/outer2/lib.so"),
+            "/run/outer2/lib.so:/run/a/lib.so"
+        );
+        assert_eq!(with_existing("/run/a/lib.so"), "/run/a/lib.so");
+    }
+
+    #[test]
+    fn a_path_with_a_colon_cannot_be_named() {
+        assert!(can_name("/tmp/x".as_ref()));
+        assert!(!can_name("/tmp/a:b/x".as_ref()));
+    }
+}

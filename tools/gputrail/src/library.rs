@@ -1,0 +1,183 @@
+//! The injected library: carried inside the command, unpacked where a program can load it.
+
+use crate::layers;
+use crate::private_dir::{self, PrivateDir};
+use anyhow::{Context, Result, bail};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Made by `build.rs`.
+const BYTES: &[u8] = include_bytes!(env!("GPUTRAIL_LIBRARY"));
+/// Name of the unpacked file; messages of loaders and /proc/PID/maps show it.
+pub const FILE_NAME: &str = "libgputrail_inject.so";
+/// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
+const LONGEST_PARENT: usize = 107 - 48;
+
+/// A private directory with the library in it, where programs can load it and find the session's
+/// socket.
+pub struct Unpacked {
+    pub directory: PrivateDir,
+    pub library: PathBuf,
+}
+
+/// Unpacks the library into the first place that serves.
+pub fn unpack() -> Result<Unpacked> {
+    let mut refusals = Vec::new();
+    for parent in candidates() {
+        match unpack_in(&parent) {
+            Ok(unpacked) => return Ok(unpacked),
+            Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
+        }
+    }
+    bail!(
+        "no directory can hold the library that programs load (set TMPDIR to one that can):{}",
+        refusals.concat()
+    )
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let variable = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = variable("HOME").map(|home| home.join(".cache"));
+    [
+        variable("XDG_RUNTIME_DIR"),
+        variable("TMPDIR"),
+        Some("/tmp".into()),
+        cache,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn unpack_in(parent: &Path) -> Result<Unpacked> {
+    if !parent.is_absolute() {
+        bail!("not an absolute path");
+    }
+    if !layers::can_name(parent) {
+        bail!("{} cannot name a path with a colon", layers::VARIABLE);
+    }
+    if parent.as_os_str().len() > LONGEST_PARENT {
+        bail!("too long for a socket's name, which has room for {LONGEST_PARENT} bytes of it");
+    }
+    if !parent.exists() {
+        bail!("not there");
+    }
+    if !private_dir::is_trusted(parent) {
+        bail!("others may exchange what lies there");
+    }
+    let directory = PrivateDir::create_in(parent, "gputrail-")?;
+    let library = directory.path().join(FILE_NAME);
+    if rustix::fs::statvfs(directory.path())?
+        .f_flag
+        .contains(StatVfsMountFlags::NOEXEC)
+    {
+        bail!("mounted noexec");
+    }
+    write_new(&library)?;
+    Ok(Unpacked { directory, library })
+}
+
+fn write_new(path: &Path) -> Result<()> {
+    if BYTES.is_empty() {
+        bail!("this gputrail was built for a system on which it cannot record programs");
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o755))?;
+    File::from(file).write_all(BYTES)?;
+    Ok(())
+}
+
+/// `gputrail library`: writes the library to `path`, and prints the variables that make it record.
+pub fn write_out(path: &Path, capture: &OsStr) -> Result<()> {
+    gputrail::session::Pattern::parse(capture).context("--capture")?;
+    let path = std::path::absolute(path)?;
+    if !layers::can_name(&path) {
+        bail!(
+            "{}: {} cannot name a path with a colon",
+            path.display(),
+            layers::VARIABLE
+        );
+    }
+    let parent = path
+        .parent()
+        .with_context(|| format!("{}: is no file name", path.display()))?;
+    let cannot_write = || format!("cannot write {}", path.display());
+    // Beside it first, then renamed: programs that have the old one loaded keep it.
+    let beside = PrivateDir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
+    let new = beside.path().join(FILE_NAME);
+    write_new(&new).with_context(cannot_write)?;
+    std::fs::rename(&new, &path).with_context(cannot_write)?;
+
+    let existing = std::env::var_os(layers::VARIABLE);
+    let variables = [
+        (
+            layers::VARIABLE,
+            layers::with(existing.as_deref(), None, &path),
+        ),
+        (gputrail::session::CAPTURE_VARIABLE, capture.to_owned()),
+    ];
+    let mut output = std::io::stdout().lock();
+    for (name, value) in variables {
+        output.write_all(b"export ")?;
+        output.write_all(name.as_bytes())?;
+        output.write_all(b"=")?;
+        output.write_all(&quoted(value.as_bytes()))?;
+        output.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// `text` as a word of a shell.
+fn quoted(text: &[u8]) -> Vec<u8> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-:%+,@=".contains(byte);
+    if !text.is_empty() && text.iter().all(plain) {
+        return text.to_vec();
+    }
+    let mut word = vec![b'\''];
+    for &byte in text {
+        if byte == b'\'' {
+            word.extend_from_slice(b"'\\''");
+        } else {
+            word.push(byte);
+        }
+    }
+    word.push(b'\'');
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_carried_is_one_for_this_machine() {
+        assert_eq!(&BYTES[..4], b"\x7fELF");
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        // Class, byte order and machine.
+        assert_eq!((&BYTES[4..6], &BYTES[18..20]), (&own[4..6], &own[18..20]));
+    }
+
+    #[test]
+    fn the_library_unpacks_privately() {
+        let unpacked = unpack().unwrap();
+        assert_eq!(std::fs::read(&unpacked.library).unwrap(), BYTES);
+        assert!(layers::can_name(&unpacked.library));
+    }
+
+    #[test]
+    fn values_are_quoted_for_a_shell() {
+        assert_eq!(quoted(b"/a/%p.gputrail"), b"/a/%p.gputrail");
+        assert_eq!(quoted(b"a b"), b"'a b'");
+        assert_eq!(quoted(b"it's $x"), b"'it'\\''s $x'");
+        assert_eq!(quoted(b""), b"''");
+        assert_eq!(quoted(b"%q{A}"), b"'%q{A}'");
+    }
+}

@@ -1,0 +1,270 @@
+//! Where traces go: names, checks before anything runs, and files that appear only when whole.
+
+use crate::private_dir::PrivateDir;
+use anyhow::{Context, Result, bail};
+use gputrail::session::{Pattern, Values};
+use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// An output that has been found writable.
+#[derive(Debug)]
+pub struct Output {
+    pattern: Pattern,
+    /// Whether the user named it: then it replaces what is there.
+    named: bool,
+    /// The directory that it lies in.
+    directory: PathBuf,
+    /// A device or pipe, written as it is and never replaced.
+    special: bool,
+}
+
+impl Output {
+    /// An output that the user named, with its `%` variables.
+    pub fn named(name: &OsStr) -> Result<Output> {
+        let what = || format!("output {}", name.display());
+        let pattern = Pattern::parse(name).with_context(what)?;
+        if pattern.directory_needs_pid() {
+            bail!(
+                "{}: %p cannot stand in the directory, which must be there before the program runs",
+                what()
+            );
+        }
+        // The name with some process id: the directory is the same with any.
+        let mut path = expand(&pattern, 0).with_context(what)?;
+        if let Ok(target) = path.canonicalize() {
+            path = target;
+        }
+        let mut special = false;
+        match std::fs::metadata(&path) {
+            Ok(data) if data.is_dir() => bail!("output {} is a directory", path.display()),
+            Ok(data) => {
+                special = !data.is_file();
+                rustix::fs::accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS)
+                    .with_context(|| format!("output {} cannot be written", path.display()))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(what),
+        }
+        Output::in_directory_of(path, pattern, true, special)
+    }
+
+    /// The output of a program when the user named none: `PROGRAM-PID.pftrace` here.
+    pub fn of_program(program: &OsStr) -> Result<Output> {
+        let name = Path::new(program)
+            .file_name()
+            .unwrap_or(OsStr::new("gputrail"));
+        let pattern = Pattern::literal(name)
+            .with_suffix("-")
+            .with_pid()
+            .with_suffix(".pftrace");
+        Output::in_directory_of(name.into(), pattern, false, false)
+    }
+
+    /// The output for `input` when the user named none: its name with another extension.
+    pub fn beside(input: &Path) -> Result<Output> {
+        let path = input.with_extension("pftrace");
+        Output::in_directory_of(
+            path.clone(),
+            Pattern::literal(path.as_os_str()),
+            false,
+            false,
+        )
+    }
+
+    fn in_directory_of(
+        path: PathBuf,
+        pattern: Pattern,
+        named: bool,
+        special: bool,
+    ) -> Result<Output> {
+        let directory = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+            Some(parent) => parent.to_owned(),
+            None => bail!("output {} is no file name", path.display()),
+        };
+        if !directory.is_dir() {
+            bail!(
+                "output {}: {} is no directory",
+                path.display(),
+                directory.display()
+            );
+        }
+        Ok(Output {
+            pattern,
+            named,
+            directory,
+            special,
+        })
+    }
+
+    /// A private directory on the output's disk, for what is made on the way: whoever chose the
+    /// output chose the disk that fills. Making it shows whether the output can be written.
+    pub fn workshop(&self) -> Result<PrivateDir> {
+        let directory = if self.special {
+            std::env::temp_dir()
+        } else {
+            self.directory.clone()
+        };
+        PrivateDir::create_in(&directory, ".gputrail-").with_context(|| {
+            let advice = if self.named {
+                ""
+            } else {
+                "; name a place that can with -o"
+            };
+            format!(
+                "the directory {} cannot be written{advice}",
+                directory.display()
+            )
+        })
+    }
+
+    /// The name for process `pid`. One that the user did not choose is moved aside when it is taken.
+    pub fn path(&self, pid: u32) -> Result<PathBuf> {
+        let path = expand(&self.pattern, pid)?;
+        Ok(if self.named { path } else { free_name(&path) })
+    }
+
+    /// Puts the finished `file` at `path`, as a whole; returns where it came to lie.
+    pub fn deliver(&self, file: &Path, path: &Path) -> io::Result<PathBuf> {
+        if self.special {
+            io::copy(
+                &mut File::open(file)?,
+                &mut File::options().write(true).open(path)?,
+            )?;
+            return Ok(path.to_owned());
+        }
+        if self.named {
+            // The file that a link names is replaced, not the link.
+            let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            move_file(file, &target)?;
+            return Ok(path.to_owned());
+        }
+        let mut path = path.to_owned();
+        loop {
+            match rustix::fs::renameat_with(CWD, file, CWD, &path, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(path),
+                Err(Errno::EXIST) => path = free_name(&path),
+                // A file system that knows no such rename, or another file system.
+                Err(_) => {
+                    let path = free_name(&path);
+                    move_file(file, &path)?;
+                    return Ok(path);
+                }
+            }
+        }
+    }
+}
+
+/// Renames, or copies to another file system and renames there.
+fn move_file(file: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::rename(file, path) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            let beside = PrivateDir::create_in(parent.unwrap_or(Path::new(".")), ".gputrail-")?;
+            let whole = beside.path().join("whole");
+            std::fs::copy(file, &whole)?;
+            std::fs::rename(whole, path)
+        }
+        result => result,
+    }
+}
+
+/// `path`, or with `-2`, `-3`, ... before its extension when that is taken.
+pub fn free_name(path: &Path) -> PathBuf {
+    let free = |path: &PathBuf| path.symlink_metadata().is_err();
+    gputrail::session::numbered(path)
+        .find(free)
+        .expect("some number is free")
+}
+
+fn expand(pattern: &Pattern, pid: u32) -> Result<PathBuf, gputrail::session::PatternError> {
+    let system = rustix::system::uname();
+    pattern.expand(&Values {
+        pid,
+        host: OsStr::from_bytes(system.nodename().to_bytes()),
+        variable: &|name| std::env::var_os(name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> PrivateDir {
+        PrivateDir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap()
+    }
+
+    /// Makes a file as a trace is made, and delivers it.
+    fn deliver(output: &Output, path: &Path, text: &str) -> PathBuf {
+        let workshop = output.workshop().unwrap();
+        let file = workshop.path().join("trace");
+        std::fs::write(&file, text).unwrap();
+        output.deliver(&file, path).unwrap()
+    }
+
+    #[test]
+    fn a_named_output_replaces_and_an_unnamed_one_never_does() {
+        let directory = directory();
+        let path = directory.path().join("run.pftrace");
+        std::fs::write(&path, "old").unwrap();
+        let unnamed = Output::beside(&directory.path().join("run.gputrail")).unwrap();
+        let other = unnamed.path(1).unwrap();
+        assert_eq!(other, directory.path().join("run-2.pftrace"));
+        assert_eq!(deliver(&unnamed, &path, "new"), other);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+
+        let named = Output::named(path.as_os_str()).unwrap();
+        assert_eq!(deliver(&named, &named.path(1).unwrap(), "new"), path);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_stays_and_its_target_is_replaced() {
+        let directory = directory();
+        let [link, target] = ["link", "target"].map(|name| directory.path().join(name));
+        std::fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let output = Output::named(link.as_os_str()).unwrap();
+        deliver(&output, &link, "new");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_device_is_written_and_never_replaced() {
+        let output = Output::named("/dev/null".as_ref()).unwrap();
+        deliver(&output, Path::new("/dev/null"), "x");
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_default_name_has_program_and_process() {
+        let output = Output::of_program("/usr/bin/no%such-program".as_ref()).unwrap();
+        assert_eq!(
+            output.path(42).unwrap(),
+            Path::new("no%such-program-42.pftrace")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused_with_its_path() {
+        let directory = directory();
+        let inside = |name: &str| directory.path().join(name).into_os_string();
+        for (name, word) in [
+            ("missing/x", "no directory"),
+            ("%p/x", "%p"),
+            ("%z", "%z"),
+            ("", "directory"),
+        ] {
+            let error = format!("{:#}", Output::named(&inside(name)).unwrap_err());
+            assert!(error.contains(word) && error.contains("output"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
+
+use crate::cli::Record;
+use crate::library::{self, Unpacked};
+use crate::output::Output;
+use crate::private_dir::PrivateDir;
+use crate::program::{self, Program};
+use crate::signals::Signals;
+use crate::trace::{self, Order};
+use crate::watch::Watch;
+use crate::{Failure, layers, say, summary_text};
+use anyhow::{Context, anyhow};
+use gputrail::session::{
+    End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
+};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+/// Processes recorded at a time; each takes memory for its pool.
+const PROCESSES: usize = 128;
+/// Kept free on the output's disk, so that a capture that filled it can still say so.
+const RESERVE: u64 = 64 << 10;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: Record) -> Result<u8, Failure> {
+    let layout =
+        Size::layout(arguments.buffers, arguments.buffer_size).map_err(|error| anyhow!(error))?;
+    let program = Program::find(arguments.program)?;
+    let output = match &arguments.output {
+        Some(name) => Output::named(name)?,
+        None => Output::of_program(&program.name)?,
+    };
+    let workshop = output.workshop()?;
+    let reserve = Reserve::new(workshop.path());
+    let unpacked = library::unpack()?;
+    let server = Server::start(ServerOptions {
+        directory: unpacked.directory.path().to_owned(),
+        captures: workshop.path().to_owned(),
+        layout,
+        policy: arguments.policy,
+        watermark: u32::MAX,
+        processes: PROCESSES,
+    })
+    .map_err(|error| anyhow!(error))?;
+    let signals = Signals::take().context("cannot take signals")?;
+
+    let mut child = program.start(&variables(&unpacked))?;
+    let pid = child.id();
+    let mut watch = Watch::new(pid, &unpacked.library);
+    wait(&child, &signals, &server, &mut watch)?;
+    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+    let attached = server.attached();
+    let finished = server.finish();
+    let status = program::reap(&mut child)?;
+    drop(unpacked);
+
+    let path = output.path(pid)?;
+    drop(reserve);
+    for capture in &finished.processes {
+        if let Err(error) = capture.note_early_end() {
+            say!("{}: {error}", capture.path.display());
+        }
+    }
+    let captures = captures(&finished, pid);
+    let made = Order {
+        captures: &captures,
+        output: &output,
+        path: &path,
+        workshop: workshop.path(),
+        captures_may_go: !arguments.capture,
+    }
+    .make();
+    let findings = watch.findings(&attached);
+    say_what_went_wrong(&finished, pid, status, &findings);
+    let made = match made {
+        Ok(made) => made,
+        Err(error) => {
+            let kept = keep(&captures, workshop);
+            return Err(Failure::from(
+                error.context(format!("the trace could not be made{kept}")),
+            ));
+        }
+    };
+    if arguments.capture {
+        keep_captures(&finished.processes, &made.path)?;
+    } else if made.cut {
+        say!("the trace ends early{}", keep(&captures, workshop));
+    }
+    if !arguments.quiet {
+        let nothing = finished.processes.is_empty() && findings.is_empty();
+        summary_text::print(
+            &made,
+            nothing.then_some(
+                "no OpenCL library was seen in the program or its children: \
+            they use no OpenCL, or were gone too soon to look",
+            ),
+        );
+    }
+    Ok(program::exit_code(status))
+}
+
+/// What the program's environment gets.
+fn variables(unpacked: &Unpacked) -> [(&'static str, OsString); 2] {
+    let existing = std::env::var_os(layers::VARIABLE);
+    let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
+    let layers = layers::with(existing.as_deref(), outer.as_deref(), &unpacked.library);
+    [
+        (layers::VARIABLE, layers),
+        (SESSION_VARIABLE, unpacked.directory.path().into()),
+    ]
+}
+
+/// Waits until the program has ended. It is not reaped.
+fn wait(
+    child: &Child,
+    signals: &Signals,
+    server: &Server,
+    watch: &mut Watch,
+) -> Result<(), Failure> {
+    let pid = Pid::from_child(child);
+    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
+        .context("cannot watch the program")?;
+    let mut killed = false;
+    loop {
+        let mut files = [
+            PollFd::new(&pidfd, PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.wake(), PollFlags::IN),
+        ];
+        let pause = watch.pause().max(Duration::from_millis(1));
+        // A signal that interrupts it has made the other file readable.
+        let _ = rustix::event::poll(
+            &mut files,
+            Some(&pause.try_into().expect("a second at most")),
+        );
+        if !files[0].revents().is_empty() {
+            return Ok(());
+        }
+        let (interrupts, forward) = signals.news();
+        for signal in forward {
+            // It can only have ended meanwhile, which the next round sees.
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+        }
+        if interrupts >= 2 && !killed {
+            killed = true;
+            server.kill();
+            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+        }
+        watch.look(&server.attached());
+    }
+}
+
+/// The captures, that of the program itself first.
+fn captures(finished: &Finished, pid: u32) -> Vec<PathBuf> {
+    let mut processes: Vec<_> = finished.processes.iter().collect();
+    processes.sort_by_key(|capture| (capture.pid != pid, capture.process));
+    processes
+        .into_iter()
+        .map(|capture| capture.path.clone())
+        .collect()
+}
+
+fn say_what_went_wrong(finished: &Finished, pid: u32, status: ExitStatus, findings: &[String]) {
+    if let Some(death) = program::death(status) {
+        say!("the program was {death}");
+    }
+    for capture in &finished.processes {
+        let who = if capture.pid == pid {
+            "the program".into()
+        } else {
+            format!("process {}", capture.pid)
+        };
+        if let Some((errno, bytes)) = capture.capture_error {
+            let reason = std::io::Error::from_raw_os_error(errno);
+            say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
+        }
+        if let Some(lost) = &capture.lost {
+            say!("what {who} had not written when it ended is lost: {lost}");
+        }
+        if capture.end == End::Running {
+            say!("{who} was still running at the end: the trace has what it did until then");
+        }
+    }
+    for (pid, refusal) in &finished.refused {
+        say!("process {pid} was not recorded: {refusal}");
+    }
+    findings.iter().for_each(|finding| say!("{finding}"));
+}
+
+/// Moves the captures beside the trace.
+fn keep_captures(processes: &[ProcessCapture], trace: &Path) -> Result<(), Failure> {
+    for capture in processes {
+        let name = match processes {
+            [_] => trace.with_extension("gputrail"),
+            _ => {
+                let mut name = trace.file_stem().unwrap_or_default().to_owned();
+                name.push(format!("-{}.gputrail", capture.pid));
+                trace.with_file_name(name)
+            }
+        };
+        let path = trace::keep_file(&capture.path, &name)
+            .with_context(|| format!("the capture cannot be kept as {}", name.display()))?;
+        say!("capture kept in {}", path.display());
+    }
+    Ok(())
+}
+
+/// Leaves the captures where they are, and says what to do with them.
+fn keep(captures: &[PathBuf], workshop: PrivateDir) -> String {
+    if captures.is_empty() {
+        return String::new();
+    }
+    let directory = workshop.keep();
+    format!(
+        "; what was recorded is kept: gputrail convert {}/*.gputrail -o OTHER-PLACE.pftrace",
+        directory.display()
+    )
+}
+
+/// A file that takes some space on the output's disk, and gives it back.
+struct Reserve(PathBuf);
+
+impl Reserve {
+    fn new(directory: &Path) -> Reserve {
+        let path = directory.join("reserve");
+        // On a disk that is full already the program's own writes will say so.
+        let _ = std::fs::write(&path, vec![0; RESERVE as usize]);
+        Reserve(path)
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,113 @@
+//! Signals that reach us while a program runs: taken by the program, which the terminal signals too,
+//! or forwarded to it, and never the end of a trace.
+
+use rustix::event::EventfdFlags;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::process::Signal;
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// Ctrl-C, or anything like it, so far.
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+/// Bit n: signal n is to be forwarded.
+static FORWARD: AtomicU32 = AtomicU32::new(0);
+/// What wakes us.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+const TAKEN: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+
+/// Signals are ours from now on, those apart that whoever started us wants ignored.
+pub struct Signals {
+    wake: OwnedFd,
+}
+
+impl Signals {
+    /// Takes the signals. A program started later gets its own defaults: handlers do not survive
+    /// exec.
+    pub fn take() -> io::Result<Signals> {
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        WAKE.store(wake.as_raw_fd(), Ordering::Release);
+        for signal in TAKEN {
+            if disposition(signal)? != libc::SIG_IGN {
+                handle(signal, take as *const () as usize)?;
+            }
+        }
+        // A file that grows too large is an error to report, for us and not for the program.
+        if disposition(libc::SIGXFSZ)? != libc::SIG_IGN {
+            handle(libc::SIGXFSZ, pass as *const () as usize)?;
+        }
+        Ok(Signals { wake })
+    }
+
+    /// Readable when a signal has come.
+    pub fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// How often somebody wanted an end, and what is to be forwarded.
+    pub fn news(&self) -> (u32, impl Iterator<Item = Signal>) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.wake, &mut count);
+        let forward = FORWARD.swap(0, Ordering::AcqRel);
+        let signals = (0..32).filter(move |signal| forward & 1 << signal != 0);
+        (interrupts(), signals.filter_map(Signal::from_named_raw))
+    }
+}
+
+/// How often somebody wanted an end.
+pub fn interrupts() -> u32 {
+    INTERRUPTS.load(Ordering::Acquire)
+}
+
+fn disposition(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
+    // SAFETY: zeros are a valid sigaction, and a null pointer changes nothing.
+    let (result, action) = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (
+            libc::sigaction(signal, std::ptr::null(), &mut action),
+            action,
+        )
+    };
+    if result == 0 {
+        Ok(action.sa_sigaction)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn handle(signal: libc::c_int, handler: usize) -> io::Result<()> {
+    // SAFETY: zeros are a valid sigaction, and both handlers do only what a handler may do: atomics,
+    // write(2) and errno.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+extern "C" fn take(signal: libc::c_int, info: *const libc::siginfo_t, _: *const libc::c_void) {
+    if matches!(signal, libc::SIGINT | libc::SIGQUIT) {
+        INTERRUPTS.fetch_add(1, Ordering::AcqRel);
+    }
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo.
+    let from_terminal = unsafe { (*info).si_code } > 0;
+    if !from_terminal || signal == libc::SIGTERM {
+        FORWARD.fetch_or(1 << signal, Ordering::AcqRel);
+    }
+    // SAFETY: the location is this thread's, and eight bytes are written to an eventfd, which stays
+    // open for as long as the process.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let one = 1u64.to_ne_bytes();
+        libc::write(WAKE.load(Ordering::Acquire), one.as_ptr().cast(), one.len());
+        *libc::__errno_location() = errno;
+    }
+}
+
+extern "C" fn pass(_: libc::c_int, _: *const libc::siginfo_t, _: *const libc::c_void) {}

@@ -1,0 +1,327 @@
+//! The summary that stands at the end of a recording: what happened, what failed, what took the time.
+
+use crate::say;
+use crate::status;
+use crate::trace::Made;
+use gputrail::perfetto::Report;
+use gputrail::record::{Nanos, OperationGroup};
+use gputrail::summary::{FunctionSummary, GpuSummary, Summary, Times};
+use std::fmt::Write;
+
+/// Lines of each list.
+const MOST: usize = 5;
+
+/// Prints the summary of a trace. `unseen` says why there may be nothing in it.
+pub fn print(made: &Made, unseen: Option<&str>) {
+    let nothing = made.report.calls == 0 && made.report.work() == 0;
+    let mut text = match unseen {
+        // Its counts end where it was cut, and so would mislead.
+        _ if made.cut => String::new(),
+        Some(reason) if nothing => format!("nothing was recorded: {reason}\n"),
+        None if nothing => "nothing was recorded\n".into(),
+        _ => summary(&made.report, &made.summary),
+    };
+    let length = std::fs::metadata(&made.path).map_or(made.report.bytes, |data| data.len());
+    let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
+    text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
+    say!("{text}");
+}
+
+fn summary(report: &Report, summary: &Summary) -> String {
+    let mut text = String::new();
+    headline(&mut text, report, summary);
+    failures(&mut text, summary);
+    let _ = table(&mut text, "kernels with most time", &kernels(summary));
+    let _ = table(&mut text, "calls with most time", &calls(summary));
+    for gpu in summary.gpus() {
+        device(&mut text, &gpu, summary);
+    }
+    remarks(&mut text, report);
+    text
+}
+
+fn headline(text: &mut String, report: &Report, summary: &Summary) {
+    let mut parts = vec![count(report.calls, "call"), count(report.kernels, "kernel")];
+    parts.push(match report.copies {
+        1 => "1 copy".into(),
+        copies => format!("{} copies", grouped(copies)),
+    });
+    if report.sets > 0 {
+        parts.push(count(report.sets, "fill"));
+    }
+    if report.synchronizations > 0 {
+        parts.push(count(report.synchronizations, "barrier"));
+    }
+    if report.processes > 1 {
+        parts.push(count(report.processes.into(), "process").replace("processs", "processes"));
+    }
+    let _ = write!(text, "{}", parts.join(", "));
+    if let Some((first, last)) = summary.span() {
+        let _ = write!(text, " in {}", time(Nanos(last.0.saturating_sub(first.0))));
+    }
+    text.push('\n');
+    let _ = match report.lost {
+        0 => writeln!(text, "nothing was lost"),
+        lost => writeln!(
+            text,
+            "LOST: {} dropped for want of memory (--buffers makes more, --policy lossless waits for it)",
+            count(lost, "record")
+        ),
+    };
+}
+
+fn failures(text: &mut String, summary: &Summary) {
+    let failures = summary.failures();
+    let total = failures.iter().map(|failure| failure.count).sum();
+    if total == 0 {
+        return;
+    }
+    let _ = writeln!(text, "{} failed:", count(total, "call"));
+    for failure in failures.iter().take(MOST) {
+        let code = status::named(failure.domain, failure.code);
+        let _ = writeln!(
+            text,
+            "{:>12} x  {}  {code}",
+            grouped(failure.count),
+            failure.name
+        );
+    }
+    if failures.len() > MOST {
+        let rest = failures[MOST..].iter().map(|failure| failure.count).sum();
+        let _ = writeln!(text, "{:>12} x  others", grouped(rest));
+    }
+}
+
+/// A line of a table: what, and its times.
+type Row = (String, Times);
+
+fn kernels(summary: &Summary) -> Vec<Row> {
+    summary
+        .kernels()
+        .into_iter()
+        .map(|kernel| (kernel.name, kernel.times))
+        .collect()
+}
+
+/// Functions by time. Those that only ask for information stand in one line.
+fn calls(summary: &Summary) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut queries = Times::default();
+    let mut query_names = Vec::new();
+    for function in summary.functions() {
+        let FunctionSummary {
+            name, group, times, ..
+        } = function;
+        if group == OperationGroup::QUERY {
+            queries.count += times.count;
+            queries.total = Nanos(queries.total.0.saturating_add(times.total.0));
+            query_names.push(name);
+        } else {
+            rows.push((name, times));
+        }
+    }
+    match &mut query_names[..] {
+        [] => {}
+        [one] => rows.push((std::mem::take(one), queries)),
+        several => rows.push((format!("queries ({} functions)", several.len()), queries)),
+    }
+    rows.sort_by_key(|(_, times)| std::cmp::Reverse(times.total));
+    rows
+}
+
+fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let all: u64 = rows.iter().map(|(_, times)| times.total.0).sum();
+    writeln!(
+        text,
+        "{title}:{:>w$}  share     count      mean",
+        "total",
+        w = 36 - title.len()
+    )?;
+    for (name, times) in rows.iter().take(MOST) {
+        let share = 100.0 * times.total.0 as f64 / all.max(1) as f64;
+        let total = time(times.total);
+        let (name, count, mean) = (
+            shortened(name, 26),
+            grouped(times.count),
+            time(times.mean()),
+        );
+        writeln!(
+            text,
+            "  {name:<26} {total:>8}  {share:>4.1} %  {count:>8}  {mean:>8}"
+        )?;
+    }
+    Ok(())
+}
+
+fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
+    let _ = match gpu.busy {
+        None => writeln!(text, "{}: had no work", gpu.name),
+        Some(busy) => {
+            let share = 100.0 * busy.share();
+            let start = summary.span().map_or(0, |(first, _)| first.0);
+            let gap = busy.largest_gap.map_or("no gap".into(), |(from, to)| {
+                let (length, place) = (to.0.saturating_sub(from.0), from.0.saturating_sub(start));
+                format!(
+                    "largest gap {} at {}",
+                    time(Nanos(length)),
+                    time(Nanos(place))
+                )
+            });
+            writeln!(
+                text,
+                "{}: busy {share:.1} % from its first work to its last, {gap}",
+                gpu.name
+            )
+        }
+    };
+}
+
+/// What a reader of the trace should know.
+fn remarks(text: &mut String, report: &Report) {
+    let mut remark = |number: u64, one: &str, what: &str| {
+        if number > 0 {
+            let _ = writeln!(text, "{} {what}", count(number, one));
+        }
+    };
+    remark(
+        report.unfinished_calls,
+        "call",
+        "had not returned at the end",
+    );
+    remark(
+        report.unfinished,
+        "operation",
+        "of a device had not completed at the end",
+    );
+    remark(
+        report.unknown_work,
+        "operation",
+        "of a device came from calls that are not recorded",
+    );
+    remark(
+        report.clamped,
+        "device interval",
+        "moved to the enqueue, within the error of the clocks",
+    );
+    remark(
+        report.before_enqueue,
+        "device interval",
+        "before the enqueue by more than the error of the clocks",
+    );
+    remark(
+        report.estimated,
+        "device interval",
+        "placed by when the end was learnt: the device's clock is unknown",
+    );
+    for (path, finding) in report.findings.iter().take(MOST) {
+        let _ = writeln!(text, "{}: {finding}", path.display());
+    }
+    if report.findings.len() > MOST {
+        let _ = writeln!(
+            text,
+            "and {} more places that could not be read",
+            report.findings.len() - MOST
+        );
+    }
+}
+
+fn count(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(number))
+}
+
+/// With spaces between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three digits and a unit.
+fn time(time: Nanos) -> String {
+    let nanos = time.0 as f64;
+    let (value, unit) = match time.0 {
+        0..1_000 => return format!("{} ns", time.0),
+        1_000..1_000_000 => (nanos / 1e3, "us"),
+        1_000_000..1_000_000_000 => (nanos / 1e6, "ms"),
+        _ => (nanos / 1e9, "s"),
+    };
+    let decimals = if value < 9.995 {
+        2
+    } else {
+        usize::from(value < 99.95)
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+fn bytes(number: u64) -> String {
+    let value = number as f64;
+    match number {
+        0..1_000 => format!("{number} bytes"),
+        1_000..1_000_000 => format!("{:.0} kB", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.2} GB", value / 1e9),
+    }
+}
+
+/// Not longer than `most` characters; the middle goes.
+fn shortened(name: &str, most: usize) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    if characters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = (most - 2) / 2;
+    let head = most - 2 - tail;
+    let part = |characters: &[char]| characters.iter().collect::<String>();
+    format!(
+        "{}..{}",
+        part(&characters[..head]),
+        part(&characters[characters.len() - tail..])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_for_people() {
+        assert_eq!(
+            ["0", "999", "1 000", "1 234 567"],
+            [0, 999, 1000, 1_234_567].map(grouped)[..]
+        );
+        let times = [
+            0,
+            999,
+            1_000,
+            12_345,
+            999_949,
+            1_500_000_000,
+            120_000_000_000,
+        ];
+        let expected = [
+            "0 ns", "999 ns", "1.00 us", "12.3 us", "1000 us", "1.50 s", "120 s",
+        ];
+        assert_eq!(times.map(|nanos| time(Nanos(nanos))), expected);
+        assert_eq!(
+            [659, 577_343, 14_000_000].map(bytes),
+            ["659 bytes", "577 kB", "14.0 MB"]
+        );
+        assert_eq!([count(1, "call"), count(2, "call")], ["1 call", "2 calls"]);
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shortened("short", 8), "short");
+        assert_eq!(shortened("a_very_long_kernel_name", 10), "a_ve..name");
+    }
+}

@@ -1,0 +1,184 @@
+//! Makes a trace of captures: on the output's disk, where it gets its name only when it is whole; on
+//! another disk where that one is full; and cut where no disk has room.
+
+use crate::output::{Output, free_name};
+use crate::private_dir::PrivateDir;
+use crate::progress::Progress;
+use crate::say;
+use anyhow::{Context, Result, anyhow};
+use gputrail::capture::Reader;
+use gputrail::perfetto::{self, ConvertError, Machine, Options, Report};
+use gputrail::summary::Summary;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A trace that was made.
+pub struct Made {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What was put into it.
+    pub report: Report,
+    /// What it shows.
+    pub summary: Summary,
+    /// Whether its end is missing, because no disk had room for it.
+    pub cut: bool,
+}
+
+/// What a trace is made of, and where.
+pub struct Order<'a> {
+    pub captures: &'a [PathBuf],
+    pub output: &'a Output,
+    /// The name that the trace gets.
+    pub path: &'a Path,
+    /// A private directory on the output's disk.
+    pub workshop: &'a Path,
+    /// Whether captures may be removed when the trace needs their room.
+    pub captures_may_go: bool,
+}
+
+impl Order<'_> {
+    /// Makes the trace. Captures that cannot be read at all are said to be, and left out.
+    pub fn make(&self) -> Result<Made> {
+        let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
+        let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
+        let file = self.workshop.join("trace");
+        match write(&readers, &file) {
+            Ok(parts) => {
+                let path = self.output.deliver(&file, self.path);
+                Ok(
+                    parts
+                        .at(path.with_context(|| format!("cannot write {}", self.path.display()))?),
+                )
+            }
+            Err(failed) if !is_full(&failed.error.source) => Err(anyhow!(failed.error)),
+            Err(failed) => match other_disk(self.workshop) {
+                Some(place) => self.make_in(&place, &readers, &file),
+                None => self.cut(failed, &file),
+            },
+        }
+    }
+
+    /// Makes the trace on another disk, and brings it home when the captures have made room.
+    fn make_in(&self, place: &PrivateDir, readers: &[Reader], first: &Path) -> Result<Made> {
+        let file = place.path().join("trace");
+        let parts = match write(readers, &file) {
+            Ok(parts) => parts,
+            Err(failed) if is_full(&failed.error.source) => return self.cut(failed, first),
+            Err(failed) => return Err(anyhow!(failed.error)),
+        };
+        let _ = std::fs::remove_file(first);
+        if self.captures_may_go {
+            for capture in self.captures {
+                let _ = std::fs::remove_file(capture);
+            }
+        }
+        if let Ok(path) = self.output.deliver(&file, self.path) {
+            return Ok(parts.at(path));
+        }
+        let name = self
+            .path
+            .file_name()
+            .context("the output has no file name")?;
+        let parent = place.path().parent().expect("a directory in it was made");
+        let path = keep_file(&file, &parent.join(name))?;
+        say!(
+            "no room for {}: the trace is in {}",
+            self.path.display(),
+            path.display()
+        );
+        Ok(parts.at(path))
+    }
+
+    /// Delivers the whole packets that there was room for.
+    fn cut(&self, failed: Box<Failed>, file: &Path) -> Result<Made> {
+        let Failed { error, parts } = *failed;
+        let written = error.written;
+        if written == 0 || !file.exists() {
+            return Err(anyhow!(error));
+        }
+        File::options().write(true).open(file)?.set_len(written)?;
+        let path = self.output.deliver(file, self.path)?;
+        say!("{}: {error}", path.display());
+        Ok(Made {
+            cut: true,
+            ..parts.at(path)
+        })
+    }
+}
+
+/// What has been counted.
+struct Parts {
+    report: Report,
+    summary: Summary,
+}
+
+impl Parts {
+    fn at(self, path: PathBuf) -> Made {
+        let Parts { report, summary } = self;
+        Made {
+            path,
+            report,
+            summary,
+            cut: false,
+        }
+    }
+}
+
+struct Failed {
+    error: ConvertError,
+    parts: Parts,
+}
+
+fn write(readers: &[Reader], path: &Path) -> Result<Parts, Box<Failed>> {
+    let mut progress = Progress::new();
+    let mut parts = Parts {
+        report: Report::default(),
+        summary: Summary::default(),
+    };
+    let options = Options {
+        arguments: true,
+        machine: Machine::this(),
+    };
+    let result = match File::create_new(path) {
+        Ok(file) => perfetto::convert(
+            readers,
+            progress.through(file),
+            &options,
+            &mut parts.summary,
+        ),
+        Err(source) => Err(ConvertError { written: 0, source }),
+    };
+    match result {
+        Ok(report) => Ok(Parts { report, ..parts }),
+        Err(error) => Err(Box::new(Failed { error, parts })),
+    }
+}
+
+/// Whether there was no room, or no more than a quota or a limit allows.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// A private directory on another disk than `full`.
+fn other_disk(full: &Path) -> Option<PrivateDir> {
+    let device = |path: &Path| std::fs::metadata(path).map(|data| data.dev()).ok();
+    let full = device(full)?;
+    [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()]
+        .into_iter()
+        .filter(|place| device(place).is_some_and(|device| device != full))
+        .find_map(|place| PrivateDir::create_in(&place, ".gputrail-").ok())
+}
+
+/// Moves a file to `path`, or to a name like it that is free.
+pub fn keep_file(file: &Path, path: &Path) -> Result<PathBuf> {
+    let path = free_name(path);
+    if std::fs::rename(file, &path).is_err() {
+        // Another file system.
+        std::fs::copy(file, &path)?;
+        std::fs::remove_file(file)?;
+    }
+    Ok(path)
+}

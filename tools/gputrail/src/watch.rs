@@ -1,0 +1,282 @@
+//! Looks at what the program and its children have loaded while they run, to be able to say why
+//! nothing was recorded: an OpenCL library without our layer.
+
+use crate::layers;
+use crate::library::FILE_NAME;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What loaders are called, also those that Python wheels bring along under longer names.
+const LOADER: &str = "libOpenCL";
+/// Drivers, which programs can be linked with directly.
+const DRIVERS: [&str; 7] = [
+    "libpocl",
+    "libnvidia-opencl",
+    "libamdocl",
+    "libigdrcl",
+    "libMesaOpenCL",
+    "libRusticlOpenCL",
+    "libintelocl",
+];
+
+/// The processes seen so far.
+pub struct Watch {
+    root: u32,
+    library: PathBuf,
+    seen: BTreeMap<u32, Sighting>,
+    next: Instant,
+    pause: Duration,
+}
+
+/// A process that has OpenCL loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sighting {
+    program: String,
+    loader: Option<PathBuf>,
+    driver: Option<PathBuf>,
+    layer_loaded: bool,
+    layer_named: bool,
+    other_user: bool,
+}
+
+impl Watch {
+    /// A watch over process `root` and its descendants, for our layer at `library`.
+    pub fn new(root: u32, library: &Path) -> Watch {
+        Watch {
+            root,
+            library: library.to_owned(),
+            seen: BTreeMap::new(),
+            next: Instant::now() + FIRST_LOOK,
+            pause: FIRST_LOOK,
+        }
+    }
+
+    /// How long to wait for the next look.
+    pub fn pause(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks at all processes that have not `attached`, if it is time. Looks become rarer, so that
+    /// they cost nothing in a long run.
+    pub fn look(&mut self, attached: &[u32]) {
+        if !self.pause().is_zero() {
+            return;
+        }
+        let mut processes = vec![self.root];
+        let mut index = 0;
+        while index < processes.len() && processes.len() < 1000 {
+            let pid = processes[index];
+            processes.extend(children(pid));
+            if !attached.contains(&pid)
+                && let Some(sighting) = look_at(pid, &self.library)
+            {
+                self.seen.insert(pid, sighting);
+            }
+            index += 1;
+        }
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.next = Instant::now() + self.pause;
+    }
+
+    /// A sentence for each process that had OpenCL loaded and has not `attached`.
+    pub fn findings(&self, attached: &[u32]) -> Vec<String> {
+        let missed = self.seen.iter().filter(|(pid, _)| !attached.contains(pid));
+        missed
+            .map(|(pid, sighting)| sighting.explain(*pid))
+            .collect()
+    }
+}
+
+impl Sighting {
+    fn explain(&self, pid: u32) -> String {
+        let mut text = format!("{} (process {pid}) ", self.program);
+        let library = self
+            .loader
+            .as_ref()
+            .or(self.driver.as_ref())
+            .expect("one of them was seen");
+        let _ = write!(
+            text,
+            "had {} loaded, but was not traced: ",
+            library.display()
+        );
+        if self.layer_loaded {
+            text += "our layer was loaded too, but could not reach this gputrail; what it said stands \
+                     in the program's own error output";
+        } else if !self.layer_named {
+            let _ = write!(
+                text,
+                "it was started with an environment in which {} does not name our layer; \
+                 `gputrail library --help` shows how to pass it on",
+                layers::VARIABLE
+            );
+        } else if self.other_user {
+            text += "it runs as another user (setuid?), who can neither read our layer nor reach this \
+                     gputrail; start gputrail as that user";
+        } else if let Some(loader) = &self.loader {
+            if knows_layers(loader) {
+                text += "it called no OpenCL function";
+            } else {
+                text += "that loader knows no layers; ocl-icd has them since version 2.3.0";
+            }
+        } else {
+            text += "it uses this driver directly, without an OpenCL loader, and only loaders have layers";
+        }
+        text
+    }
+}
+
+fn look_at(pid: u32, library: &Path) -> Option<Sighting> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let loaded = loaded_libraries(&maps);
+    let find = |prefix: &str| {
+        let named = |path: &&Path| {
+            path.file_name()
+                .is_some_and(|name| name.as_bytes().starts_with(prefix.as_bytes()))
+        };
+        loaded
+            .iter()
+            .find(|path| named(path))
+            .map(|path| path.to_path_buf())
+    };
+    let loader = find(LOADER);
+    let driver = DRIVERS.into_iter().find_map(find);
+    if loader.is_none() && driver.is_none() {
+        return None;
+    }
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let effective_user =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{pid}")).ok()?);
+    Some(Sighting {
+        program: program.trim_end().to_owned(),
+        loader,
+        driver,
+        layer_loaded: find(FILE_NAME).is_some(),
+        layer_named: names_layer(&environment, library),
+        other_user: effective_user != rustix::process::geteuid().as_raw(),
+    })
+}
+
+/// Files in the lines of /proc/PID/maps, each once.
+fn loaded_libraries(maps: &str) -> Vec<&Path> {
+    let mut paths: Vec<&Path> = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])))
+        .collect();
+    paths.dedup();
+    paths
+}
+
+fn names_layer(environment: &[u8], library: &Path) -> bool {
+    let prefix = format!("{}=", layers::VARIABLE);
+    environment
+        .split(|&byte| byte == 0)
+        .filter_map(|variable| variable.strip_prefix(prefix.as_bytes()))
+        .any(|value| {
+            value
+                .split(|&byte| byte == b':')
+                .any(|layer| layer == library.as_os_str().as_bytes())
+        })
+}
+
+/// A loader that reads the variable has its name in its text.
+fn knows_layers(loader: &Path) -> bool {
+    let name = layers::VARIABLE.as_bytes();
+    std::fs::read(loader).map_or(true, |bytes| {
+        bytes.windows(name.len()).any(|window| window == name)
+    })
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .flat_map(str::parse)
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+7f00-7f10 r-xp 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libOpenCL.so.1.0.0
+7f10-7f20 r--p 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libOpenCL.so.1.0.0
+7f20-7f30 rw-p 00000000 00:00 0
+7f30-7f40 r-xp 00000000 08:01 2   /opt/with space/libpocl.so.2
+7f40-7f50 rw-p 00000000 00:00 0   [stack]";
+
+    fn sighting() -> Sighting {
+        Sighting {
+            program: "prog".into(),
+            loader: Some("/lib/libOpenCL.so.1".into()),
+            driver: None,
+            layer_loaded: false,
+            layer_named: true,
+            other_user: false,
+        }
+    }
+
+    #[test]
+    fn libraries_are_found_in_maps() {
+        let expected = [
+            "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1.0.0",
+            "/opt/with space/libpocl.so.2",
+        ];
+        assert_eq!(loaded_libraries(MAPS), expected.map(Path::new));
+    }
+
+    #[test]
+    fn the_layer_is_found_in_an_environment() {
+        let library = Path::new("/run/a/lib.so");
+        assert!(names_layer(
+            b"A=1\0OPENCL_LAYERS=/x.so:/run/a/lib.so\0",
+            library
+        ));
+        assert!(!names_layer(
+            b"OPENCL_LAYERS=/run/a/lib.so.2\0XOPENCL_LAYERS=/run/a/lib.so",
+            library
+        ));
+    }
+
+    #[test]
+    fn each_reason_has_its_sentence() {
+        let explain = |change: fn(&mut Sighting)| {
+            let mut sighting = sighting();
+            change(&mut sighting);
+            sighting.explain(7)
+        };
+        assert!(explain(|_| {}).ends_with("called no OpenCL function"));
+        assert!(explain(|s| s.layer_named = false).contains("environment"));
+        assert!(explain(|s| s.other_user = true).contains("another user"));
+        assert!(explain(|s| s.layer_loaded = true).contains("could not reach"));
+        assert!(explain(|s| s.loader = Some("/proc/self/comm".into())).contains("knows no layers"));
+        assert!(
+            explain(|s| (s.loader, s.driver) = (None, Some("/lib/libpocl.so".into())))
+                .contains("directly")
+        );
+    }
+
+    #[test]
+    fn a_process_without_opencl_is_no_finding() {
+        let mut watch = Watch::new(std::process::id(), Path::new("/x"));
+        watch.next = Instant::now();
+        watch.look(&[]);
+        assert!(watch.findings(&[]).is_empty());
+    }
+}
