@@ -17,6 +17,7 @@ pub mod record;
 pub mod recorder;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod session;
+pub mod source;
 #[cfg(all(feature = "perfetto", not(loom)))]
 pub mod summary;
 mod sync;

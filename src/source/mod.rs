@@ -1,0 +1,4 @@
+//! Sources: what observes one runtime and produces records.
+
+#[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
+pub mod opencl;

@@ -1,0 +1,111 @@
+//! Pairs of host ticks and device times, from which a reader finds an agent's clock domain.
+//!
+//! The runtime stamps a command as queued while it is in the enqueuing call, so every piece of work is
+//! a reading of both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer
+//! works it is asked instead.
+
+use super::attach;
+use super::dispatch::{below, next};
+use super::ffi::*;
+use crate::clock;
+use crate::record::{AgentId, ClockPair, DeviceTime, Ticks};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Agents whose pairs are told apart.
+const AGENTS: usize = 64;
+
+/// When each agent had its last pair, in ticks.
+static LAST: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
+/// The device of each agent whose timer works, or 0.
+static TIMERS: [AtomicUsize; AGENTS] = [const { AtomicUsize::new(0) }; AGENTS];
+
+/// Ticks of the shortest and the longest time between two pairs of an agent, and of a narrow window.
+struct Spans {
+    shortest: u64,
+    longest: u64,
+    narrow: u64,
+}
+
+fn spans() -> &'static Spans {
+    static SPANS: OnceLock<Spans> = OnceLock::new();
+    SPANS.get_or_init(|| {
+        let second = clock::frequency();
+        Spans {
+            shortest: second / 10,
+            longest: second,
+            narrow: second / 20_000,
+        }
+    })
+}
+
+/// A new agent: tries its timer.
+pub(super) fn new_agent(agent: AgentId, device: cl_device_id) {
+    let Some(timer) = TIMERS.get(agent.0 as usize) else {
+        return;
+    };
+    timer.store(0, Ordering::Relaxed);
+    LAST[agent.0 as usize].store(0, Ordering::Relaxed);
+    if let Some(pair) = read_timer(agent, device) {
+        timer.store(device.0 as usize, Ordering::Relaxed);
+        keep(pair);
+    }
+}
+
+/// Work of `agent` was queued at `queued`, between the two ticks of `window`.
+#[inline]
+pub(super) fn offer(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
+    let Some(last) = LAST.get(agent.0 as usize) else {
+        return;
+    };
+    let (spans, before) = (spans(), last.load(Ordering::Relaxed));
+    let age = window.0.0.saturating_sub(before);
+    if age < spans.shortest
+        || age < spans.longest && before != 0 && window.1 - window.0 > spans.narrow
+    {
+        return;
+    }
+    offer_due(agent, window, queued, before);
+}
+
+#[cold]
+fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime, before: u64) {
+    let last = &LAST[agent.0 as usize];
+    if last
+        .compare_exchange(before, window.0.0, Ordering::Relaxed, Ordering::Relaxed)
+        .is_err()
+    {
+        return;
+    }
+    let device = TIMERS[agent.0 as usize].load(Ordering::Relaxed);
+    let timed = (device != 0)
+        .then(|| read_timer(agent, cl_device_id(device as *mut c_void)))
+        .flatten();
+    keep(timed.unwrap_or_else(|| pair(agent, window, queued)));
+}
+
+fn read_timer(agent: AgentId, device: cl_device_id) -> Option<ClockPair> {
+    below().clGetDeviceAndHostTimer?;
+    let (mut time, mut host) = (0, 0);
+    let before = clock::now_ordered();
+    let result = next!(clGetDeviceAndHostTimer(
+        device,
+        &raw mut time,
+        &raw mut host
+    ));
+    let after = clock::now_ordered();
+    (result == CL_SUCCESS).then(|| pair(agent, (before, after), DeviceTime(time)))
+}
+
+fn pair(agent: AgentId, window: (Ticks, Ticks), device: DeviceTime) -> ClockPair {
+    let mut pair = ClockPair::blank();
+    (pair.before, pair.after) = window;
+    (pair.agent, pair.device) = (agent, device);
+    pair
+}
+
+fn keep(pair: ClockPair) {
+    if let Some(recorder) = attach::recorder() {
+        recorder.names().clock_pair(pair);
+    }
+}

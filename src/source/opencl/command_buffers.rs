@@ -1,0 +1,145 @@
+//! Command buffers: commands that are recorded once and enqueued many times. One event covers all of them,
+//! so they share a work id and a completion.
+
+use super::call::Call;
+use super::ffi::*;
+use super::kernels;
+use super::queues::QueueInfo;
+use super::work::{Enqueue, Put, Work, list};
+use crate::record::*;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A command that was recorded.
+#[derive(Copy, Clone)]
+pub(super) enum Command {
+    Kernel(KernelDispatch),
+    Copy(MemoryCopy),
+    Set(MemorySet),
+}
+
+impl From<KernelDispatch> for Command {
+    fn from(mut kernel: KernelDispatch) -> Command {
+        kernel.launch = LaunchType::COMMAND_BUFFER;
+        Command::Kernel(kernel)
+    }
+}
+
+impl From<MemoryCopy> for Command {
+    fn from(copy: MemoryCopy) -> Command {
+        Command::Copy(copy)
+    }
+}
+
+impl From<MemorySet> for Command {
+    fn from(set: MemorySet) -> Command {
+        Command::Set(set)
+    }
+}
+
+struct Buffer {
+    /// The queue that it is enqueued to unless another one is named.
+    queue: cl_command_queue,
+    references: u32,
+    commands: Vec<Command>,
+}
+
+// SAFETY: a handle is a number to us.
+unsafe impl Send for Buffer {}
+
+type Buffers = HashMap<u64, Buffer>;
+
+static BUFFERS: Mutex<Option<Buffers>> = Mutex::new(None);
+
+fn buffers() -> MutexGuard<'static, Option<Buffers>> {
+    BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn with<R>(buffer: cl_command_buffer_khr, change: impl FnOnce(&mut Buffer) -> R) -> Option<R> {
+    buffers()
+        .get_or_insert_default()
+        .get_mut(&buffer.into())
+        .map(change)
+}
+
+pub(super) fn forget_all() {
+    *buffers() = None;
+}
+
+/// A command buffer was created.
+///
+/// # Safety
+///
+/// `queues` leads to `count` queues.
+pub(super) unsafe fn created(
+    call: &mut Call,
+    buffer: cl_command_buffer_khr,
+    count: cl_uint,
+    queues: *const cl_command_queue,
+) {
+    call.end();
+    // SAFETY: the caller's promise.
+    let queue = unsafe { list(queues, count) }
+        .first()
+        .copied()
+        .unwrap_or(cl_command_queue::NULL);
+    let new = Buffer {
+        queue,
+        references: 1,
+        commands: Vec::new(),
+    };
+    buffers().get_or_insert_default().insert(buffer.into(), new);
+}
+
+pub(super) fn retained(_: &mut Call, buffer: cl_command_buffer_khr) {
+    with(buffer, |buffer| buffer.references += 1);
+}
+
+pub(super) fn released(_: &mut Call, buffer: cl_command_buffer_khr) {
+    let mut buffers = buffers();
+    if let Some(known) = buffers.get_or_insert_default().get_mut(&buffer.into()) {
+        known.references -= 1;
+        if known.references == 0 {
+            buffers.get_or_insert_default().remove(&buffer.into());
+        }
+    }
+}
+
+/// A command was recorded into `buffer`.
+pub(super) fn record(call: &mut Call, buffer: cl_command_buffer_khr, command: impl Into<Command>) {
+    call.end();
+    with(buffer, |buffer| buffer.commands.push(command.into()));
+}
+
+/// The work of an enqueued command buffer.
+pub(super) struct CommandBuffer(pub cl_command_buffer_khr);
+
+impl Enqueue for CommandBuffer {
+    fn own_queue(&self) -> cl_command_queue {
+        with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
+    }
+
+    fn enqueue(self, call: &mut Call, queue: &QueueInfo, id: WorkId, flags: u8) {
+        let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
+        if commands.is_empty() {
+            // Its commands were not seen.
+            let mut whole = Work::native(None);
+            (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
+            return call.put(queue, whole, id, flags);
+        }
+        for command in commands {
+            put(call, queue, command, id, flags);
+        }
+    }
+}
+
+fn put(call: &mut Call, queue: &QueueInfo, command: Command, id: WorkId, flags: u8) {
+    fn one(call: &mut Call, queue: &QueueInfo, work: impl Put, id: WorkId, flags: u8) {
+        call.put(queue, work, id, flags);
+    }
+    match command {
+        Command::Kernel(kernel) => one(call, queue, kernel, id, flags),
+        Command::Copy(copy) => one(call, queue, copy, id, flags),
+        Command::Set(set) => one(call, queue, set, id, flags),
+    }
+}

@@ -1,0 +1,153 @@
+//! Completions: the callback that every piece of work gets, and what it finds out.
+//!
+//! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under
+//! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
+
+use super::attach;
+use super::clocks;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
+use crate::clock;
+use crate::correlation::HostThread;
+use crate::process::Current;
+use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
+use core::ptr;
+
+/// Work that has not completed.
+pub(super) static OUTSTANDING: Outstanding = Outstanding::new();
+
+/// The flags that a completion's fields ask for.
+pub(super) fn header(completion: &Completion) -> Header {
+    let header = const { Header::of::<Completion>() };
+    header.with(
+        match completion.unfinished {
+            Unfinished::AT_END => flags::UNFINISHED,
+            Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
+            _ => 0,
+        } | if completion.status < 0 {
+            flags::FAILED
+        } else {
+            0
+        },
+    )
+}
+
+/// The event callback. `user_data` is the [`Ticket`].
+pub(super) unsafe extern "C-unwind" fn completed(
+    _: cl_event,
+    status: cl_int,
+    user_data: *mut c_void,
+) {
+    if let Some(claim) = OUTSTANDING.claim(Ticket(user_data as u64)) {
+        finish(claim, status, attach::thread());
+    }
+}
+
+/// Finds out when the work ran, says so on `thread`'s lane, and lets go of the event.
+fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
+    let enqueued = claim.enqueued;
+    let mut completion = completion_of(&enqueued);
+    completion.completed = clock::now();
+    completion.status = status;
+    let times = times(enqueued.event);
+    let [queued, submitted, start, end] = times.unwrap_or_default();
+    (completion.queued, completion.submitted) = (DeviceTime(queued), DeviceTime(submitted));
+    (completion.start, completion.end) = (DeviceTime(start), DeviceTime(end));
+    if times.is_none() {
+        completion.unfinished = Unfinished::NO_TIMES;
+    }
+    completion.header = header(&completion);
+    release(enqueued.event);
+    match thread.map(|thread| thread.with(|host| host.try_write(completion)) == Some(true)) {
+        Some(true) => OUTSTANDING.free(claim),
+        Some(false) => OUTSTANDING.park(claim, &completion),
+        // After the end, or on a thread without a lane; both are counted where that is found out.
+        None => OUTSTANDING.free(claim),
+    }
+    if times.is_some() {
+        clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
+    }
+}
+
+fn completion_of(enqueued: &Enqueued) -> Completion {
+    let mut completion = Completion::blank();
+    completion.work = enqueued.work;
+    completion.correlation = enqueued.correlation;
+    completion.agent = enqueued.agent;
+    completion
+}
+
+/// When the work of `event` was queued, submitted, started and ended, if the runtime says.
+fn times(event: cl_event) -> Option<[u64; 4]> {
+    const POINTS: [cl_uint; 4] = [
+        CL_PROFILING_COMMAND_QUEUED,
+        CL_PROFILING_COMMAND_SUBMIT,
+        CL_PROFILING_COMMAND_START,
+        CL_PROFILING_COMMAND_END,
+    ];
+    let mut times = [0; 4];
+    for (time, point) in times.iter_mut().zip(POINTS) {
+        let time = ptr::from_mut(time).cast();
+        if next!(clGetEventProfilingInfo(
+            event,
+            point,
+            8,
+            time,
+            ptr::null_mut()
+        )) != CL_SUCCESS
+        {
+            return None;
+        }
+    }
+    // Work that failed before it ran has no times, whatever the runtime answers.
+    (times[3] != 0).then_some(times)
+}
+
+/// How far the work of `event` is.
+fn status_of(event: cl_event) -> Option<cl_int> {
+    ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS) -> cl_int)
+}
+
+/// Lets go of our reference.
+pub(super) fn release(event: cl_event) {
+    next!(clReleaseEvent(event));
+}
+
+/// Writes what callbacks had to leave in their slots.
+#[inline]
+pub(super) fn write_parked(host: &mut HostThread) {
+    if OUTSTANDING.any_parked() {
+        OUTSTANDING.unpark(|completion| host.write(completion));
+    }
+}
+
+/// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
+pub(super) fn sweep(thread: Current) {
+    thread.with(write_parked);
+    OUTSTANDING.sweep(
+        // CL_COMPLETE, or an error.
+        |enqueued| status_of(enqueued.event).is_some_and(|status| status <= CL_COMPLETE),
+        |claim| {
+            let status = status_of(claim.enqueued.event).unwrap_or(CL_COMPLETE);
+            finish(claim, status, Some(thread));
+        },
+    );
+    thread.with(write_parked);
+}
+
+/// Says of all work that is still outstanding that it did not finish. Its events are left alone: the
+/// runtime may be at them.
+pub(super) fn abandon(thread: Current) {
+    OUTSTANDING.sweep(
+        |_| true,
+        |claim| {
+            let mut completion = completion_of(&claim.enqueued);
+            completion.unfinished = Unfinished::AT_END;
+            completion.status = 1;
+            completion.header = header(&completion);
+            thread.with(|host| host.write(completion));
+            OUTSTANDING.free(claim);
+        },
+    );
+}

@@ -1,0 +1,481 @@
+//! What the function table becomes: the dispatch struct that loaders and layers exchange, the
+//! operations with their names and arguments, and one wrapper a function.
+//!
+//! A wrapper is a plain frame: it has no destructors, so an exception or a longjmp may pass through it.
+
+use super::call::Call;
+use super::extensions;
+use super::ffi::*;
+use super::table::opencl_functions;
+use super::work::{Mapped, Work, rect};
+use super::{events, kernels, memory, objects, programs, queues, waits};
+use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
+use core::ptr;
+use std::sync::OnceLock;
+
+/// A function of a dispatch table whose signature does not matter here.
+pub(super) type AnyFunction = Option<unsafe extern "C-unwind" fn()>;
+
+macro_rules! field {
+    (pass ($($ty:ty),*) -> $ret:ty) => { AnyFunction };
+    ($how:ident ($($ty:ty),*) -> $ret:ty) => { Option<unsafe extern "C-unwind" fn($($ty),*) -> $ret> };
+}
+
+macro_rules! declare {
+    ($(
+        $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
+        { $($hook:tt)* }
+    )*) => {
+        /// The functions of a runtime, a loader or a layer, in the order of `cl_icd_dispatch`.
+        #[repr(C)]
+        #[derive(Clone)]
+        #[allow(non_snake_case)]
+        pub struct Dispatch {
+            $(pub(super) $name: field!($how($($ty),*) -> $ret),)*
+        }
+
+        /// The functions, numbered as their operations are in records.
+        #[allow(non_camel_case_types, dead_code)] // those of other systems are numbers only
+        #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+        #[repr(u16)]
+        pub(super) enum Function { $($name),* }
+
+        /// What is known of each function, in the order of the dispatch table.
+        pub(super) const FUNCTIONS: &[Description] = &[$(Description {
+            name: stringify!($name),
+            group: OperationGroup::$group,
+            arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
+        }),*];
+
+        /// The layer's own functions; those of other systems are absent.
+        const WRAPPERS: Dispatch = Dispatch { $($name: wrapped!($how $name)),* };
+
+        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
+        mod wrappers {
+            use super::*;
+            $(wrapper! {
+                $how [$($($detail),*)?] $group $name($($arg: $ty),*) -> $ret { $($hook)* }
+            })*
+        }
+    };
+}
+
+macro_rules! wrapped {
+    (pass $name:ident) => {
+        None
+    };
+    ($how:ident $name:ident) => {
+        Some(wrappers::$name)
+    };
+}
+
+/// The function below us, without a check: a loader that lacks it gets no wrapper for it either.
+macro_rules! next {
+    ($name:ident($($arg:expr),*)) => {
+        // SAFETY: the arguments are the program's own, or stand for them; `install` puts a wrapper only
+        // where there is a function to call.
+        unsafe { ($crate::source::opencl::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
+    };
+}
+pub(super) use next;
+
+/// Asks a runtime's function for one value; `None` if it does not say.
+macro_rules! ask {
+    ($api:expr, $name:ident($($object:expr),+) -> $type:ty) => {{
+        // SAFETY: numbers, handles and arrays of them, for which zeros are valid.
+        let mut value: $type = unsafe { core::mem::zeroed() };
+        let to = (&raw mut value).cast();
+        let result = $api.$name.map(|ask| {
+            // SAFETY: objects of the runtime, and room for the answer.
+            unsafe { ask($($object),+, size_of::<$type>(), to, core::ptr::null_mut()) }
+        });
+        (result == Some(CL_SUCCESS)).then_some(value)
+    }};
+}
+pub(super) use ask;
+
+/// The call that a wrapper is about.
+macro_rules! middle {
+    ($call:ident $name:ident($($arg:ident),*) { through $path:path }) => {
+        // SAFETY: as for `next!`.
+        unsafe { $path(&mut $call $(, $arg)*) }
+    };
+    ($call:ident $name:ident($($arg:ident),*) { $($hook:tt)* }) => { next!($name($($arg),*)) };
+}
+
+/// What a wrapper does after success.
+macro_rules! after {
+    ($call:ident $result:expr, { then $then:expr }) => {
+        // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+        unsafe { $crate::source::opencl::dispatch::and_then(&mut $call, $result, $then) }
+    };
+    ($call:ident $result:expr, { $($hook:tt)* }) => {};
+}
+
+#[inline(always)]
+pub(super) unsafe fn and_then<T>(call: &mut Call, result: T, then: impl FnOnce(&mut Call, T)) {
+    then(call, result)
+}
+
+macro_rules! wrapper {
+    (pass $($rest:tt)*) => {};
+
+    (status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let result = middle!(call $name($($arg),*) { $($hook)* });
+            if result == CL_SUCCESS {
+                after!(call (), { $($hook)* });
+            }
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(result);
+            result
+        }
+    };
+
+    (value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let result = middle!(call $name($($arg),*) { $($hook)* });
+            after!(call result, { $($hook)* });
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(CL_SUCCESS);
+            result
+        }
+    };
+
+    (object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let mut status = CL_SUCCESS;
+            let asked = $errcode;
+            let $errcode = if asked.is_null() { &raw mut status } else { asked };
+            let result = middle!(call $name($($arg),*) { $($hook)* });
+            // SAFETY: the program's pointer, or ours.
+            let status = unsafe { $errcode.read() };
+            if !result.is_null() {
+                after!(call result, { $($hook)* });
+            }
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(status);
+            result
+        }
+    };
+
+    (work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
+        ($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let mut own = cl_event::NULL;
+            let asked = $event;
+            let $event = &raw mut own;
+            let result = next!($name($($arg),*));
+            if result == CL_SUCCESS {
+                let blocking = false $(|| $blocking.0 != 0)?;
+                // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+                unsafe { call.enqueued($queue, $work, own, asked, blocking) };
+            }
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(result);
+            result
+        }
+    };
+
+    (map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
+        ($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let mut status = CL_SUCCESS;
+            let status_asked = $errcode;
+            let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
+            let mut own = cl_event::NULL;
+            let asked = $event;
+            let $event = &raw mut own;
+            let result = next!($name($($arg),*));
+            // SAFETY: the program's pointer, or ours.
+            let status = unsafe { $errcode.read() };
+            if status == CL_SUCCESS {
+                // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+                unsafe { call.enqueued($queue, $work.mapped_at(result), own, asked, $blocking.0 != 0) };
+            }
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(status);
+            result
+        }
+    };
+
+    (untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(mut call) = Call::enter(Function::$name as u16) else {
+                return next!($name($($arg),*));
+            };
+            let result = next!($name($($arg),*));
+            if result == CL_SUCCESS {
+                // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+                unsafe { call.enqueued($queue, $work, cl_event::NULL, ptr::null_mut(), false) };
+            }
+            annotate!(call $group $($arg: $ty),*);
+            call.exit(result);
+            result
+        }
+    };
+}
+pub(super) use {after, middle, wrapper};
+
+/// Keeps the arguments of a call, where its group is one whose arguments are kept.
+macro_rules! annotate {
+    ($call:ident QUERY $($rest:tt)*) => {};
+    ($call:ident LIFETIME $($rest:tt)*) => {};
+    ($call:ident SET $($rest:tt)*) => {};
+    ($call:ident SYNCHRONIZE $($rest:tt)*) => {};
+    ($call:ident OTHER $($rest:tt)*) => {};
+    ($call:ident $group:ident $($arg:ident: $ty:ty),*) => {
+        $call.annotate(|call, values| { $(values.add(<$ty as Argument>::TYPE, || $arg.value(call));)* });
+    };
+}
+pub(super) use annotate;
+
+opencl_functions!(declare);
+
+/// What is known of a function.
+pub(super) struct Description {
+    pub name: &'static str,
+    pub group: OperationGroup,
+    /// Names of the arguments, and the types of those that annotations keep.
+    pub arguments: &'static [(&'static str, Option<ArgumentType>)],
+}
+
+impl Description {
+    /// Whether the arguments of calls are kept.
+    pub fn annotated(&self) -> bool {
+        matches!(
+            self.group,
+            OperationGroup::CREATE | OperationGroup::BUILD | OperationGroup::ENQUEUE
+        )
+    }
+
+    /// The arguments that are kept, as `name:type,name:type`.
+    pub fn signature(&self) -> String {
+        let kept = self
+            .arguments
+            .iter()
+            .filter_map(|(name, kept)| Some((name, kept.as_ref()?.name()?)));
+        kept.map(|(name, kind)| format!("{name}:{kind}"))
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+}
+
+/// The operation of a function, by its number.
+pub(super) const fn operation(number: u16) -> Operation {
+    Operation {
+        domain: Domain::OPENCL,
+        number,
+    }
+}
+
+/// A type of argument: whether annotations keep it, and how.
+///
+/// Pointers to lists, results and callbacks are not kept: what they led to is gone.
+pub(super) trait Argument: Copy {
+    const TYPE: Option<ArgumentType> = None;
+
+    fn value(self, _call: &mut Call) -> u64 {
+        0
+    }
+}
+
+macro_rules! kept {
+    ($kind:ident for $($type:ident)*, $value:expr) => {$(
+        impl Argument for $type {
+            const TYPE: Option<ArgumentType> = Some(ArgumentType::$kind);
+
+            #[inline(always)]
+            fn value(self, _: &mut Call) -> u64 {
+                let value: fn($type) -> u64 = $value;
+                value(self)
+            }
+        }
+    )*};
+}
+kept!(UNSIGNED for u32, u64::from);
+kept!(UNSIGNED for u64, |value| value);
+kept!(UNSIGNED for usize, |value| value as u64);
+kept!(SIGNED for i32 isize, |value| value as i64 as u64);
+kept!(FLAGS for cl_bitfield, |value| value.0);
+kept!(BOOLEAN for cl_bool, |value| u64::from(value.0 != 0));
+kept!(POINTER for cl_platform_id cl_device_id cl_context cl_command_queue cl_mem cl_program cl_kernel cl_event
+    cl_sampler cl_semaphore_khr cl_command_buffer_khr cl_mutable_command_khr, u64::from);
+
+impl Argument for *mut c_void {
+    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
+
+    fn value(self, _: &mut Call) -> u64 {
+        self as u64
+    }
+}
+
+impl Argument for *const c_void {
+    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
+
+    fn value(self, _: &mut Call) -> u64 {
+        self as u64
+    }
+}
+
+/// Kernel names and build options.
+impl Argument for *const c_char {
+    const TYPE: Option<ArgumentType> = Some(ArgumentType::STRING);
+
+    fn value(self, call: &mut Call) -> u64 {
+        // SAFETY: OpenCL's strings end with a 0, and the call that got this one has returned.
+        unsafe { call.intern(self) }
+    }
+}
+
+macro_rules! left_out {
+    ($($type:ty),*) => { $(impl Argument for $type {})* };
+}
+left_out!(
+    ContextCallback,
+    ContextDestructor,
+    ProgramCallback,
+    EventCallback,
+    MemCallback,
+    SvmFreeCallback,
+    *const cl_platform_id,
+    *mut cl_platform_id,
+    *const cl_device_id,
+    *mut cl_device_id,
+    *const cl_mem,
+    *const cl_program,
+    *mut cl_kernel,
+    *const cl_command_queue,
+    *const cl_event,
+    *mut cl_event,
+    *mut cl_command_queue,
+    *const cl_semaphore_khr,
+    *mut cl_mutable_command_khr,
+    *mut i32,
+    *mut u32,
+    *const u64,
+    *mut u64,
+    *const isize,
+    *const usize,
+    *mut usize,
+    *const u32,
+    *mut cl_bitfield,
+    *mut *const c_char,
+    *mut *const u8,
+    *mut *const c_void,
+    *mut *mut c_void
+);
+
+impl Argument for NativeKernel {
+    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
+
+    fn value(self, _: &mut Call) -> u64 {
+        self.map_or(0, |function| function as usize as u64)
+    }
+}
+
+/// The functions below the layer.
+static NEXT: OnceLock<Dispatch> = OnceLock::new();
+/// The layer's own.
+static LAYER: OnceLock<Dispatch> = OnceLock::new();
+
+/// Number of functions in [`Dispatch`].
+pub(super) const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
+
+/// The functions below the layer; only the wrappers, which exist after `install`, may call this.
+#[inline(always)]
+pub(super) fn below() -> &'static Dispatch {
+    // SAFETY: `install` sets it before it hands out a wrapper.
+    unsafe { NEXT.get().unwrap_unchecked() }
+}
+
+/// Remembers the functions of the loader, and makes the layer's own: a wrapper where the loader has a
+/// function that we know, the loader's entry as it is otherwise. The first loader of a process wins.
+///
+/// # Safety
+///
+/// `target` leads to `entries` function pointers in the order of `cl_icd_dispatch`.
+pub(super) unsafe fn install(
+    target: *const Dispatch,
+    entries: usize,
+) -> (&'static Dispatch, usize) {
+    let entries = entries.min(ENTRIES);
+    let next = NEXT.get_or_init(|| {
+        // SAFETY: a struct of optional function pointers, for which all zeros are `None`.
+        let mut next: Dispatch = unsafe { core::mem::zeroed() };
+        // SAFETY: both have at least `entries` pointers.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                target.cast::<AnyFunction>(),
+                (&raw mut next).cast(),
+                entries,
+            )
+        };
+        next
+    });
+    let layer = LAYER.get_or_init(|| {
+        let mut layer = WRAPPERS;
+        let below = (&raw const *next).cast::<AnyFunction>();
+        let own = (&raw mut layer).cast::<AnyFunction>();
+        for entry in 0..ENTRIES {
+            // SAFETY: both are structs of `ENTRIES` such pointers.
+            unsafe {
+                if (*below.add(entry)).is_none() || (*own.add(entry)).is_none() {
+                    *own.add(entry) = *below.add(entry);
+                }
+            }
+        }
+        layer
+    });
+    (layer, entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_the_entries_of_opencl_3_in_their_order() {
+        assert_eq!((ENTRIES, FUNCTIONS.len()), (149, 149));
+        let offset = |function: Function| function as usize * size_of::<AnyFunction>();
+        assert_eq!(
+            core::mem::offset_of!(Dispatch, clGetPlatformIDs),
+            offset(Function::clGetPlatformIDs)
+        );
+        assert_eq!(core::mem::offset_of!(Dispatch, clSetEventCallback), 81 * 8);
+        assert_eq!(
+            core::mem::offset_of!(Dispatch, clCreateCommandQueueWithProperties),
+            123 * 8
+        );
+        assert_eq!(
+            core::mem::offset_of!(Dispatch, clSetContextDestructorCallback),
+            148 * 8
+        );
+    }
+
+    #[test]
+    fn an_operation_says_which_arguments_it_keeps() {
+        let read = &FUNCTIONS[Function::clEnqueueReadBuffer as usize];
+        assert!(read.annotated());
+        assert_eq!(
+            read.signature(),
+            "command_queue:pointer,buffer:pointer,blocking_read:bool,offset:uint,cb:uint,ptr:pointer,\
+             num_events_in_wait_list:uint"
+        );
+    }
+}

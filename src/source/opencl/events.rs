@@ -1,0 +1,50 @@
+//! What the program asks about events, answered as if we were not there.
+
+use super::call::Call;
+use super::completion::OUTSTANDING;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::queues;
+
+pub(super) unsafe fn info(
+    _: &mut Call,
+    event: cl_event,
+    what: cl_uint,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> cl_int {
+    if what != CL_EVENT_REFERENCE_COUNT || value.is_null() {
+        return next!(clGetEventInfo(event, what, size, value, size_ret));
+    }
+    loop {
+        let before = OUTSTANDING.references(event);
+        let result = next!(clGetEventInfo(event, what, size, value, size_ret));
+        // A callback may let go of ours meanwhile.
+        if before == OUTSTANDING.references(event) {
+            if result == CL_SUCCESS {
+                // SAFETY: the runtime wrote the count there.
+                unsafe { *value.cast::<cl_uint>() -= before };
+            }
+            return result;
+        }
+    }
+}
+
+pub(super) unsafe fn profiling_info(
+    call: &mut Call,
+    event: cl_event,
+    what: cl_uint,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> cl_int {
+    let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
+    // User events have no queue, and no profiling either; what is no event is the runtime's to say.
+    if let Some(queue) = queue.filter(|queue| !queue.is_null())
+        && queues::lookup(call, queue).hides_profiling()
+    {
+        return CL_PROFILING_INFO_NOT_AVAILABLE;
+    }
+    next!(clGetEventProfilingInfo(event, what, size, value, size_ret))
+}

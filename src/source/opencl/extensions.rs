@@ -1,0 +1,238 @@
+//! Extension functions, which programs ask for by name and call past the loader: those that are known are
+//! wrapped, the others are handed through and listed.
+//!
+//! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of
+//! the first few platforms.
+
+use super::attach;
+use super::call::Call;
+use super::command_buffers::{self, CommandBuffer};
+use super::dispatch::{self, Argument, Description, FUNCTIONS, after, annotate, middle, wrapper};
+use super::extension_table::extension_functions;
+use super::ffi::*;
+use super::work::{Work, rect};
+use super::{devices, memory, programs, queues};
+use crate::record::{MemoryKind, NoteKind, OperationGroup};
+use core::ffi::CStr;
+use core::ptr;
+use std::collections::HashSet;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Platforms whose functions can be told apart.
+const PLATFORMS: usize = 3;
+
+macro_rules! declare {
+    ($(
+        $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
+        { $($hook:tt)* }
+    )*) => {
+        /// The functions of one platform that have been asked for.
+        #[allow(non_snake_case)]
+        struct Targets { $($name: OnceLock<unsafe extern "C-unwind" fn($($ty),*) -> $ret>,)* }
+
+        static TARGETS: [Targets; PLATFORMS] =
+            [const { Targets { $($name: OnceLock::new(),)* } }; PLATFORMS];
+
+        #[allow(non_camel_case_types)]
+        #[repr(u16)]
+        enum Place { $($name),* }
+
+        /// The operations' numbers: those of the dispatch table come first, with room for more.
+        #[allow(non_upper_case_globals)]
+        mod numbers {
+            use super::Place;
+            $(pub const $name: u16 = super::FIRST + Place::$name as u16;)*
+        }
+
+        const EXTENSIONS: &[Description] = &[$(Description {
+            name: stringify!($name),
+            group: OperationGroup::$group,
+            arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
+        }),*];
+
+        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
+        mod platform0 { use super::*; wrappers!(0 $(
+            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
+        )*); }
+        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
+        mod platform1 { use super::*; wrappers!(1 $(
+            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
+        )*); }
+        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
+        mod platform2 { use super::*; wrappers!(2 $(
+            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
+        )*); }
+
+        /// Our function in place of `target`, which a platform calls `name`.
+        fn wrap(name: &str, target: *mut c_void) -> Option<*mut c_void> {
+            match name {
+                $(stringify!($name) => {
+                    // SAFETY: a function of that name has that signature.
+                    let target = unsafe {
+                        core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($ty),*) -> $ret>(target)
+                    };
+                    let same = |targets: &Targets| {
+                        ptr::fn_addr_eq(*targets.$name.get_or_init(|| target), target)
+                    };
+                    let platform = TARGETS.iter().position(same)?;
+                    Some([
+                        platform0::$name as *mut c_void,
+                        platform1::$name as *mut c_void,
+                        platform2::$name as *mut c_void,
+                    ][platform])
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+/// The platform's function.
+macro_rules! next {
+    ($name:ident($($arg:expr),*)) => {
+        // SAFETY: as in the dispatch table; `wrap` sets the target before it hands out a wrapper.
+        unsafe { (TARGETS[PLATFORM].$name.get().unwrap_unchecked())($($arg),*) }
+    };
+}
+
+/// The number of the first extension function.
+const FIRST: u16 = 0x100;
+
+/// The set of wrappers of one platform.
+macro_rules! wrappers {
+    ($platform:literal $(
+        $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
+        { $($hook:tt)* }
+    )*) => {
+        use super::numbers as Function;
+
+        const PLATFORM: usize = $platform;
+
+        /// Makes a queue by the platform's function, with profiling forced on.
+        unsafe fn create_queue(
+            call: &mut Call,
+            context: cl_context,
+            device: cl_device_id,
+            properties: *const cl_ulong,
+            errcode: *mut cl_int,
+        ) -> cl_command_queue {
+            let create = |list| next!(clCreateCommandQueueWithPropertiesKHR(context, device, list, errcode));
+            // SAFETY: the program's list.
+            unsafe { queues::create_by(call, properties, create) }
+        }
+
+        $(wrapper! {
+            $how [$($($detail),*)?] $group $name($($arg: $ty),*) -> $ret { $($hook)* }
+        })*
+    };
+}
+
+extension_functions!(declare);
+
+/// What is known of the extension functions, with their numbers.
+pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
+    EXTENSIONS
+        .iter()
+        .enumerate()
+        .map(|(place, function)| (FIRST + place as u16, function))
+}
+
+pub(super) unsafe fn address(_: &mut Call, name: *const c_char) -> *mut c_void {
+    let found = dispatch::next!(clGetExtensionFunctionAddress(name));
+    // SAFETY: the program's string.
+    unsafe { observed(cl_platform_id::NULL, name, found) }
+}
+
+pub(super) unsafe fn address_for_platform(
+    _: &mut Call,
+    platform: cl_platform_id,
+    name: *const c_char,
+) -> *mut c_void {
+    let found = dispatch::next!(clGetExtensionFunctionAddressForPlatform(platform, name));
+    // SAFETY: the program's string.
+    unsafe { observed(platform, name, found) }
+}
+
+/// Our function in place of the one that was `found`, if there is one.
+///
+/// # Safety
+///
+/// `name` is null or a string.
+unsafe fn observed(
+    platform: cl_platform_id,
+    name: *const c_char,
+    found: *mut c_void,
+) -> *mut c_void {
+    if found.is_null() || name.is_null() {
+        return found;
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    // The loader's own functions lead back to the layer.
+    if FUNCTIONS.iter().any(|function| function.name == name) && is_loaders(found) {
+        return found;
+    }
+    let wrapped = if is_understood(platform, &name) {
+        wrap(&name, found)
+    } else {
+        None
+    };
+    wrapped.unwrap_or_else(|| {
+        list(&name);
+        found
+    })
+}
+
+/// Whether `address` lies in the library that also holds the loader's functions.
+fn is_loaders(address: *mut c_void) -> bool {
+    let base = |address: *const c_void| {
+        // SAFETY: plain data that dladdr fills in.
+        let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };
+        // SAFETY: any address may be asked about.
+        (unsafe { libc::dladdr(address, &mut found) } != 0).then_some(found.dli_fbase)
+    };
+    let loaders = dispatch::below()
+        .clGetPlatformIDs
+        .map(|function| function as *const c_void);
+    loaders.is_some_and(|loaders| base(loaders) == base(address))
+}
+
+/// Whether the function has the signature that we know. Commands of command buffers got another argument
+/// with version 0.9.5 of the extension.
+fn is_understood(platform: cl_platform_id, name: &str) -> bool {
+    !name.starts_with("clCommand")
+        || devices::extension_version(platform, "cl_khr_command_buffer") < version(0, 9, 5)
+}
+
+/// A version as OpenCL packs it.
+const fn version(major: u32, minor: u32, patch: u32) -> u32 {
+    major << 22 | minor << 12 | patch
+}
+
+/// Notes that a function is called past us.
+fn list(name: &str) {
+    static LISTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if listed.get_or_insert_default().insert(name.to_owned())
+        && let Some(recorder) = attach::recorder()
+    {
+        recorder.names().note(NoteKind::UNOBSERVED_FUNCTION, name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_platforms_functions_of_one_name_get_two_wrappers() {
+        let (one, two) = (0x1000 as *mut c_void, 0x2000 as *mut c_void);
+        let name = "clMemFreeINTEL";
+        let first = wrap(name, one).unwrap();
+        assert_eq!(wrap(name, one), Some(first));
+        assert_ne!(wrap(name, two).unwrap(), first);
+        assert!(wrap(name, 0x3000 as *mut c_void).is_some());
+        assert_eq!(wrap(name, 0x4000 as *mut c_void), None);
+        assert_eq!(wrap("clUnheardOf", one), None);
+    }
+}

@@ -1,0 +1,307 @@
+//! What is known of the program's objects, found by their handles without a lock.
+//!
+//! An open-addressed table a kind of object, one cache line an entry. Readers are wait-free unless
+//! somebody writes, which happens when objects are created, retained and released: a writer holds the
+//! mutex, makes the version odd while entries are in motion, and readers that saw it change look again.
+//! A table that grows leaves the old one behind for readers that are still in it, which costs as
+//! much memory again at most.
+//!
+//! Orderings: an entry's words are relaxed; the version's release fence before and store after them
+//! pair with the acquire load before and fence after a reader's look (a sequence lock).
+
+use bytemuck::Pod;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, MutexGuard};
+
+/// Words of an entry, next to its key.
+const WORDS: usize = 7;
+/// Entries that a table begins with.
+const FIRST_CAPACITY: usize = 64;
+
+/// Objects of one kind, by handle. `T` is 56 bytes.
+pub(super) struct Handles<T> {
+    table: AtomicPtr<Table>,
+    /// Odd while entries are in motion.
+    version: AtomicU32,
+    /// Number of entries in use.
+    used: Mutex<usize>,
+    info: PhantomData<T>,
+}
+
+struct Table {
+    /// A power of two, at least twice the entries in use.
+    entries: Box<[Entry]>,
+}
+
+#[repr(align(64))]
+struct Entry {
+    /// The handle, 0 if the entry is free.
+    key: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Entry {
+    fn free() -> Entry {
+        Entry {
+            key: AtomicU64::new(0),
+            words: [const { AtomicU64::new(0) }; WORDS],
+        }
+    }
+
+    fn load(&self) -> [u64; WORDS] {
+        std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed))
+    }
+
+    fn store(&self, key: u64, words: [u64; WORDS]) {
+        for (to, word) in self.words.iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
+        }
+        self.key.store(key, Ordering::Relaxed);
+    }
+}
+
+impl Table {
+    fn with_capacity(capacity: usize) -> Table {
+        Table {
+            entries: (0..capacity).map(|_| Entry::free()).collect(),
+        }
+    }
+
+    /// Where the search for a handle begins. Handles are addresses: their lowest bits are 0.
+    fn home(&self, key: u64) -> usize {
+        let hash = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> 32) as usize & (self.entries.len() - 1)
+    }
+
+    /// The place of `key`, or the free one where it would go. At least half of the entries are free.
+    fn find(&self, key: u64) -> (usize, bool) {
+        let mut place = self.home(key);
+        // A reader may see entries in motion, and must not walk for ever.
+        for _ in 0..self.entries.len() {
+            match self.entries[place].key.load(Ordering::Relaxed) {
+                0 => return (place, false),
+                found if found == key => return (place, true),
+                _ => place = (place + 1) & (self.entries.len() - 1),
+            }
+        }
+        (place, false)
+    }
+
+    /// Frees `place`, and closes the gap that it leaves in the runs of those behind it.
+    fn remove(&self, mut place: usize) {
+        let mask = self.entries.len() - 1;
+        let mut next = place;
+        loop {
+            next = (next + 1) & mask;
+            let key = self.entries[next].key.load(Ordering::Relaxed);
+            if key == 0 {
+                return self.entries[place].key.store(0, Ordering::Relaxed);
+            }
+            // An entry moves up unless its home lies behind the gap.
+            if (next.wrapping_sub(self.home(key)) & mask) >= (next.wrapping_sub(place) & mask) {
+                self.entries[place].store(key, self.entries[next].load());
+                place = next;
+            }
+        }
+    }
+}
+
+impl<T: Pod> Handles<T> {
+    pub const fn new() -> Handles<T> {
+        const { assert!(size_of::<T>() == WORDS * 8) };
+        Handles {
+            table: AtomicPtr::new(ptr::null_mut()),
+            version: AtomicU32::new(0),
+            used: Mutex::new(0),
+            info: PhantomData,
+        }
+    }
+
+    fn table(&self) -> Option<&'static Table> {
+        // SAFETY: null, or a table that was leaked when it was put here.
+        unsafe { self.table.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// What is known of `handle`.
+    #[inline]
+    pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
+        let key = handle.into();
+        let table = self.table()?;
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let (place, found) = table.find(key);
+            let words = table.entries[place].load();
+            fence(Ordering::Acquire);
+            if version & 1 == 0 && self.version.load(Ordering::Relaxed) == version {
+                return (found && key != 0).then(|| bytemuck::cast(Words(words)));
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Remembers `handle`, or what it stands for now: runtimes use addresses again.
+    pub fn insert(&self, handle: impl Into<u64>, info: T) {
+        let key = handle.into();
+        if key == 0 {
+            return;
+        }
+        let mut used = self.lock();
+        let mut table = self.table();
+        if table.is_none_or(|table| (*used + 1) * 2 > table.entries.len()) {
+            table = Some(self.grow(table));
+        }
+        let table = table.expect("just made");
+        let (place, found) = table.find(key);
+        *used += usize::from(!found);
+        self.change(|| table.entries[place].store(key, words(info)));
+    }
+
+    /// Changes what is known of `handle`, and gives what `change` returns.
+    pub fn update<R>(&self, handle: impl Into<u64>, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let key = handle.into();
+        let _used = self.lock();
+        let table = self.table()?;
+        let (place, found) = table.find(key);
+        if !found || key == 0 {
+            return None;
+        }
+        let mut info: T = bytemuck::cast(Words(table.entries[place].load()));
+        let result = change(&mut info);
+        self.change(|| table.entries[place].store(key, words(info)));
+        Some(result)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.lock() = 0;
+        self.table.store(ptr::null_mut(), Ordering::Release);
+    }
+
+    /// Forgets `handle`.
+    pub fn remove(&self, handle: impl Into<u64>) -> Option<T> {
+        let key = handle.into();
+        let mut used = self.lock();
+        let table = self.table()?;
+        let (place, found) = table.find(key);
+        if !found || key == 0 {
+            return None;
+        }
+        let info = bytemuck::cast(Words(table.entries[place].load()));
+        *used -= 1;
+        self.change(|| table.remove(place));
+        Some(info)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.used
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Moves entries; the mutex is held.
+    fn change(&self, change: impl FnOnce()) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version
+            .store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        change();
+        self.version
+            .store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    fn grow(&self, old: Option<&'static Table>) -> &'static Table {
+        let capacity = old.map_or(FIRST_CAPACITY, |old| old.entries.len() * 2);
+        let table = Box::leak(Box::new(Table::with_capacity(capacity)));
+        for entry in old.iter().flat_map(|old| &old.entries) {
+            let key = entry.key.load(Ordering::Relaxed);
+            if key != 0 {
+                table.entries[table.find(key).0].store(key, entry.load());
+            }
+        }
+        // A reader that still looks into the old table finds there what it may ask for: who was handed
+        // a handle was so after the handle's insertion, and loads the table after that.
+        self.table.store(table, Ordering::Release);
+        table
+    }
+}
+
+/// An entry's words, as one value to cast.
+#[derive(Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Words([u64; WORDS]);
+
+fn words<T: Pod>(info: T) -> [u64; WORDS] {
+    bytemuck::cast::<T, Words>(info).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    type Info = [u64; 7];
+
+    fn info(value: u64) -> Info {
+        [value, value ^ 1, 0, 0, 0, 0, !value]
+    }
+
+    #[test]
+    fn a_handle_that_is_used_again_stands_for_the_new_object() {
+        let handles = Handles::<Info>::new();
+        assert_eq!(handles.get(0x10u64), None);
+        handles.insert(0x10u64, info(1));
+        handles.insert(0x10u64, info(2));
+        assert_eq!(handles.get(0x10u64), Some(info(2)));
+        assert_eq!(handles.remove(0x10u64), Some(info(2)));
+        assert_eq!(handles.get(0x10u64), None);
+        handles.insert(0u64, info(3));
+        assert_eq!(handles.get(0u64), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn handles_are_found_as_in_a_map(steps in proptest::collection::vec((0u64..200, proptest::bool::ANY), 0..2000)) {
+            let handles = Handles::<Info>::new();
+            let mut map = HashMap::new();
+            for (number, (key, insert)) in steps.into_iter().enumerate() {
+                let key = 0x5000_0000 + key * 16;
+                if insert {
+                    handles.insert(key, info(number as u64));
+                    map.insert(key, info(number as u64));
+                } else {
+                    assert_eq!(handles.remove(key), map.remove(&key));
+                }
+            }
+            for key in 0..200 {
+                let key = 0x5000_0000 + key * 16;
+                assert_eq!(handles.get(key), map.get(&key).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn readers_see_whole_entries_while_others_come_and_go() {
+        let handles = Handles::<Info>::new();
+        handles.insert(0x100u64, info(7));
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                for _ in 0..20_000 {
+                    assert_eq!(handles.get(0x100u64), Some(info(7)));
+                    if let Some(other) = handles.get(0x200u64) {
+                        assert_eq!(other, info(other[0]));
+                    }
+                }
+            });
+            let mut number = 0u64;
+            while !reader.is_finished() {
+                number += 1;
+                handles.insert(0x200u64, info(number));
+                handles.insert(0x1000 + number % 500 * 16, info(number));
+                handles.remove(0x200u64);
+                handles.remove(0x1000 + number % 300 * 16);
+            }
+        });
+    }
+}

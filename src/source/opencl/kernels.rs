@@ -1,0 +1,243 @@
+//! Kernels: their names, and what a launch takes by them.
+
+use super::call::Call;
+use super::devices::text;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::handles::Handles;
+use super::objects::{Object, object};
+use super::{attach, programs};
+use crate::record::{KernelDispatch, KernelId, KernelSymbol};
+use bytemuck::{Pod, Zeroable};
+use core::slice;
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
+
+/// What is known of a kernel.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct KernelInfo {
+    references: u32,
+    id: KernelId,
+    /// Local memory that the kernel declares, bytes.
+    static_local: u32,
+    /// Local memory that its arguments add, bytes.
+    dynamic_local: u32,
+    private: u32,
+    unused: [u32; 9],
+}
+object!(cl_kernel, KernelInfo, KERNELS);
+
+/// Functions of the host that were put into queues.
+static NATIVE: Handles<KernelInfo> = Handles::new();
+
+/// Bytes of local memory by kernel and argument, for kernels that have such arguments.
+static LOCAL: Mutex<Option<LocalArguments>> = Mutex::new(None);
+
+/// Indices and sizes of the arguments of each kernel that are local memory.
+type LocalArguments = HashMap<u64, Vec<(cl_uint, u32)>>;
+
+pub(super) fn forget_all() {
+    KERNELS.clear();
+    NATIVE.clear();
+    *LOCAL.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// A kernel was created from a program.
+pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
+    call.end();
+    KERNELS.remove(kernel);
+    name(kernel, program);
+}
+
+/// All kernels of a program were created.
+///
+/// # Safety
+///
+/// The arguments are those of a call to clCreateKernelsInProgram that succeeded.
+pub(super) unsafe fn created_all(
+    call: &mut Call,
+    program: cl_program,
+    room: cl_uint,
+    kernels: *mut cl_kernel,
+    count: *mut cl_uint,
+) {
+    if kernels.is_null() {
+        return;
+    }
+    // The runtime fills the list, or fails if it is too short for all of them.
+    const CL_PROGRAM_NUM_KERNELS: cl_uint = 0x1167;
+    let count = if count.is_null() {
+        ask!(below(), clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS) -> usize).unwrap_or(0)
+            as cl_uint
+    } else {
+        // SAFETY: the program's place for the number.
+        unsafe { *count }
+    };
+    // SAFETY: the program's list, with room for `room`, of which `count` are filled.
+    for kernel in unsafe { slice::from_raw_parts(kernels, count.min(room) as usize) } {
+        created(call, *kernel, program);
+    }
+}
+
+/// A kernel was cloned, with its arguments.
+pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
+    call.end();
+    let mut info = lookup(source);
+    info.references = 1;
+    KERNELS.insert(kernel, info);
+    let mut local = LOCAL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(local) = local.as_mut()
+        && let Some(arguments) = local.get(&source.into()).cloned()
+    {
+        local.insert(kernel.into(), arguments);
+    }
+}
+
+/// An argument was set: one without a value is local memory of that size.
+#[inline(always)]
+pub(super) fn argument_set(
+    _: &mut Call,
+    kernel: cl_kernel,
+    index: cl_uint,
+    bytes: usize,
+    value: *const c_void,
+) {
+    if value.is_null() {
+        local_argument(kernel, index, bytes as u32);
+    }
+}
+
+#[cold]
+fn local_argument(kernel: cl_kernel, index: cl_uint, bytes: u32) {
+    let mut local = LOCAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let arguments = local
+        .get_or_insert_default()
+        .entry(kernel.into())
+        .or_default();
+    match arguments.iter_mut().find(|(known, _)| *known == index) {
+        Some((_, known)) if *known == bytes => return,
+        Some((_, known)) => *known = bytes,
+        None => arguments.push((index, bytes)),
+    }
+    let sum = arguments.iter().map(|(_, bytes)| *bytes).sum();
+    KERNELS.update(kernel, |info| info.dynamic_local = sum);
+}
+
+/// A launch of `kernel`, without its geometry.
+#[inline]
+pub(super) fn dispatch(kernel: cl_kernel) -> KernelDispatch {
+    let info = lookup(kernel);
+    let mut dispatch = KernelDispatch::blank();
+    dispatch.kernel = info.id;
+    dispatch.static_local_memory = info.static_local;
+    dispatch.dynamic_local_memory = info.dynamic_local;
+    dispatch.private_memory = info.private;
+    dispatch.carveout = 255;
+    dispatch
+}
+
+#[inline]
+fn lookup(kernel: cl_kernel) -> KernelInfo {
+    KERNELS.get(kernel).unwrap_or_else(|| name_unknown(kernel))
+}
+
+/// A kernel that was not seen when it was created.
+#[cold]
+fn name_unknown(kernel: cl_kernel) -> KernelInfo {
+    if kernel.is_null() {
+        return KernelInfo::zeroed();
+    }
+    let program = ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_PROGRAM) -> cl_program);
+    name(kernel, program.unwrap_or(cl_program::NULL))
+}
+
+fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
+    let mut info = KernelInfo::zeroed();
+    info.references = 1;
+    if let Some(local) = LOCAL
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_mut()
+    {
+        local.remove(&kernel.into());
+    }
+    let Some(recorder) = attach::recorder() else {
+        return info;
+    };
+    let device = programs::first_device(program);
+    let size = |what| {
+        ask!(below(), clGetKernelWorkGroupInfo(kernel, device, what) -> usize).unwrap_or(0) as u64
+    };
+    let bytes =
+        |what| ask!(below(), clGetKernelWorkGroupInfo(kernel, device, what) -> u64).unwrap_or(0);
+    let name = text(|bytes, to, size| {
+        next!(clGetKernelInfo(
+            kernel,
+            CL_KERNEL_FUNCTION_NAME,
+            bytes,
+            to,
+            size
+        ))
+    });
+    let mut record = KernelSymbol::blank();
+    record.name = recorder.names().string(&name);
+    record.module = programs::module(program);
+    record.handle = kernel.into();
+    record.local_memory = bytes(CL_KERNEL_LOCAL_MEM_SIZE);
+    record.private_memory = bytes(CL_KERNEL_PRIVATE_MEM_SIZE);
+    record.max_workgroup = size(CL_KERNEL_WORK_GROUP_SIZE) as u32;
+    record.workgroup_multiple = size(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) as u32;
+    record.arguments =
+        ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
+    info.id = recorder.names().kernel(record);
+    info.static_local = record.local_memory as u32;
+    info.private = record.private_memory as u32;
+    KERNELS.insert(kernel, info);
+    info
+}
+
+/// The kernel that a function of the host is.
+pub(super) fn native(function: NativeKernel) -> KernelId {
+    let address = function.map_or(0, |function| function as usize as u64);
+    named(address, || function_name(address))
+}
+
+/// A kernel that is no kernel object.
+fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
+    if let Some(info) = NATIVE.get(key) {
+        return info.id;
+    }
+    let Some(recorder) = attach::recorder() else {
+        return KernelId::NONE;
+    };
+    let mut record = KernelSymbol::blank();
+    record.name = recorder.names().string(&name());
+    record.handle = key;
+    let mut info = KernelInfo::zeroed();
+    info.id = recorder.names().kernel(record);
+    NATIVE.insert(key, info);
+    info.id
+}
+
+/// The kernel that stands for a command buffer whose commands were not seen.
+pub(super) fn command_buffer() -> KernelId {
+    const KEY: u64 = 1;
+    named(KEY, || "command buffer".to_owned())
+}
+
+/// The name of a function of the process, as far as the dynamic linker knows it.
+fn function_name(address: u64) -> String {
+    // SAFETY: plain data that dladdr fills in.
+    let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked about.
+    let known = unsafe { libc::dladdr(address as *const c_void, &mut found) } != 0;
+    if known && !found.dli_sname.is_null() && found.dli_saddr as u64 == address {
+        // SAFETY: a string of the linker's, valid while the library is loaded.
+        return unsafe { CStr::from_ptr(found.dli_sname) }
+            .to_string_lossy()
+            .into_owned();
+    }
+    format!("native kernel {address:#x}")
+}

@@ -1,0 +1,166 @@
+//! Memory: buffers, images and pipes by handle, shared virtual and unified memory by address.
+
+use super::call::Call;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::handles::Handles;
+use super::objects::{self, Object, object};
+use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, MemoryKind};
+use bytemuck::{Pod, Zeroable};
+
+/// What is known of a memory object.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct MemoryInfo {
+    references: u32,
+    /// Bytes of a pixel, 0 if it is no image.
+    pub element_size: u32,
+    agent: AgentId,
+    context: ContextId,
+    pub bytes: u64,
+    flags: u64,
+    pub kind: MemoryKind,
+    /// 1 if it is a part of another one, and no memory of its own.
+    part: u8,
+    unused: [u8; 22],
+}
+object!(cl_mem, MemoryInfo, MEMORY);
+
+/// Shared virtual memory, by its first address.
+static SHARED: Handles<MemoryInfo> = Handles::new();
+
+pub(super) fn forget_all() {
+    MEMORY.clear();
+    SHARED.clear();
+}
+
+/// What is known of a memory object, unless it is not known.
+#[inline]
+pub(super) fn known(mem: cl_mem) -> Option<MemoryInfo> {
+    MEMORY.get(mem)
+}
+
+/// What is known of shared memory that begins at `address`.
+#[inline]
+pub(super) fn shared(address: *const c_void) -> Option<MemoryInfo> {
+    SHARED.get(address as u64)
+}
+
+/// Shared memory that a queue is going to free.
+pub(super) fn forget_shared(address: *const c_void) -> Option<MemoryInfo> {
+    SHARED.remove(address as u64)
+}
+
+/// A memory object was created.
+pub(super) fn created(call: &mut Call, mem: cl_mem, context: cl_context, flags: cl_bitfield) {
+    call.end();
+    let info = describe(mem, context, flags, false);
+    MEMORY.insert(mem, info);
+    write(call, AllocationOperation::ALLOCATE, mem.into(), &info);
+}
+
+/// A part of a buffer was made a buffer.
+pub(super) fn sub_buffer_created(call: &mut Call, mem: cl_mem, _: cl_mem) {
+    call.end();
+    let info = describe(mem, objects::context_of_memory(mem), cl_bitfield(0), true);
+    MEMORY.insert(mem, info);
+}
+
+fn describe(mem: cl_mem, context: cl_context, flags: cl_bitfield, part: bool) -> MemoryInfo {
+    let mut info = MemoryInfo::zeroed();
+    let context = objects::context(context);
+    (info.references, info.agent, info.context) = (1, context.agent, context.id);
+    (info.flags, info.part) = (flags.0, u8::from(part));
+    info.bytes = ask!(below(), clGetMemObjectInfo(mem, CL_MEM_SIZE) -> usize).unwrap_or(0) as u64;
+    let kind = ask!(below(), clGetMemObjectInfo(mem, CL_MEM_TYPE) -> cl_uint);
+    info.kind = match kind {
+        Some(kind) if kind != CL_MEM_OBJECT_BUFFER => MemoryKind::ARRAY,
+        _ if flags.0 & (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR) != 0 => MemoryKind::PINNED,
+        _ => MemoryKind::DEVICE,
+    };
+    if info.kind == MemoryKind::ARRAY {
+        let size = ask!(below(), clGetImageInfo(mem, CL_IMAGE_ELEMENT_SIZE) -> usize);
+        info.element_size = size.unwrap_or(0) as u32;
+    }
+    info
+}
+
+pub(super) fn release(call: &mut Call, mem: cl_mem) -> cl_int {
+    let (result, gone) = objects::released(mem, || next!(clReleaseMemObject(mem)));
+    if let Some(info) = gone.filter(|info| info.part == 0) {
+        write(call, AllocationOperation::FREE, mem.into(), &info);
+    }
+    result
+}
+
+/// Shared virtual memory was allocated, unless `address` is null.
+pub(super) fn svm_allocated(
+    call: &mut Call,
+    address: *mut c_void,
+    context: cl_context,
+    flags: cl_bitfield,
+    bytes: usize,
+) {
+    allocated(call, address, context, flags, bytes, MemoryKind::MANAGED);
+}
+
+/// Unified shared memory was allocated.
+pub(super) fn usm_allocated(
+    call: &mut Call,
+    address: *mut c_void,
+    context: cl_context,
+    bytes: usize,
+    kind: MemoryKind,
+) {
+    allocated(call, address, context, cl_bitfield(0), bytes, kind);
+}
+
+fn allocated(
+    call: &mut Call,
+    address: *mut c_void,
+    context: cl_context,
+    flags: cl_bitfield,
+    bytes: usize,
+    kind: MemoryKind,
+) {
+    call.end();
+    if address.is_null() {
+        return;
+    }
+    let mut info = MemoryInfo::zeroed();
+    let context = objects::context(context);
+    (info.agent, info.context, info.kind) = (context.agent, context.id, kind);
+    (info.flags, info.bytes) = (flags.0, bytes as u64);
+    SHARED.insert(address as u64, info);
+    write(call, AllocationOperation::ALLOCATE, address as u64, &info);
+}
+
+pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mut c_void) {
+    // Before the call: after it, the address may be somebody else's.
+    let info = forget_shared(address);
+    next!(clSVMFree(context, address));
+    if let Some(info) = info {
+        write(call, AllocationOperation::FREE, address as u64, &info);
+    }
+}
+
+/// Unified shared memory was freed.
+pub(super) fn usm_freed(call: &mut Call, address: *mut c_void) {
+    if let Some(info) = forget_shared(address) {
+        write(call, AllocationOperation::FREE, address as u64, &info);
+    }
+}
+
+fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &MemoryInfo) {
+    let mut record = Allocation::blank();
+    record.correlation = call.correlation();
+    (record.start, record.end) = (call.start(), call.end());
+    (record.address, record.bytes) = (address, info.bytes);
+    (record.agent, record.context) = (info.agent, info.context);
+    (record.operation, record.memory) = (operation, info.kind);
+    record.runtime_flags = info.flags;
+    call.host(|host| {
+        (record.external, record.thread) = (host.external(), host.thread());
+        host.write(record);
+    });
+}

@@ -1,0 +1,178 @@
+//! The program's objects in general: what is known of them, for as long as the program holds references,
+//! and contexts in particular.
+//!
+//! The program's own references are counted, so that asking the runtime is not needed to know when the
+//! last one goes. What the runtime knows by a handle that is not known here (it was made before the
+//! recording, or by a function that is not observed) is looked up when it is first used.
+
+use super::call::Call;
+use super::devices;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::handles::Handles;
+use super::{attach, command_buffers, kernels, memory, programs, queues, waits};
+use crate::record::{AgentId, Context, ContextId, Domain};
+use bytemuck::{Pod, Zeroable};
+
+/// A kind of object that is reference-counted.
+pub(super) trait Object: Copy + Into<u64> + 'static {
+    type Info: Pod;
+
+    /// The objects that are known.
+    fn known() -> &'static Handles<Self::Info>;
+
+    /// The program's references.
+    fn references(info: &mut Self::Info) -> &mut u32;
+}
+
+/// Declares an [`Object`].
+macro_rules! object {
+    ($handle:ident, $info:ident, $table:ident) => {
+        pub(super) static $table: Handles<$info> = Handles::new();
+
+        impl Object for $handle {
+            type Info = $info;
+
+            fn known() -> &'static Handles<$info> {
+                &$table
+            }
+
+            fn references(info: &mut $info) -> &mut u32 {
+                &mut info.references
+            }
+        }
+    };
+}
+pub(super) use object;
+
+/// What is known of a context.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct ContextInfo {
+    references: u32,
+    pub id: ContextId,
+    /// Its only agent, or none.
+    pub agent: AgentId,
+    unused: [u32; 11],
+}
+object!(cl_context, ContextInfo, CONTEXTS);
+
+/// In a forked child: what was known is the parent's.
+pub(super) fn forget_all() {
+    CONTEXTS.clear();
+    queues::QUEUES.clear();
+    kernels::forget_all();
+    programs::PROGRAMS.clear();
+    memory::forget_all();
+    command_buffers::forget_all();
+    devices::DEVICES.clear();
+    waits::forget_all();
+}
+
+/// The program holds one reference more.
+pub(super) fn retained<O: Object>(_: &mut Call, object: O) {
+    O::known().update(object, |info| *O::references(info) += 1);
+}
+
+/// The program lets go of one reference by `call`. `true` comes with the last.
+///
+/// The count goes down before the call: after it, the handle may stand for something else.
+pub(super) fn released<O: Object>(
+    object: O,
+    call: impl FnOnce() -> cl_int,
+) -> (cl_int, Option<O::Info>) {
+    let last = O::known().update(object, |info| {
+        let references = O::references(info);
+        *references = references.saturating_sub(1);
+        *references == 0
+    });
+    let gone = if last == Some(true) {
+        O::known().remove(object)
+    } else {
+        None
+    };
+    let result = call();
+    if result != CL_SUCCESS {
+        match gone {
+            Some(mut info) => {
+                *O::references(&mut info) += 1;
+                O::known().insert(object, info);
+            }
+            None => drop(O::known().update(object, |info| *O::references(info) += 1)),
+        }
+        return (result, None);
+    }
+    (result, gone)
+}
+
+pub(super) unsafe fn release_context(_: &mut Call, context: cl_context) -> cl_int {
+    released(context, || next!(clReleaseContext(context))).0
+}
+
+pub(super) unsafe fn release_program(_: &mut Call, program: cl_program) -> cl_int {
+    released(program, || next!(clReleaseProgram(program))).0
+}
+
+pub(super) unsafe fn release_kernel(_: &mut Call, kernel: cl_kernel) -> cl_int {
+    released(kernel, || next!(clReleaseKernel(kernel))).0
+}
+
+pub(super) unsafe fn release_memory(call: &mut Call, mem: cl_mem) -> cl_int {
+    memory::release(call, mem)
+}
+
+/// A context was created.
+pub(super) fn context_created(call: &mut Call, context: cl_context) {
+    call.end();
+    CONTEXTS.remove(context);
+    self::context(context);
+}
+
+/// What is known of `context`.
+pub(super) fn context(context: cl_context) -> ContextInfo {
+    CONTEXTS
+        .get(context)
+        .unwrap_or_else(|| name_context(context))
+}
+
+#[cold]
+fn name_context(context: cl_context) -> ContextInfo {
+    let mut info = ContextInfo::zeroed();
+    let Some(recorder) = attach::recorder().filter(|_| !context.is_null()) else {
+        return info;
+    };
+    let mut devices = [cl_device_id::NULL; 64];
+    let mut bytes = 0;
+    let to = devices.as_mut_ptr().cast();
+    next!(clGetContextInfo(
+        context,
+        CL_CONTEXT_DEVICES,
+        size_of_val(&devices),
+        to,
+        &raw mut bytes
+    ));
+    let count = (bytes / size_of::<cl_device_id>()).min(devices.len());
+    let agents: Vec<_> = devices[..count]
+        .iter()
+        .map(|device| devices::agent(*device))
+        .collect();
+    let mut record = Context::blank();
+    record.agent = agents.first().copied().unwrap_or_default();
+    record.agents = count as u32;
+    record.handle = context.into();
+    record.domain = Domain::OPENCL;
+    info.id = recorder.names().context(record);
+    info.agent = if count == 1 {
+        record.agent
+    } else {
+        AgentId::NONE
+    };
+    info.references = 1;
+    CONTEXTS.insert(context, info);
+    info
+}
+
+/// The context of a memory object.
+pub(super) fn context_of_memory(mem: cl_mem) -> cl_context {
+    ask!(below(), clGetMemObjectInfo(mem, CL_MEM_CONTEXT) -> cl_context).unwrap_or(cl_context::NULL)
+}

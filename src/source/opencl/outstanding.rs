@@ -1,0 +1,484 @@
+//! Work that was enqueued and has not completed: a bounded slab of slots, one for each piece.
+//!
+//! A slot is the reservation that makes `Lossless` complete: it is taken when work is enqueued, holds a
+//! reference to the work's event, and has room for the times. A completion callback, which may run
+//! anywhere and must not wait, parks the times there when its lane is full.
+//!
+//! Who brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the
+//! slot's generation, and so does the callback's user data: a callback that comes late finds another
+//! generation and knows that it has nothing to do.
+
+use super::ffi::cl_event;
+use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::{io, ptr};
+
+/// Bytes of address space of the slab; pages are touched as slots are first used.
+const BYTES: usize = 8 << 20;
+/// Slots of the slab.
+pub(super) const CAPACITY: usize = BYTES / size_of::<Slot>();
+
+const FREE: u64 = 0;
+/// The work has not completed, as far as is known.
+const PENDING: u64 = 1;
+/// Somebody is at it, and will free it.
+const CLAIMED: u64 = 2;
+/// A sweep asks whether it has completed.
+const SWEPT: u64 = 3;
+/// The callback came during that sweep, and left it to the sweep.
+const FIRED: u64 = 4;
+/// Complete; the times wait to be written.
+const PARKED: u64 = 5;
+const STATE_BITS: u32 = 3;
+/// Bits of the user data that are the slot's index; the rest is the generation.
+const INDEX_BITS: u32 = 20;
+
+const _: () = assert!(CAPACITY < 1 << INDEX_BITS);
+
+/// One piece of outstanding work. Two cache lines, the second for parked times.
+///
+/// All fields but `state` belong to whoever took or claimed the slot.
+#[repr(C, align(128))]
+struct Slot {
+    /// `generation << 3 | state`.
+    state: AtomicU64,
+    event: AtomicU64,
+    work: AtomicU64,
+    correlation: AtomicU64,
+    before: AtomicU64,
+    after: AtomicU64,
+    agent: AtomicU32,
+    /// Index of the next free slot and 1, or 0.
+    next: AtomicU32,
+    status: AtomicI32,
+    unfinished: AtomicU32,
+    queued: AtomicU64,
+    submitted: AtomicU64,
+    start: AtomicU64,
+    end: AtomicU64,
+    completed: AtomicU64,
+}
+
+/// What is known of a piece of work when it is enqueued.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Enqueued {
+    /// The event, of which the slot holds a reference.
+    pub event: cl_event,
+    pub work: WorkId,
+    pub correlation: CorrelationId,
+    pub agent: AgentId,
+    /// The runtime took the work between these.
+    pub window: (Ticks, Ticks),
+}
+
+/// Index and generation of a slot, as a callback's user data carries them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ticket(pub u64);
+
+impl Ticket {
+    fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+
+    fn state(self, state: u64) -> u64 {
+        (self.0 >> INDEX_BITS) << STATE_BITS | state
+    }
+}
+
+/// The slab.
+pub(super) struct Outstanding {
+    slots: AtomicPtr<Slot>,
+    /// Slots used so far; those below are in use or in the free list.
+    fresh: AtomicUsize,
+    /// The free list: `changes << 32 | index + 1`. The count keeps a slot that left and came back
+    /// from looking like one that never moved.
+    free: AtomicU64,
+    parked: AtomicUsize,
+}
+
+/// A slot that was claimed: it must be freed, parked or put back.
+pub(super) struct Claim<'a> {
+    slot: &'a Slot,
+    ticket: Ticket,
+    pub enqueued: Enqueued,
+}
+
+impl Outstanding {
+    pub const fn new() -> Outstanding {
+        Outstanding {
+            slots: AtomicPtr::new(ptr::null_mut()),
+            fresh: AtomicUsize::new(0),
+            free: AtomicU64::new(0),
+            parked: AtomicUsize::new(0),
+        }
+    }
+
+    /// Maps the slab's memory; what an earlier one (of a parent process) held is forgotten.
+    pub fn open(&self) -> io::Result<()> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let slots = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )?
+        };
+        self.fresh.store(0, Ordering::Relaxed);
+        self.free.store(0, Ordering::Relaxed);
+        self.parked.store(0, Ordering::Relaxed);
+        self.slots.store(slots.cast(), Ordering::Release);
+        Ok(())
+    }
+
+    fn slots(&self) -> &[Slot] {
+        let slots = self.slots.load(Ordering::Acquire);
+        if slots.is_null() {
+            return &[];
+        }
+        // SAFETY: the mapping is never unmapped, holds `CAPACITY` slots, and zeros are valid ones.
+        unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
+    }
+
+    /// Takes a slot for `enqueued`, or says that the slab is full.
+    #[inline]
+    pub fn take(&self, enqueued: Enqueued) -> Option<Ticket> {
+        let slots = self.slots();
+        let index = self.pop(slots)?;
+        let slot = &slots[index];
+        let generation = (slot.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
+        slot.event.store(enqueued.event.into(), Ordering::Relaxed);
+        slot.work.store(enqueued.work.0, Ordering::Relaxed);
+        slot.correlation
+            .store(enqueued.correlation.0, Ordering::Relaxed);
+        slot.agent.store(enqueued.agent.0, Ordering::Relaxed);
+        slot.before.store(enqueued.window.0.0, Ordering::Relaxed);
+        slot.after.store(enqueued.window.1.0, Ordering::Relaxed);
+        let ticket = Ticket(generation << INDEX_BITS | index as u64);
+        // Release: pairs with the acquire of whoever claims it.
+        slot.state.store(ticket.state(PENDING), Ordering::Release);
+        Some(ticket)
+    }
+
+    /// The slot of a callback, if nobody else has taken care of it.
+    #[inline]
+    pub fn claim(&self, ticket: Ticket) -> Option<Claim<'_>> {
+        let slot = self.slots().get(ticket.index())?;
+        loop {
+            if transition(slot, ticket, PENDING, CLAIMED) {
+                return Some(Claim::of(slot, ticket));
+            }
+            // A sweep is asking about it: it will see that the work is complete, or else that we came.
+            if transition(slot, ticket, SWEPT, FIRED) {
+                return None;
+            }
+            // Unless it puts the slot back just now, somebody else has taken care of it.
+            let state = slot.state.load(Ordering::Relaxed);
+            if state != ticket.state(PENDING) && state != ticket.state(SWEPT) {
+                return None;
+            }
+        }
+    }
+
+    /// Claims every piece of work that has not been claimed, as far as it was enqueued before the
+    /// call, and asks whether it has completed. Those for which `completed` says no are put back.
+    pub fn sweep(
+        &self,
+        mut completed: impl FnMut(&Enqueued) -> bool,
+        mut done: impl FnMut(Claim<'_>),
+    ) {
+        for (index, slot) in self.in_use() {
+            let state = slot.state.load(Ordering::Relaxed);
+            let ticket = Ticket((state >> STATE_BITS) << INDEX_BITS | index as u64);
+            if state != ticket.state(PENDING) || !transition(slot, ticket, PENDING, SWEPT) {
+                continue;
+            }
+            let claim = Claim::of(slot, ticket);
+            if completed(&claim.enqueued) || !transition(slot, ticket, SWEPT, PENDING) {
+                slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
+                done(claim);
+            }
+        }
+    }
+
+    /// Claims everything that is parked.
+    pub fn unpark(&self, mut write: impl FnMut(Completion) -> bool) {
+        if self.parked.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for (index, slot) in self.in_use() {
+            let state = slot.state.load(Ordering::Relaxed);
+            let ticket = Ticket((state >> STATE_BITS) << INDEX_BITS | index as u64);
+            if state != ticket.state(PARKED) || !transition(slot, ticket, PARKED, CLAIMED) {
+                continue;
+            }
+            if !write(slot.completion()) {
+                slot.state.store(ticket.state(PARKED), Ordering::Release);
+                return;
+            }
+            self.parked.fetch_sub(1, Ordering::Relaxed);
+            self.free(Claim::of(slot, ticket));
+        }
+    }
+
+    /// Whether times wait to be written.
+    #[inline]
+    pub fn any_parked(&self) -> bool {
+        self.parked.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives the slot back.
+    #[inline]
+    pub fn free(&self, claim: Claim<'_>) {
+        let index = claim.ticket.index() as u64;
+        claim
+            .slot
+            .state
+            .store(claim.ticket.state(FREE), Ordering::Relaxed);
+        let mut head = self.free.load(Ordering::Relaxed);
+        loop {
+            claim.slot.next.store(head as u32, Ordering::Relaxed);
+            let new = ((head >> 32) + 1) << 32 | (index + 1);
+            // Release: pairs with the acquire in `pop`, for `next`.
+            match self
+                .free
+                .compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(found) => head = found,
+            }
+        }
+    }
+
+    /// Keeps `completion` in the slot until somebody can write it.
+    pub fn park(&self, claim: Claim<'_>, completion: &Completion) {
+        let slot = claim.slot;
+        slot.queued.store(completion.queued.0, Ordering::Relaxed);
+        slot.submitted
+            .store(completion.submitted.0, Ordering::Relaxed);
+        slot.start.store(completion.start.0, Ordering::Relaxed);
+        slot.end.store(completion.end.0, Ordering::Relaxed);
+        slot.completed
+            .store(completion.completed.0, Ordering::Relaxed);
+        slot.status.store(completion.status, Ordering::Relaxed);
+        slot.unfinished
+            .store(u32::from(completion.unfinished.0), Ordering::Relaxed);
+        self.parked.fetch_add(1, Ordering::Relaxed);
+        slot.state
+            .store(claim.ticket.state(PARKED), Ordering::Release);
+    }
+
+    /// Number of pieces of work that have not completed, or whose times wait.
+    pub fn len(&self) -> usize {
+        self.in_use().filter(|(_, slot)| held(slot)).count()
+    }
+
+    /// Number of references that slots hold to `event`.
+    pub fn references(&self, event: cl_event) -> u32 {
+        let holds = |slot: &Slot| {
+            let state = slot.state.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1);
+            !matches!(state, FREE | PARKED)
+                && slot.event.load(Ordering::Relaxed) == u64::from(event)
+        };
+        self.in_use().filter(|(_, slot)| holds(slot)).count() as u32
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        let used = self.fresh.load(Ordering::Relaxed).min(CAPACITY);
+        self.slots().iter().take(used).enumerate()
+    }
+
+    #[inline]
+    fn pop(&self, slots: &[Slot]) -> Option<usize> {
+        let mut head = self.free.load(Ordering::Acquire);
+        while head as u32 != 0 {
+            let index = (head as u32 - 1) as usize;
+            let next = slots[index].next.load(Ordering::Relaxed);
+            let new = ((head >> 32) + 1) << 32 | u64::from(next);
+            match self
+                .free
+                .compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => return Some(index),
+                Err(found) => head = found,
+            }
+        }
+        let index = self.fresh.fetch_add(1, Ordering::Relaxed);
+        if index < slots.len() {
+            return Some(index);
+        }
+        self.fresh.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+}
+
+fn held(slot: &Slot) -> bool {
+    slot.state.load(Ordering::Relaxed) & ((1 << STATE_BITS) - 1) != FREE
+}
+
+#[inline]
+fn transition(slot: &Slot, ticket: Ticket, from: u64, to: u64) -> bool {
+    let (from, to) = (ticket.state(from), ticket.state(to));
+    slot.state
+        .compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
+        .is_ok()
+}
+
+impl Slot {
+    fn completion(&self) -> Completion {
+        let time = |time: &AtomicU64| DeviceTime(time.load(Ordering::Relaxed));
+        let mut completion = Completion::blank();
+        completion.work = WorkId(self.work.load(Ordering::Relaxed));
+        completion.correlation = CorrelationId(self.correlation.load(Ordering::Relaxed));
+        completion.agent = AgentId(self.agent.load(Ordering::Relaxed));
+        (completion.queued, completion.submitted) = (time(&self.queued), time(&self.submitted));
+        (completion.start, completion.end) = (time(&self.start), time(&self.end));
+        completion.completed = Ticks(self.completed.load(Ordering::Relaxed));
+        completion.status = self.status.load(Ordering::Relaxed);
+        completion.unfinished = Unfinished(self.unfinished.load(Ordering::Relaxed) as u8);
+        completion.header = super::completion::header(&completion);
+        completion
+    }
+}
+
+impl<'a> Claim<'a> {
+    fn of(slot: &'a Slot, ticket: Ticket) -> Claim<'a> {
+        let enqueued = Enqueued {
+            event: cl_event(slot.event.load(Ordering::Relaxed) as *mut _),
+            work: WorkId(slot.work.load(Ordering::Relaxed)),
+            correlation: CorrelationId(slot.correlation.load(Ordering::Relaxed)),
+            agent: AgentId(slot.agent.load(Ordering::Relaxed)),
+            window: (
+                Ticks(slot.before.load(Ordering::Relaxed)),
+                Ticks(slot.after.load(Ordering::Relaxed)),
+            ),
+        };
+        Claim {
+            slot,
+            ticket,
+            enqueued,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enqueued(number: u64) -> Enqueued {
+        Enqueued {
+            event: cl_event((number << 4) as *mut _),
+            work: WorkId(number),
+            correlation: CorrelationId(number),
+            agent: AgentId(1),
+            window: (Ticks(number), Ticks(number + 1)),
+        }
+    }
+
+    fn open() -> Outstanding {
+        let outstanding = Outstanding::new();
+        outstanding.open().unwrap();
+        outstanding
+    }
+
+    #[test]
+    fn a_callback_that_comes_after_the_sweep_finds_nothing_to_do() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(1)).unwrap();
+        outstanding.sweep(|_| true, |claim| outstanding.free(claim));
+        assert!(outstanding.claim(ticket).is_none());
+        let again = outstanding.take(enqueued(2)).unwrap();
+        assert_eq!(again.index(), ticket.index());
+        assert!(outstanding.claim(ticket).is_none());
+        assert_eq!(outstanding.claim(again).unwrap().enqueued, enqueued(2));
+    }
+
+    #[test]
+    fn a_callback_during_a_sweep_leaves_the_work_to_the_sweep() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(1)).unwrap();
+        let mut done = 0;
+        outstanding.sweep(
+            |_| {
+                assert!(outstanding.claim(ticket).is_none());
+                false
+            },
+            |claim| {
+                done += 1;
+                outstanding.free(claim);
+            },
+        );
+        assert_eq!((done, outstanding.len()), (1, 0));
+    }
+
+    #[test]
+    fn work_that_has_not_completed_stays_for_its_callback() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(1)).unwrap();
+        outstanding.sweep(|_| false, |_| unreachable!());
+        assert_eq!(outstanding.references(enqueued(1).event), 1);
+        assert!(outstanding.claim(ticket).is_some());
+    }
+
+    #[test]
+    fn parked_times_are_written_later_and_once() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(9)).unwrap();
+        let mut completion = Completion::blank();
+        (completion.work, completion.correlation, completion.agent) =
+            (WorkId(9), CorrelationId(9), AgentId(1));
+        (completion.start, completion.end, completion.status) = (DeviceTime(5), DeviceTime(6), -3);
+        completion.header = super::super::completion::header(&completion);
+        outstanding.park(outstanding.claim(ticket).unwrap(), &completion);
+        assert!(outstanding.any_parked());
+        outstanding.unpark(|_| false);
+        let mut written = vec![];
+        outstanding.unpark(|completion| {
+            written.push(completion);
+            true
+        });
+        outstanding.unpark(|_| unreachable!());
+        assert_eq!(written, [completion]);
+        assert_eq!(outstanding.len(), 0);
+    }
+
+    #[test]
+    fn a_full_slab_says_so() {
+        let outstanding = open();
+        let tickets: Vec<_> = (0..CAPACITY as u64)
+            .map(|number| outstanding.take(enqueued(number)).unwrap())
+            .collect();
+        assert!(outstanding.take(enqueued(0)).is_none());
+        outstanding.free(outstanding.claim(tickets[7]).unwrap());
+        assert_eq!(outstanding.take(enqueued(0)).unwrap().index(), 7);
+        assert!(outstanding.take(enqueued(0)).is_none());
+    }
+
+    #[test]
+    fn threads_share_the_slots_without_meeting_in_one() {
+        let outstanding = open();
+        std::thread::scope(|scope| {
+            for thread in 1..=3u64 {
+                let outstanding = &outstanding;
+                scope.spawn(move || {
+                    for round in 0..5_000 {
+                        let one = enqueued(thread << 32 | round << 1);
+                        let two = enqueued(thread << 32 | round << 1 | 1);
+                        let tickets = [
+                            outstanding.take(one).unwrap(),
+                            outstanding.take(two).unwrap(),
+                        ];
+                        for (ticket, expected) in tickets.into_iter().zip([one, two]) {
+                            let claim = outstanding.claim(ticket).unwrap();
+                            assert_eq!(claim.enqueued, expected);
+                            outstanding.free(claim);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(outstanding.fresh.load(Ordering::Relaxed) <= 6);
+    }
+}

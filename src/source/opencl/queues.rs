@@ -1,0 +1,343 @@
+//! Command queues. Profiling is forced on, and what the program asks is answered as if it were not.
+
+use super::attach;
+use super::call::Call;
+use super::devices;
+use super::dispatch::{ask, below, next};
+use super::ffi::*;
+use super::handles::Handles;
+use super::objects;
+use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
+use bytemuck::{Pod, Zeroable};
+use core::{ptr, slice};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is known of a queue.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct QueueInfo {
+    pub id: QueueId,
+    pub agent: AgentId,
+    pub context: ContextId,
+    unused: u32,
+    /// The properties that the program asked for.
+    asked: u64,
+    /// The properties that it was created with, those forced on included.
+    actual: u64,
+    unused2: [u64; 3],
+}
+
+/// The queues that are known. One that the program has released may live on for as long as its events do,
+/// which are still asked about: it stays known until its handle stands for another.
+pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
+
+impl QueueInfo {
+    /// Whether the program believes that the queue has no profiling.
+    pub fn hides_profiling(&self) -> bool {
+        self.actual & !self.asked & CL_QUEUE_PROFILING_ENABLE != 0
+    }
+}
+
+/// The property arrays that queues were created with, as the program gave them, the final 0 included.
+static ARRAYS: Mutex<Option<HashMap<u64, Box<[cl_ulong]>>>> = Mutex::new(None);
+
+fn arrays() -> MutexGuard<'static, Option<HashMap<u64, Box<[cl_ulong]>>>> {
+    ARRAYS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of `queue`.
+#[inline]
+pub(super) fn lookup(_: &mut Call, queue: cl_command_queue) -> QueueInfo {
+    QUEUES.get(queue).unwrap_or_else(|| name_unknown(queue))
+}
+
+pub(super) unsafe fn create(
+    call: &mut Call,
+    context: cl_context,
+    device: cl_device_id,
+    properties: cl_bitfield,
+    errcode: *mut cl_int,
+) -> cl_command_queue {
+    let forced = cl_bitfield(properties.0 | CL_QUEUE_PROFILING_ENABLE);
+    let queue = next!(clCreateCommandQueue(context, device, forced, errcode));
+    if queue.is_null() {
+        // With what the program asked for, so that it gets the answer that it would have got.
+        let queue = next!(clCreateCommandQueue(context, device, properties, errcode));
+        return created(call, queue, properties.0, properties.0, None);
+    }
+    created(call, queue, properties.0, forced.0, None)
+}
+
+pub(super) unsafe fn create_with_properties(
+    call: &mut Call,
+    context: cl_context,
+    device: cl_device_id,
+    properties: *const cl_ulong,
+    errcode: *mut cl_int,
+) -> cl_command_queue {
+    let create = |list| {
+        next!(clCreateCommandQueueWithProperties(
+            context, device, list, errcode
+        ))
+    };
+    // SAFETY: the program's list.
+    unsafe { create_by(call, properties, create) }
+}
+
+/// Makes a queue by `create`, from a list of properties.
+///
+/// # Safety
+///
+/// `properties` is null or the program's list.
+pub(super) unsafe fn create_by(
+    call: &mut Call,
+    properties: *const cl_ulong,
+    create: impl Fn(*const cl_ulong) -> cl_command_queue,
+) -> cl_command_queue {
+    // SAFETY: the caller's promise.
+    let asked = unsafe { property_list(properties) };
+    let forced = with_profiling(asked);
+    let (before, after) = (flags(asked), flags(&forced));
+    let queue = create(forced.as_ptr());
+    if queue.is_null() {
+        // With what the program asked for, so that it gets the answer that it would have got.
+        return created(call, create(properties), before, before, None);
+    }
+    created(call, queue, before, after, Some(asked))
+}
+
+/// A list of properties and values with its final 0; empty if there is none.
+///
+/// # Safety
+///
+/// `list` is null, or leads to pairs of a property that is not 0 and its value, and then a 0.
+unsafe fn property_list<'a>(list: *const cl_ulong) -> &'a [cl_ulong] {
+    if list.is_null() {
+        return &[];
+    }
+    let mut length = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while *list.add(length) != 0 {
+            length += 2;
+        }
+        slice::from_raw_parts(list, length + 1)
+    }
+}
+
+/// The same list with profiling switched on.
+fn with_profiling(asked: &[cl_ulong]) -> Vec<cl_ulong> {
+    const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
+    let pairs = asked.chunks_exact(2);
+    if pairs.clone().any(|pair| pair[0] == FLAGS) {
+        let force = |pair: &[cl_ulong]| match pair[0] {
+            FLAGS => [FLAGS, pair[1] | CL_QUEUE_PROFILING_ENABLE],
+            other => [other, pair[1]],
+        };
+        return pairs.flat_map(force).chain([0]).collect();
+    }
+    let asked = &asked[..asked.len().saturating_sub(1)];
+    [FLAGS, CL_QUEUE_PROFILING_ENABLE]
+        .into_iter()
+        .chain(asked.iter().copied())
+        .chain([0])
+        .collect()
+}
+
+/// The queue's flags in a property list.
+fn flags(list: &[cl_ulong]) -> u64 {
+    let pair = list
+        .chunks_exact(2)
+        .find(|pair| pair[0] == cl_ulong::from(CL_QUEUE_PROPERTIES));
+    pair.map_or(0, |pair| pair[1])
+}
+
+fn created(
+    call: &mut Call,
+    queue: cl_command_queue,
+    asked: u64,
+    actual: u64,
+    array: Option<&[cl_ulong]>,
+) -> cl_command_queue {
+    call.end();
+    if !queue.is_null() {
+        match array {
+            Some(array) => drop(
+                arrays()
+                    .get_or_insert_default()
+                    .insert(queue.into(), array.into()),
+            ),
+            None => drop(
+                arrays()
+                    .as_mut()
+                    .and_then(|arrays| arrays.remove(&queue.into())),
+            ),
+        }
+        name(queue, asked, actual);
+    }
+    queue
+}
+
+/// A queue that was not seen when it was created.
+#[cold]
+fn name_unknown(queue: cl_command_queue) -> QueueInfo {
+    if queue.is_null() {
+        return QueueInfo::zeroed();
+    }
+    let flags =
+        ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES) -> u64).unwrap_or(0);
+    name(queue, flags, flags)
+}
+
+fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
+    const CL_QUEUE_CONTEXT: cl_uint = 0x1090;
+    const CL_QUEUE_DEVICE: cl_uint = 0x1091;
+    let mut info = QueueInfo::zeroed();
+    (info.asked, info.actual) = (asked, actual);
+    if let Some(recorder) = attach::recorder() {
+        let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
+        let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
+        info.agent = device.map(devices::agent).unwrap_or_default();
+        info.context = context
+            .map(|context| objects::context(context).id)
+            .unwrap_or_default();
+        let mut record = Queue::blank();
+        (record.agent, record.context, record.handle) = (info.agent, info.context, queue.into());
+        record.number = devices::next_queue_number(device.unwrap_or(cl_device_id::NULL));
+        for (flag, property) in [
+            (
+                CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+                queue_properties::OUT_OF_ORDER,
+            ),
+            (CL_QUEUE_PROFILING_ENABLE, queue_properties::PROFILING),
+            (CL_QUEUE_ON_DEVICE, queue_properties::ON_DEVICE),
+        ] {
+            record.properties |= if asked & flag != 0 { property } else { 0 };
+        }
+        info.id = recorder.names().queue(record);
+    }
+    QUEUES.insert(queue, info);
+    info
+}
+
+pub(super) unsafe fn info(
+    call: &mut Call,
+    queue: cl_command_queue,
+    what: cl_uint,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> cl_int {
+    let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
+    if what != CL_QUEUE_PROPERTIES && what != CL_QUEUE_PROPERTIES_ARRAY {
+        return result;
+    }
+    let info = lookup(call, queue);
+    if what == CL_QUEUE_PROPERTIES {
+        if result == CL_SUCCESS && !value.is_null() && info.hides_profiling() {
+            // SAFETY: the runtime wrote the properties there.
+            unsafe { *value.cast::<u64>() &= !CL_QUEUE_PROFILING_ENABLE };
+        }
+        return result;
+    }
+    let arrays = arrays();
+    let Some(asked) = arrays.as_ref().and_then(|arrays| arrays.get(&queue.into())) else {
+        return result;
+    };
+    // A runtime that does not know the question still does not.
+    let known = next!(clGetCommandQueueInfo(
+        queue,
+        what,
+        0,
+        ptr::null_mut(),
+        ptr::null_mut()
+    ));
+    if known != CL_SUCCESS {
+        return result;
+    }
+    let bytes = size_of_val(&asked[..]);
+    if !value.is_null() {
+        if size < bytes {
+            return CL_INVALID_VALUE;
+        }
+        // SAFETY: the program's memory, of which it says that it is large enough.
+        unsafe { ptr::copy_nonoverlapping(asked.as_ptr().cast(), value.cast::<u8>(), bytes) };
+    }
+    if !size_ret.is_null() {
+        // SAFETY: the program's place for the size.
+        unsafe { size_ret.write(bytes) };
+    }
+    CL_SUCCESS
+}
+
+/// clSetCommandQueueProperty of OpenCL 1.0, which may switch off what we need.
+pub(super) unsafe fn set_property(
+    call: &mut Call,
+    queue: cl_command_queue,
+    properties: cl_bitfield,
+    enable: cl_bool,
+    old: *mut cl_bitfield,
+) -> cl_int {
+    let result = next!(clSetCommandQueueProperty(queue, properties, enable, old));
+    if result != CL_SUCCESS {
+        return result;
+    }
+    let before = lookup(call, queue);
+    let asked = if enable.0 != 0 {
+        before.asked | properties.0
+    } else {
+        before.asked & !properties.0
+    };
+    if !old.is_null() && before.hides_profiling() {
+        // SAFETY: the runtime wrote the old properties there.
+        unsafe { (*old).0 &= !CL_QUEUE_PROFILING_ENABLE };
+    }
+    let mut actual = if enable.0 != 0 {
+        before.actual | properties.0
+    } else {
+        before.actual & !properties.0
+    };
+    if actual & CL_QUEUE_PROFILING_ENABLE == 0 {
+        let (profiling, none) = (cl_bitfield(CL_QUEUE_PROFILING_ENABLE), ptr::null_mut());
+        if next!(clSetCommandQueueProperty(
+            queue,
+            profiling,
+            cl_bool(1),
+            none
+        )) == CL_SUCCESS
+        {
+            actual |= CL_QUEUE_PROFILING_ENABLE;
+        }
+    }
+    QUEUES.update(queue, |info| (info.asked, info.actual) = (asked, actual));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
+
+    #[test]
+    fn profiling_is_added_to_the_flags_and_nothing_else_changes() {
+        assert_eq!(with_profiling(&[]), [FLAGS, 2, 0]);
+        assert_eq!(with_profiling(&[0]), [FLAGS, 2, 0]);
+        assert_eq!(with_profiling(&[FLAGS, 1, 0]), [FLAGS, 3, 0]);
+        assert_eq!(with_profiling(&[0x1096, 7, 0]), [FLAGS, 2, 0x1096, 7, 0]);
+        assert_eq!(
+            with_profiling(&[0x1096, 7, FLAGS, 0, 0]),
+            [0x1096, 7, FLAGS, 2, 0]
+        );
+    }
+
+    #[test]
+    fn a_property_list_ends_with_its_zero() {
+        let list = [FLAGS, 0, 0x1096, 9, 0, 77];
+        // SAFETY: the list ends with a 0 after two pairs.
+        assert_eq!(unsafe { property_list(list.as_ptr()) }, &list[..5]);
+        // SAFETY: null is allowed.
+        assert!(unsafe { property_list(ptr::null()) }.is_empty());
+    }
+}
