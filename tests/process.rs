@@ -15,7 +15,11 @@ const OPERATION: Operation = Operation {
 };
 
 fn capture_of(process: u32) -> PathBuf {
-    DIRECTORY.get().unwrap().path().join(format!("{process}.gputrail"))
+    DIRECTORY
+        .get()
+        .unwrap()
+        .path()
+        .join(format!("{process}.gputrail"))
 }
 
 fn attach() -> Option<Recorder> {
@@ -32,8 +36,12 @@ fn call() -> bool {
     let Some(thread) = process::current(Domain::SIM) else {
         return false;
     };
-    let call = thread.with(|host| host.enter(OPERATION, &raw const frame as usize, clock::now())).unwrap();
-    thread.with(|host| host.exit(&call, clock::now(), 0, 0)).unwrap()
+    let call = thread
+        .with(|host| host.enter(OPERATION, &raw const frame as usize, clock::now()))
+        .unwrap();
+    thread
+        .with(|host| host.exit(&call, clock::now(), 0, 0))
+        .unwrap()
 }
 
 fn calls_in(path: &Path) -> usize {
@@ -41,7 +49,10 @@ fn calls_in(path: &Path) -> usize {
     let mut chunks = reader.chunks();
     let mut calls = 0;
     while let Some(chunk) = chunks.next() {
-        calls += chunk.records().filter_map(|record| record.read::<Api>()).count();
+        calls += chunk
+            .records()
+            .filter_map(|record| record.read::<Api>())
+            .count();
     }
     assert!(reader.ended(), "{}", path.display());
     calls
@@ -67,12 +78,20 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     DIRECTORY.set(tempfile::tempdir().unwrap()).unwrap();
     assert!(!call(), "nothing is recorded before the process attaches");
     assert!(process::attach(&[Domain::SIM], attach));
-    assert!(!process::attach(&[Domain::SIM], attach), "a process attaches once");
-    assert!(process::current(Domain::OPENCL).is_none(), "only the domains named are recorded");
+    assert!(
+        !process::attach(&[Domain::SIM], attach),
+        "a process attaches once"
+    );
+    assert!(
+        process::current(Domain::OPENCL).is_none(),
+        "only the domains named are recorded"
+    );
 
     (0..1000).for_each(|_| assert!(call()));
     for _ in 0..50 {
-        std::thread::spawn(|| (0..10).for_each(|_| assert!(call()))).join().unwrap();
+        std::thread::spawn(|| (0..10).for_each(|_| assert!(call())))
+            .join()
+            .unwrap();
     }
 
     let (recorded, status) = in_child(|| {
@@ -85,7 +104,8 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     assert_eq!(status, 0);
     assert_eq!(calls_in(&capture_of(recorded)), 500);
 
-    let (silent, status) = in_child(|| i32::from(process::end().is_some() || process::recorder().is_some()));
+    let (silent, status) =
+        in_child(|| i32::from(process::end().is_some() || process::recorder().is_some()));
     assert_eq!(status, 0, "a child that made no call has nothing to end");
     assert!(!capture_of(silent).exists());
 
@@ -100,5 +120,8 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     recorder.finish().unwrap();
     assert!(!call());
     assert_eq!(process::late_calls(), 1);
-    assert_eq!(calls_in(&capture_of(std::process::id())), 1000 + 50 * 10 + 100);
+    assert_eq!(
+        calls_in(&capture_of(std::process::id())),
+        1000 + 50 * 10 + 100
+    );
 }

@@ -179,10 +179,12 @@ fn make<W: Write, O: Observer + ?Sized>(
                     }
                 }
                 trace.finish(making)?;
+                // Damage to the file's structure was found by both passes.
+                let new = |found: &&Finding| !capture.findings().contains(found);
                 making
                     .report
                     .findings
-                    .extend(chunks.findings().iter().map(finding));
+                    .extend(chunks.findings().iter().filter(new).map(finding));
             }
             Err(what) => making.report.findings.push(finding(&Finding {
                 offset: 0,

@@ -4,47 +4,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::convert::Making;
+use super::convert::{Making, Report};
 use super::functions::context_api;
 use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
+use super::place::{AgentView, Place};
 use super::work::{
     Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Work,
 };
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
-use crate::clock::{AgentClock, Causality, HostClock, clamp};
+use crate::clock::HostClock;
 use crate::record::{
-    AgentId, AgentKind, ClockPair, Completion, ContextId, CorrelationId, DeviceTime, Domain, Nanos,
-    QueueId, StreamId, Unfinished, WorkId, queue_properties,
+    AgentId, ClockPair, Completion, ContextId, Domain, Nanos, QueueId, StreamId, Unfinished,
+    WorkId, queue_properties,
 };
 
 /// Bit of an event id that tells kernels of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
 /// Bits of an event id that belong to the process's own number.
 const OWN_BITS: u32 = 40;
-
-/// A device as one process sees it.
-#[derive(Debug)]
-struct AgentView {
-    gpu: GpuIndex,
-    clock: AgentClock,
-    /// How far work may seem to start before its enqueue.
-    bound: Nanos,
-    architecture: String,
-    domain: Domain,
-    /// What its tracks begin with: "GPU 0".
-    title: String,
-}
-
-/// Times of a completion, as far as they are known.
-#[derive(Copy, Clone, Debug, Default)]
-struct Times {
-    queued: Option<Nanos>,
-    submitted: Option<Nanos>,
-    start: Option<Nanos>,
-    end: Option<Nanos>,
-}
 
 /// The devices and queues of one process.
 pub(super) struct Devices<'a> {
@@ -74,21 +53,8 @@ impl<'a> Devices<'a> {
             pairs.entry(pair.agent).or_default().push(*pair);
         }
         let view = |agent: &crate::record::Agent| {
-            let gpu = gpus[&agent.id];
-            let clock = AgentClock::new(host, pairs.get(&agent.id).map_or(&[], |pairs| pairs));
-            let title = match agent.kind {
-                AgentKind::CPU => "CPU device",
-                AgentKind::ACCELERATOR => "Accelerator",
-                _ => "GPU",
-            };
-            AgentView {
-                gpu,
-                bound: Nanos(clock.error_bound().0.saturating_add(host.error_bound().0)),
-                clock,
-                architecture: metadata.string(agent.architecture).to_owned(),
-                domain: agent.domain,
-                title: format!("{title} {}", gpu.0),
-            }
+            let pairs = pairs.get(&agent.id).map_or(&[][..], |pairs| pairs);
+            AgentView::new(agent, metadata, gpus[&agent.id], host, pairs)
         };
         Devices {
             metadata,
@@ -145,107 +111,70 @@ impl<'a> Devices<'a> {
         work: Option<&Enqueued>,
         completion: Option<&Completion>,
     ) -> io::Result<()> {
-        let agent = work.map_or(AgentId::NONE, |work| work.agent);
-        let agent = match completion {
-            Some(completion) if !agent.is_some() => completion.agent,
-            _ => agent,
-        };
-        let queue_id = work.map_or(QueueId::NONE, |work| work.queue);
-        let queue = self.queue(&mut making.writer, queue_id, agent);
-        let enqueued = work
-            .map(|work| host.to_boottime(work.enqueued))
-            .filter(|time| time.is_some());
-        let view = self.agents.get(&agent);
-        let mut times = completion.map_or(Times::default(), |completion| {
-            times(view, host, completion, &mut making.report.estimated)
-        });
-        if let (Some(enqueued), Some(start)) = (enqueued, times.start) {
-            let clamped = clamp(enqueued, start, view.map_or(Nanos(0), |view| view.bound));
-            match clamped.what {
-                Causality::Kept => {}
-                Causality::Clamped => making.report.clamped += 1,
-                Causality::Violated => making.report.before_enqueue += 1,
-            }
-            times.start = Some(clamped.start);
-        }
-        let unfinished = match (completion, times.start, times.end) {
-            (Some(completion), Some(_), Some(_)) => completion.unfinished,
-            (Some(completion), ..) if completion.unfinished == Unfinished::NO => {
-                Unfinished::NO_TIMES
-            }
-            (Some(completion), ..) => completion.unfinished,
-            (None, ..) => Unfinished::AT_END,
-        };
-        let learnt = completion.map(|completion| host.to_boottime(completion.completed));
-        let learnt = learnt.filter(|time| time.is_some());
-        // Without a start the work stands where it was enqueued, or at least learnt of.
-        let start = times.start.or(enqueued).or(learnt).unwrap_or(Nanos(1));
-        let end = times.end.or(learnt.filter(|_| times.start.is_some()));
-        let interval =
-            (unfinished == Unfinished::NO).then(|| (start, end.unwrap_or(start).max(start)));
+        // What the names store does not hold is all one: the tables grow with names only.
+        let agents = [
+            work.map(|work| work.agent),
+            completion.map(|completion| completion.agent),
+        ];
+        let known = |agent: &AgentId| self.agents.contains_key(agent);
+        let agent = agents.into_iter().flatten().find(known).unwrap_or_default();
+        let known = |queue: &QueueId| self.metadata.queues.contains_key(queue);
+        let queue = work
+            .map(|work| work.queue)
+            .filter(known)
+            .unwrap_or_default();
+        let hardware = self.queue(&mut making.writer, queue, agent);
 
+        let view = self.agents.get(&agent);
+        let place = Place::new(view, host, work, completion, &mut making.report);
         let (kind, stage, name) = self.stage(work);
-        let architecture = view.map_or("", |view| &view.architecture);
-        let report = &mut making.report;
-        match kind {
-            WorkKind::Kernel => report.kernels += 1,
-            WorkKind::Copy => report.copies += 1,
-            WorkKind::Set => report.sets += 1,
-            WorkKind::Synchronization => report.synchronizations += 1,
-            WorkKind::Unknown => report.unknown_work += 1,
-        }
-        report.unfinished += u64::from(interval.is_none());
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
-        if let Some(view) = view {
-            making.observer.work(&DeviceWork {
-                process: self.process,
-                gpu: view.gpu,
-                kind,
-                stage,
-                name: &name,
-                enqueued,
-                interval,
-                unfinished,
-                bytes,
-                launch,
-                status,
-            });
-        }
+        count(&mut making.report, kind, place.interval());
+        making.observer.work(&DeviceWork {
+            process: self.process,
+            gpu: view.map_or(GpuIndex(0), |view| view.gpu),
+            kind,
+            stage,
+            name: &name,
+            enqueued: place.enqueued,
+            interval: place.interval(),
+            unfinished: place.unfinished,
+            bytes,
+            launch,
+            status,
+        });
+        let Some(start) = place.begin() else {
+            return Ok(());
+        };
 
         // Named as OpenCL's profiling does, in nanoseconds against the start: short, for there are many.
         let mut details = Details::default();
-        details.number("queued", times.queued.map(|time| since(start, time)));
-        details.number("submit", times.submitted.map(|time| since(start, time)));
+        details.number("queued", place.queued.map(|time| since(start, time)));
+        details.number("submit", place.submitted.map(|time| since(start, time)));
         details.number("bytes", (bytes > 0).then_some(bytes as i64));
         details.number("status", (status != 0).then_some(status.into()));
-        if interval.is_none() {
-            details.text("unfinished", reason(work, completion, unfinished));
+        if place.interval().is_none() {
+            details.text("unfinished", reason(work, completion, place.unfinished));
         }
-        let correlation = match (work, completion) {
-            (Some(work), _) => work.correlation,
-            (None, Some(completion)) => completion.correlation,
-            (None, None) => CorrelationId::NONE,
+        let (correlation, id, serial) = match (work, completion) {
+            (Some(work), _) => (work.correlation, work.work, work.serial),
+            (None, Some(completion)) => (completion.correlation, completion.work, 0),
+            (None, None) => return Ok(()),
         };
-        let id = match (work, completion) {
-            (Some(work), _) => self.event(work.work, work.serial),
-            (None, Some(completion)) => self.event(completion.work, 0),
-            (None, None) => 0,
-        };
-        let demangled = self.demangled(work);
         making.writer.work(
             self.device,
             &Work {
-                event: id,
+                event: self.event(id, serial),
                 start: start.0,
-                duration: end.map(|end| end.0.saturating_sub(start.0)),
-                queue,
-                stream: self.stream(work, queue_id),
+                duration: place.duration(),
+                queue: hardware,
+                stream: self.stream(work, queue),
                 stage: Stage {
                     number: stage,
                     name: &name,
-                    demangled,
-                    architecture,
+                    demangled: self.demangled(work),
+                    architecture: view.map_or("", |view| &view.architecture),
                     kernel: kind == WorkKind::Kernel,
                 },
                 launch,
@@ -317,6 +246,7 @@ impl<'a> Devices<'a> {
             return *queue;
         }
         let record = self.metadata.queues.get(&id);
+        let view = self.agents.get(&agent);
         let properties = record.map_or(0, |queue| queue.properties);
         let own_name = record.map_or("", |queue| self.metadata.string(queue.name));
         let label = match (own_name, record) {
@@ -327,7 +257,6 @@ impl<'a> Devices<'a> {
             ("", None) => "unknown queue".to_owned(),
             (name, _) => name.to_owned(),
         };
-        let view = self.agents.get(&agent);
         let title = view.map_or("unknown device", |view| &view.title);
         let mut name = format!("{title} . {} {} . {label}", self.name, self.pid);
         // Perfetto takes queues of one name for one queue.
@@ -360,41 +289,15 @@ impl<'a> Devices<'a> {
     }
 }
 
-fn times(
-    view: Option<&AgentView>,
-    host: &HostClock,
-    completion: &Completion,
-    estimated: &mut u64,
-) -> Times {
-    let time = |time: DeviceTime| view.and_then(|view| view.clock.to_boottime(time));
-    let times = Times {
-        queued: time(completion.queued),
-        submitted: time(completion.submitted),
-        start: time(completion.start),
-        end: time(completion.end),
-    };
-    let (start, end) = (completion.start, completion.end);
-    if times.start.is_some()
-        || !start.is_some()
-        || !end.is_some()
-        || !completion.completed.is_some()
-    {
-        return times;
+fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>) {
+    match kind {
+        WorkKind::Kernel => report.kernels += 1,
+        WorkKind::Copy => report.copies += 1,
+        WorkKind::Set => report.sets += 1,
+        WorkKind::Synchronization => report.synchronizations += 1,
+        WorkKind::Unknown => report.unknown_work += 1,
     }
-    // The clock is not known: at least the end was learnt at a known time.
-    *estimated += 1;
-    let end_at = host.to_boottime(completion.completed);
-    let before_end = |time: DeviceTime| {
-        let span = end.0.saturating_sub(time.0);
-        time.is_some()
-            .then(|| Nanos(end_at.0.saturating_sub(span).max(1)))
-    };
-    Times {
-        queued: before_end(completion.queued),
-        submitted: before_end(completion.submitted),
-        start: before_end(completion.start),
-        end: Some(end_at),
-    }
+    report.unfinished += u64::from(interval.is_none());
 }
 
 fn sizes(work: Option<&Enqueued>) -> (Option<super::work::Launch>, Resources, u64) {

@@ -16,6 +16,7 @@ mod join;
 mod names;
 mod observer;
 mod packets;
+mod place;
 mod process;
 pub mod schema;
 pub mod wire;

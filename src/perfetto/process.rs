@@ -15,7 +15,8 @@ use crate::capture::{Metadata, Reader};
 use crate::clock::HostClock;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    MemoryCopy, MemorySet, Note, Overhead, RecordRef, StringId, Synchronization, ThreadId, flags,
+    MemoryCopy, MemorySet, Nanos, Note, Overhead, RecordRef, StringId, Synchronization, ThreadId,
+    flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -48,6 +49,8 @@ pub(super) struct ProcessTrace<'a> {
     track: ProcessTrack,
     notes: Track,
     host: HostClock,
+    /// The latest time seen, where what has no time of its own is put.
+    latest: Nanos,
     words: Words,
     functions: Functions,
     threads: HashMap<ThreadId, Thread>,
@@ -87,6 +90,7 @@ impl<'a> ProcessTrace<'a> {
             track,
             notes,
             host,
+            latest: Nanos::NONE,
             words,
             functions: Functions::default(),
             threads: HashMap::new(),
@@ -103,15 +107,11 @@ impl<'a> ProcessTrace<'a> {
     /// Says on the process's own track how it was recorded, where every version shows it.
     fn introduce<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
         let metadata = self.metadata;
-        let Some(first) = metadata
-            .snapshots
-            .iter()
-            .map(|s| s.boottime.0)
-            .filter(|&t| t != 0)
+        let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
+        self.latest = times
+            .filter(|time| time.is_some())
             .min()
-        else {
-            return Ok(());
-        };
+            .unwrap_or(Nanos(1));
         let clocks: Vec<String> = self
             .devices
             .clocks()
@@ -145,7 +145,11 @@ impl<'a> ProcessTrace<'a> {
             })
             .collect();
         let label = OwnLabel::Name(self.words.recording);
-        writer.instant(self.notes, first, &self.own_event(&label, &annotations))?;
+        writer.instant(
+            self.notes,
+            self.latest.0,
+            &self.own_event(&label, &annotations),
+        )?;
         for note in &metadata.notes {
             self.note(writer, note)?;
         }
@@ -159,8 +163,12 @@ impl<'a> ProcessTrace<'a> {
             name: self.words.detail,
             value: text,
         }];
-        let time = self.host.to_boottime(note.time);
+        let time = self.time_or_latest(self.host.to_boottime(note.time));
         writer.instant(self.notes, time.0, &self.own_event(&label, &annotations))
+    }
+
+    fn time_or_latest(&self, time: Nanos) -> Nanos {
+        if time.is_some() { time } else { self.latest }
     }
 
     /// An event that is ours, not the program's.
@@ -261,13 +269,14 @@ impl<'a> ProcessTrace<'a> {
         making: &mut Making<'_, W, O>,
         record: &Api,
     ) -> io::Result<()> {
-        let start = self.host.to_boottime(record.start);
+        let start = self.time_or_latest(self.host.to_boottime(record.start));
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
         let call = TimedCall {
             record: *record,
             start,
             end: ended.then(|| self.host.to_boottime(record.end).max(start)),
         };
+        self.latest = self.latest.max(call.end.unwrap_or(start));
         making.report.calls += 1;
         making.report.unfinished_calls += u64::from(!ended);
         making.report.failed_calls += u64::from(failed(record));
@@ -455,7 +464,7 @@ impl<'a> ProcessTrace<'a> {
             correlation: record.correlation.is_some().then_some(record.correlation.0),
             ..self.own_event(&label, annotations)
         };
-        let start = self.host.to_boottime(record.start);
+        let start = self.time_or_latest(self.host.to_boottime(record.start));
         making.writer.begin(track, start.0, &event)?;
         if record.end.is_some() {
             let end = self.host.to_boottime(record.end).max(start);
@@ -493,11 +502,10 @@ impl<'a> ProcessTrace<'a> {
         ];
         let annotations = annotations.map(|(name, value)| Annotation { name, value });
         let label = OwnLabel::Name(self.words.records_lost);
-        let time = if missing.first.is_some() {
-            missing.first
-        } else {
-            missing.last
-        };
+        let time = [missing.first, missing.last]
+            .into_iter()
+            .find(|time| time.is_some());
+        let time = self.time_or_latest(time.unwrap_or_default());
         making
             .writer
             .instant(track, time.0, &self.own_event(&label, &annotations))

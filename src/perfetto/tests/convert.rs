@@ -12,6 +12,7 @@ use crate::perfetto::schema::trace_packet::Data;
 use crate::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
 use crate::perfetto::*;
 use crate::record::*;
+use proptest::prelude::*;
 
 const CALL: Operation = Operation {
     domain: Domain::OPENCL,
@@ -616,4 +617,52 @@ fn a_call_takes_at_most_40_bytes_and_a_kernel_100() {
     );
     assert!(calls <= 40.0, "{calls} bytes a call");
     assert!(kernels <= 100.0, "{kernels} bytes a kernel");
+}
+
+/// A record of any kind, its body anything.
+fn any_record() -> impl Strategy<Value = Vec<u8>> {
+    let kinds = prop::sample::select(vec![
+        Kind::API,
+        Kind::KERNEL_DISPATCH,
+        Kind::MEMORY_COPY,
+        Kind::MEMORY_SET,
+        Kind::SYNCHRONIZATION,
+        Kind::COMPLETION,
+        Kind::ARGUMENTS,
+        Kind::OVERHEAD,
+        Kind::LOSS,
+        Kind::NOTE,
+        Kind::MEMORY_ALLOCATION,
+        Kind(0xee),
+    ]);
+    // Words that collide, that are absurd, and that mean something.
+    let word = prop_oneof![4 => 0u64..4, 1 => any::<u64>(), 3 => 1_000u64..2_000, 1 => Just(u64::MAX), 1 => Just(1 << 32 | 1)];
+    (kinds, any::<u8>(), prop::collection::vec(word, 0..24)).prop_map(|(kind, flags, body)| {
+        let header = Header {
+            kind,
+            flags,
+            words: body.len() as u16 + 1,
+            sequence: 0,
+        };
+        let mut bytes = bytes_of(&header).to_vec();
+        body.iter()
+            .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_the_records_hold_there_is_a_trace(records in prop::collection::vec(any_record(), 1..60)) {
+        let making = Making::new(1);
+        let records: Vec<&[u8]> = records.iter().map(|record| &record[..]).collect();
+        making.run(MAIN, &records);
+        let options = Options { arguments: true, ..Options::default() };
+        let (report, trace) = converted(&[making.capture()], &options);
+        let begins = trace.events().iter().filter(|event| event.kind == 1).count() as u64;
+        prop_assert!(begins >= report.calls);
+        prop_assert!(trace.stages().len() as u64 <= report.work());
+    }
 }

@@ -1,0 +1,144 @@
+//! When device work ran: an agent's times in the trace's clock, held against the host's.
+
+use super::convert::Report;
+use super::join::Enqueued;
+use super::observer::GpuIndex;
+use crate::capture::Metadata;
+use crate::clock::{AgentClock, Causality, HostClock, clamp};
+use crate::record::{
+    Agent, AgentKind, ClockPair, Completion, DeviceTime, Domain, Nanos, Unfinished,
+};
+
+/// A device as one process sees it.
+#[derive(Debug)]
+pub(super) struct AgentView {
+    pub gpu: GpuIndex,
+    pub clock: AgentClock,
+    pub architecture: String,
+    pub domain: Domain,
+    /// What its tracks begin with: "GPU 0".
+    pub title: String,
+    /// How far work may seem to start before its enqueue.
+    bound: Nanos,
+}
+
+impl AgentView {
+    pub fn new(
+        agent: &Agent,
+        metadata: &Metadata,
+        gpu: GpuIndex,
+        host: &HostClock,
+        pairs: &[ClockPair],
+    ) -> AgentView {
+        let clock = AgentClock::new(host, pairs);
+        let title = match agent.kind {
+            AgentKind::CPU => "CPU device",
+            AgentKind::ACCELERATOR => "Accelerator",
+            _ => "GPU",
+        };
+        AgentView {
+            gpu,
+            bound: Nanos(clock.error_bound().0.saturating_add(host.error_bound().0)),
+            clock,
+            architecture: metadata.string(agent.architecture).to_owned(),
+            domain: agent.domain,
+            title: format!("{title} {}", gpu.0),
+        }
+    }
+}
+
+/// Where a piece of work stands in time, as far as that is known.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Place {
+    pub enqueued: Option<Nanos>,
+    pub queued: Option<Nanos>,
+    pub submitted: Option<Nanos>,
+    start: Option<Nanos>,
+    end: Option<Nanos>,
+    /// When the host learnt of the completion.
+    learnt: Option<Nanos>,
+    pub unfinished: Unfinished,
+}
+
+impl Place {
+    pub fn new(
+        view: Option<&AgentView>,
+        host: &HostClock,
+        work: Option<&Enqueued>,
+        completion: Option<&Completion>,
+        report: &mut Report,
+    ) -> Place {
+        let known = |time: Nanos| time.is_some().then_some(time);
+        let mut place = Place {
+            enqueued: work.and_then(|work| known(host.to_boottime(work.enqueued))),
+            queued: None,
+            submitted: None,
+            start: None,
+            end: None,
+            learnt: completion.and_then(|completion| known(host.to_boottime(completion.completed))),
+            unfinished: Unfinished::AT_END,
+        };
+        if let Some(completion) = completion {
+            place.complete(view, completion, report);
+        }
+        place
+    }
+
+    fn complete(&mut self, view: Option<&AgentView>, completion: &Completion, report: &mut Report) {
+        let times = [
+            completion.queued,
+            completion.submitted,
+            completion.start,
+            completion.end,
+        ];
+        let converted = times.map(|time| view.and_then(|view| view.clock.to_boottime(time)));
+        [self.queued, self.submitted, self.start, self.end] = converted;
+        if let (None, Some(learnt)) = (self.start, self.learnt)
+            && completion.start.is_some()
+            && completion.end.is_some()
+        {
+            // The clock is not known: at least the end was learnt of at a known time.
+            report.estimated += 1;
+            let before_end = |time: DeviceTime| {
+                let span = completion.end.0.saturating_sub(time.0);
+                time.is_some()
+                    .then(|| Nanos(learnt.0.saturating_sub(span).max(1)))
+            };
+            [self.queued, self.submitted, self.start, self.end] = times.map(before_end);
+        }
+        if let (Some(enqueued), Some(start), Some(view)) = (self.enqueued, self.start, view) {
+            let clamped = clamp(enqueued, start, view.bound);
+            match clamped.what {
+                Causality::Kept => {}
+                Causality::Clamped => report.clamped += 1,
+                Causality::Violated => report.before_enqueue += 1,
+            }
+            self.start = Some(clamped.start);
+        }
+        self.unfinished = match (self.start, self.end, completion.unfinished) {
+            (Some(_), Some(_), unfinished) => unfinished,
+            (_, _, Unfinished::NO) => Unfinished::NO_TIMES,
+            (_, _, unfinished) => unfinished,
+        };
+    }
+
+    /// From start to end, of work that is known to have ended.
+    pub fn interval(&self) -> Option<(Nanos, Nanos)> {
+        match (self.unfinished, self.start, self.end) {
+            (Unfinished::NO, Some(start), Some(end)) => Some((start, end.max(start))),
+            _ => None,
+        }
+    }
+
+    /// Where it is shown to begin: without a start where it was enqueued, or at least learnt of.
+    pub fn begin(&self) -> Option<Nanos> {
+        self.start.or(self.enqueued).or(self.learnt)
+    }
+
+    /// How long it is shown to last, ns. What was running when its end was given up lasts until then.
+    pub fn duration(&self) -> Option<u64> {
+        let start = self.start?;
+        let end = self.end.or(self.learnt)?;
+        Some(end.0.saturating_sub(start.0))
+    }
+}
