@@ -30,6 +30,9 @@ pub enum BeginError {
     /// The capture cannot be written.
     #[error("cannot write the capture {0}: {1}")]
     Capture(PathBuf, std::io::Error),
+    /// The capture that the session gave cannot be written.
+    #[error("not recorded: cannot write to the session's capture: {0}")]
+    SessionCapture(std::io::Error),
     /// The recording could not begin.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
@@ -74,9 +77,8 @@ fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, Begi
         watermark: attached.config.watermark,
         ..RecorderOptions::default()
     };
-    let name = format!("capture of process {}", attached.config.process);
     let writer = Writer::begin(attached.capture, &header(&options))
-        .map_err(|error| BeginError::Capture(name.into(), error))?;
+        .map_err(|error| BeginError::SessionCapture(error))?;
     let recorder = Recorder::start(&options, Some(attached.mapping), writer)?;
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();

@@ -1,7 +1,7 @@
 //! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
-use crate::buffer::{Layout, Mapping};
+use crate::buffer::{Layout, Mapping, SessionState};
 use crate::capture::{self, Cause};
 use crate::record::NoteKind;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -65,7 +65,12 @@ pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()>
         ),
     };
     let writer = capture::Writer::resume(capture.into())?;
-    capture::recover(mapping, &writer, &Cause { what, words });
+    if mapping.state() == SessionState::Ended {
+        // It did what it was told: everything is written.
+        capture::note(&writer, what, &words);
+    } else {
+        capture::recover(mapping, &writer, &Cause { what, words });
+    }
     match writer.error() {
         Some((error, _)) => Err(io::Error::other(error)),
         None => Ok(()),

@@ -429,7 +429,7 @@ impl Session {
             ..
         } = live;
         capture.end = match (mapping.state(), end) {
-            (SessionState::Ended, End::Died(_) | End::Running) => End::Finished,
+            (SessionState::Ended, End::Died(_)) => End::Finished,
             _ => end,
         };
         if file.metadata().is_ok_and(|data| data.len() == 0) {
@@ -453,6 +453,13 @@ impl Session {
 
     /// Tells those that are still running to stop, gives them a moment, and takes what there is.
     fn finish(mut self) -> Finished {
+        let ended: Vec<_> = self
+            .live
+            .extract_if(.., |live| live.mapping.state() == SessionState::Ended)
+            .collect();
+        for live in ended {
+            self.take(live, End::Finished);
+        }
         for live in &self.live {
             live.mapping.abandon();
         }

@@ -223,6 +223,9 @@ fn a_process_that_is_told_to_stop_ends_its_session() {
     let name = recorder.names().string("a name");
     assert_ne!(name, StringId::NONE);
     let finished = server.finish();
-    assert_eq!(finished.processes.len(), 1);
+    assert_eq!(
+        (finished.processes.len(), finished.processes[0].end),
+        (1, End::Running)
+    );
     assert!(recorder.host_thread(ThreadId(1), false).is_none());
 }

@@ -2,16 +2,25 @@
 
 use crate::cli::Convert;
 use crate::output::Output;
+use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, summary_text};
+use crate::{Failure, say, summary_text};
 use anyhow::{Context, anyhow};
 use gputrail::capture::Reader;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
     // Whoever names captures wants all of them: one that cannot be read stops us before anything is written.
+    let mut incomplete = false;
     for capture in &arguments.captures {
-        Reader::open(capture).map_err(|error| anyhow!(error))?;
+        let reader = Reader::open(capture).map_err(|error| anyhow!(error))?;
+        if !reader.ended() {
+            incomplete = true;
+            say!(
+                "{}: cut: its process did not end the recording itself",
+                capture.display()
+            );
+        }
     }
     let output = match &arguments.output {
         Some(name) => Output::named(name)?,
@@ -29,7 +38,13 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     .make()
     .context("the trace could not be made")?;
     if !arguments.quiet {
-        summary_text::print(&made, None);
+        summary_text::print(
+            &made,
+            &Known {
+                unseen: None,
+                incomplete,
+            },
+        );
     }
     Ok(0)
 }

@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::private_dir::PrivateDir;
 use crate::program::{self, Program};
 use crate::signals::Signals;
+use crate::summary_text::Known;
 use crate::trace::{self, Order};
 use crate::watch::Watch;
 use crate::{Failure, layers, say, summary_text};
@@ -22,8 +23,9 @@ use std::time::Duration;
 
 /// Processes recorded at a time; each takes memory for its pool.
 const PROCESSES: usize = 128;
-/// Kept free on the output's disk, so that a capture that filled it can still say so.
-const RESERVE: u64 = 64 << 10;
+/// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has
+/// no room for this much has none for a trace.
+const RESERVE: usize = 256 << 10;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Record) -> Result<u8, Failure> {
@@ -35,7 +37,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         None => Output::of_program(&program.name)?,
     };
     let workshop = output.workshop()?;
-    let reserve = Reserve::new(workshop.path());
+    let reserve = Reserve::new(workshop.path())?;
     let unpacked = library::unpack()?;
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
@@ -91,13 +93,17 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         say!("the trace ends early{}", keep(&captures, workshop));
     }
     if !arguments.quiet {
+        let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
+                      were gone too soon to look";
         let nothing = finished.processes.is_empty() && findings.is_empty();
+        let short =
+            |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
         summary_text::print(
             &made,
-            nothing.then_some(
-                "no OpenCL library was seen in the program or its children: \
-            they use no OpenCL, or were gone too soon to look",
-            ),
+            &Known {
+                unseen: nothing.then_some(unseen),
+                incomplete: !finished.refused.is_empty() || finished.processes.iter().any(short),
+            },
         );
     }
     Ok(program::exit_code(status))
@@ -177,8 +183,14 @@ fn say_what_went_wrong(finished: &Finished, pid: u32, status: ExitStatus, findin
             let reason = std::io::Error::from_raw_os_error(errno);
             say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
         }
-        if let Some(lost) = &capture.lost {
+        // A capture that was full already could not take that either.
+        if let (Some(lost), None) = (&capture.lost, capture.capture_error) {
             say!("what {who} had not written when it ended is lost: {lost}");
+        }
+        if capture.pid != pid
+            && let End::Died(_) = capture.end
+        {
+            say!("{who} died: the trace has what it did until then");
         }
         if capture.end == End::Running {
             say!("{who} was still running at the end: the trace has what it did until then");
@@ -224,11 +236,12 @@ fn keep(captures: &[PathBuf], workshop: PrivateDir) -> String {
 struct Reserve(PathBuf);
 
 impl Reserve {
-    fn new(directory: &Path) -> Reserve {
+    fn new(directory: &Path) -> Result<Reserve, Failure> {
         let path = directory.join("reserve");
-        // On a disk that is full already the program's own writes will say so.
-        let _ = std::fs::write(&path, vec![0; RESERVE as usize]);
-        Reserve(path)
+        let parent = directory.parent().unwrap_or(directory);
+        std::fs::write(&path, vec![0; RESERVE])
+            .with_context(|| format!("no room for a trace in {}", parent.display()))?;
+        Ok(Reserve(path))
     }
 }
 

@@ -11,15 +11,24 @@ use std::fmt::Write;
 /// Lines of each list.
 const MOST: usize = 5;
 
-/// Prints the summary of a trace. `unseen` says why there may be nothing in it.
-pub fn print(made: &Made, unseen: Option<&str>) {
+/// What is known of a trace besides what is in it.
+#[derive(Default)]
+pub struct Known<'a> {
+    /// Why there may be nothing in it.
+    pub unseen: Option<&'a str>,
+    /// Whether something is missing that has been said already.
+    pub incomplete: bool,
+}
+
+/// Prints the summary of a trace.
+pub fn print(made: &Made, known: &Known<'_>) {
     let nothing = made.report.calls == 0 && made.report.work() == 0;
-    let mut text = match unseen {
+    let mut text = match known.unseen {
         // Its counts end where it was cut, and so would mislead.
         _ if made.cut => String::new(),
         Some(reason) if nothing => format!("nothing was recorded: {reason}\n"),
         None if nothing => "nothing was recorded\n".into(),
-        _ => summary(&made.report, &made.summary),
+        _ => summary(&made.report, &made.summary, known.incomplete),
     };
     let length = std::fs::metadata(&made.path).map_or(made.report.bytes, |data| data.len());
     let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
@@ -27,9 +36,10 @@ pub fn print(made: &Made, unseen: Option<&str>) {
     say!("{text}");
 }
 
-fn summary(report: &Report, summary: &Summary) -> String {
+fn summary(report: &Report, summary: &Summary, incomplete: bool) -> String {
     let mut text = String::new();
     headline(&mut text, report, summary);
+    losses(&mut text, report, incomplete);
     failures(&mut text, summary);
     let _ = table(&mut text, "kernels with most time", &kernels(summary));
     let _ = table(&mut text, "calls with most time", &calls(summary));
@@ -60,7 +70,11 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
         let _ = write!(text, " in {}", time(Nanos(last.0.saturating_sub(first.0))));
     }
     text.push('\n');
+}
+
+fn losses(text: &mut String, report: &Report, incomplete: bool) {
     let _ = match report.lost {
+        0 if incomplete => Ok(()),
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(
             text,

@@ -54,20 +54,22 @@ impl Order<'_> {
             }
             Err(failed) if !is_full(&failed.error.source) => Err(anyhow!(failed.error)),
             Err(failed) => match other_disk(self.workshop) {
-                Some(place) => self.make_in(&place, &readers, &file),
+                Some(place) => self.make_in(&place, readers, &file),
                 None => self.cut(failed, &file),
             },
         }
     }
 
     /// Makes the trace on another disk, and brings it home when the captures have made room.
-    fn make_in(&self, place: &PrivateDir, readers: &[Reader], first: &Path) -> Result<Made> {
+    fn make_in(&self, place: &PrivateDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
         let file = place.path().join("trace");
-        let parts = match write(readers, &file) {
+        let parts = match write(&readers, &file) {
             Ok(parts) => parts,
             Err(failed) if is_full(&failed.error.source) => return self.cut(failed, first),
             Err(failed) => return Err(anyhow!(failed.error)),
         };
+        // A removed file gives its room back when nobody has it open any more.
+        drop(readers);
         let _ = std::fs::remove_file(first);
         if self.captures_may_go {
             for capture in self.captures {
