@@ -77,8 +77,8 @@ fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, Begi
         watermark: attached.config.watermark,
         ..RecorderOptions::default()
     };
-    let writer = Writer::begin(attached.capture, &header(&options))
-        .map_err(|error| BeginError::SessionCapture(error))?;
+    let writer =
+        Writer::begin(attached.capture, &header(&options)).map_err(BeginError::SessionCapture)?;
     let recorder = Recorder::start(&options, Some(attached.mapping), writer)?;
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
