@@ -2,3 +2,5 @@
 
 #[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
 pub mod opencl;
+#[cfg(all(feature = "sim", not(loom)))]
+pub mod sim;

@@ -1,0 +1,133 @@
+//! A device as the runtime sees it: its names, its hardware queues, its clock.
+
+use super::executor::Gate;
+use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
+use super::random::{Purpose, Random};
+use super::time::DeviceClock;
+use crate::record::*;
+use crate::recorder::Recorder;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Compute units of a device.
+pub(super) const COMPUTE_UNITS: u64 = 80;
+/// Memory of a device.
+pub(super) const DEVICE_MEMORY: u64 = 24 << 30;
+/// Compute queues of a device.
+pub(super) const COMPUTE_QUEUES: usize = 3;
+/// What a link to a peer carries in one direction.
+const PEER_BANDWIDTH: u64 = 42_000;
+
+/// Which of a device's hardware queues.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum QueueChoice {
+    /// The compute queue of the stream.
+    Compute,
+    /// The copy engine from the host.
+    Upload,
+    /// The copy engine to the host.
+    Download,
+    /// The link to the peer.
+    Peer,
+}
+
+/// A device.
+pub(super) struct Device {
+    pub(super) agent: AgentId,
+    pub(super) context: ContextId,
+    queues: Vec<HardwareQueue>,
+    pub(super) clock: RefCell<DeviceClock>,
+    pub(super) random: RefCell<Random>,
+    /// Ended on the device, and not yet seen by the thread that writes completions.
+    pub(super) finished: RefCell<VecDeque<Finished>>,
+    pub(super) finished_gate: Gate,
+}
+
+/// A hardware queue: what the machine and what records call it.
+#[derive(Copy, Clone)]
+pub(super) struct HardwareQueue {
+    pub(super) index: QueueIndex,
+    pub(super) id: QueueId,
+}
+
+impl Device {
+    /// Device `number`, whose copies from and to the host go through `host_link`.
+    pub(super) fn new(
+        recorder: &Recorder,
+        machine: &mut Machine,
+        host_link: EngineIndex,
+        seed: u64,
+        number: usize,
+    ) -> Device {
+        let names = recorder.names();
+        let text = |text: &str| names.string(text);
+        let mut agent = Agent::blank();
+        agent.name = text("gputrail Simulated GPU");
+        agent.vendor = text("gputrail");
+        agent.driver = text(concat!("sim ", env!("CARGO_PKG_VERSION")));
+        agent.version = text("sim 1.0");
+        agent.platform = text("sim");
+        agent.architecture = text("sim1");
+        agent.bus = text(&format!("0000:{:02x}:00.0", 0x41 + 0x40 * number));
+        agent.compute_units = COMPUTE_UNITS as u32;
+        agent.clock_mhz = 1_500;
+        agent.memory = DEVICE_MEMORY;
+        agent.local_memory = 96 << 10;
+        agent.max_workgroup = 1_024;
+        agent.domain = Domain::SIM;
+        agent.kind = AgentKind::SIMULATED;
+        agent.handle = number as u64;
+        agent.timer_resolution = 1;
+        let agent = names.agent(agent);
+        let mut context = Context::blank();
+        context.agent = agent;
+        context.handle = 0x5581_4000_0000 + 0x1000 * number as u64;
+        context.agents = 1;
+        context.domain = Domain::SIM;
+        let context = names.context(context);
+
+        let compute = machine.engine(COMPUTE_UNITS * 1_000);
+        let peer = machine.engine(PEER_BANDWIDTH);
+        let compute_queues = (0..COMPUTE_QUEUES).map(|n| (compute, format!("compute {n}"), 0));
+        let copy_queues = [
+            (host_link, "copy from host"),
+            (host_link, "copy to host"),
+            (peer, "copy to peer"),
+        ];
+        let copy_queues = copy_queues
+            .map(|(engine, name)| (engine, name.to_owned(), queue_properties::COPY_ENGINE));
+        let queues = compute_queues.chain(copy_queues).enumerate();
+        let queues = queues.map(|(place, (engine, name, properties))| {
+            let mut record = Queue::blank();
+            record.context = context;
+            record.agent = agent;
+            record.properties = properties | queue_properties::PROFILING;
+            record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + place) as u64;
+            record.name = names.string(&name);
+            record.number = place as u32;
+            HardwareQueue {
+                index: machine.queue(engine),
+                id: names.queue(record),
+            }
+        });
+        Device {
+            agent,
+            context,
+            queues: queues.collect(),
+            clock: RefCell::new(DeviceClock::new(seed, number)),
+            random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
+            finished: RefCell::default(),
+            finished_gate: Gate::default(),
+        }
+    }
+
+    /// The queue for work of a stream whose compute queue is `compute_queue`.
+    pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> HardwareQueue {
+        self.queues[match choice {
+            QueueChoice::Compute => compute_queue,
+            QueueChoice::Upload => COMPUTE_QUEUES,
+            QueueChoice::Download => COMPUTE_QUEUES + 1,
+            QueueChoice::Peer => COMPUTE_QUEUES + 2,
+        }]
+    }
+}

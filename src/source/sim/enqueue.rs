@@ -1,0 +1,442 @@
+//! The calls that put work into streams: copies, fills, kernels, events between streams; and libraries
+//! on top of them.
+
+use super::device::{COMPUTE_UNITS, QueueChoice};
+use super::machine::Demand;
+use super::memory::{Place, Pointer};
+use super::operations::Function;
+use super::runtime::{Enqueued, Event, Stream, count};
+use super::thread::{Status, Thread};
+use super::time::ticks;
+use crate::correlation::Call;
+use crate::record::*;
+use std::cell::RefCell;
+
+/// A kernel as its module declares it.
+#[derive(Debug)]
+pub(super) struct KernelSource {
+    /// Its name, as the linker sees it.
+    pub(super) name: &'static str,
+    /// Its name for people.
+    pub(super) demangled: &'static str,
+    /// Work-items of a workgroup in x, y, z.
+    pub(super) workgroup: [u32; 3],
+    /// Registers per work-item.
+    pub(super) registers: u32,
+    /// Local memory, bytes per workgroup.
+    pub(super) local_memory: u32,
+    /// Workgroups that fit on a compute unit together.
+    pub(super) resident: u64,
+    /// Nanoseconds that a compute unit takes for `resident` workgroups.
+    pub(super) group_time: u64,
+}
+
+/// A module's kernels, as loaded on one device.
+#[derive(Debug)]
+pub(super) struct Module {
+    id: ModuleId,
+    device: usize,
+    kernels: Vec<Kernel>,
+    /// Which of them have been compiled for the device: the first launch does that.
+    compiled: RefCell<Vec<bool>>,
+}
+
+#[derive(Debug)]
+struct Kernel {
+    id: KernelId,
+    source: &'static KernelSource,
+}
+
+/// A launch's size and place.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Launch {
+    /// Workgroups in x, y, z.
+    pub(super) groups: [u32; 3],
+    /// Local memory beyond what the kernel declares, bytes per workgroup.
+    pub(super) local_memory: u32,
+    pub(super) stream: Stream,
+}
+
+/// Most local memory that a workgroup can have.
+const MOST_LOCAL_MEMORY: u32 = 96 << 10;
+/// What a copy engine moves of page-locked memory, in thousandths of a byte a nanosecond.
+const PINNED_WIDTH: u64 = 24_000;
+/// The same of pageable memory, which goes through a staging buffer.
+const PAGEABLE_WIDTH: u64 = 9_000;
+/// What one link to a peer can carry.
+const PEER_WIDTH: u64 = 40_000;
+/// Thousandths of a compute unit's nanosecond that a byte takes, where compute units move it.
+const BYTE_TIME: u64 = 100;
+
+impl Module {
+    /// The place of a kernel whose name for people contains `name`.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub(super) fn find(&self, name: &str) -> usize {
+        let place = self
+            .kernels
+            .iter()
+            .position(|one| one.source.demangled.contains(name));
+        place.unwrap_or_else(|| panic!("no kernel is called {name}"))
+    }
+}
+
+impl Thread {
+    pub(super) async fn module_load(
+        &mut self,
+        path: &str,
+        sources: &'static [KernelSource],
+    ) -> Module {
+        let names = self.runtime.recorder.names().clone();
+        let path = names.string(path);
+        let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
+        let device = &self.runtime.devices[self.device];
+        let mut module = crate::record::Module::blank();
+        module.context = device.context;
+        let module = names.module(module);
+        let mut code = CodeObject::blank();
+        (code.module, code.agent, code.path) = (module, device.agent, path);
+        code.load_base = 0x7e80_0000_0000 + 0x100_0000 * self.device as u64;
+        code.load_size = 0x4_0000;
+        let code = names.code_object(code);
+        let _ = self.exit(call, Ok(())).await;
+
+        let mut kernels = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            let name = names.string(source.name);
+            let arguments = [module.0.into(), name.0.into()];
+            let call = self.enter(Function::ModuleGetKernel, &arguments).await;
+            let mut symbol = KernelSymbol::blank();
+            (symbol.module, symbol.code_object, symbol.name) = (module, code, name);
+            symbol.demangled = names.string(source.demangled);
+            symbol.handle = 0x5581_4600_0000 + 0x100 * number as u64;
+            symbol.local_memory = source.local_memory.into();
+            symbol.max_workgroup = 1_024;
+            symbol.workgroup_multiple = 32;
+            let id = names.kernel(symbol);
+            kernels.push(Kernel { id, source });
+            let _ = self.exit(call, Ok(())).await;
+        }
+        Module {
+            id: module,
+            device: self.device,
+            compiled: RefCell::new(vec![false; kernels.len()]),
+            kernels,
+        }
+    }
+
+    pub(super) async fn module_unload(&mut self, module: &Module) {
+        let call = self
+            .enter(Function::ModuleUnload, &[module.id.0.into()])
+            .await;
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// Launches the kernel at `place` of the module.
+    pub(super) async fn launch(
+        &mut self,
+        module: &Module,
+        place: usize,
+        launch: Launch,
+    ) -> Result<(), Status> {
+        let Kernel { id, source } = &module.kernels[place];
+        let [x, y, z] = launch.groups.map(u64::from);
+        let local = u64::from(launch.local_memory);
+        let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
+        let call = self.enter(Function::LaunchKernel, &arguments).await;
+        let groups = x * y * z;
+        if groups == 0 || source.local_memory + launch.local_memory > MOST_LOCAL_MEMORY {
+            return self.exit(call, Err(Status::INVALID_VALUE)).await;
+        }
+        if !std::mem::replace(&mut module.compiled.borrow_mut()[place], true) {
+            self.compile(&call, module, source).await;
+        }
+        // Workgroups fill compute units; what they then take is the device's to share out.
+        let busy = groups.div_ceil(source.resident);
+        let demand = Demand {
+            amount: self.random.around(busy * source.group_time * 1_000, 3),
+            width: busy.min(COMPUTE_UNITS) * 1_000,
+        };
+        let queue = QueueChoice::Compute;
+        let enqueued = self.enqueue(&call, launch.stream, queue, demand);
+        let mut record = KernelDispatch::blank();
+        record.header = record.header.with(flags::ASYNCHRONOUS);
+        record.correlation = call.correlation;
+        record.external = self.host.external();
+        record.work = enqueued.work;
+        record.enqueued = call.start;
+        record.kernel = *id;
+        record.agent = enqueued.agent;
+        record.context = enqueued.context;
+        record.queue = enqueued.queue;
+        record.stream = enqueued.stream;
+        record.thread = self.host.thread();
+        for axis in 0..3 {
+            record.grid[axis] = u64::from(launch.groups[axis] * source.workgroup[axis]);
+        }
+        record.workgroup = source.workgroup;
+        record.registers = source.registers;
+        record.static_local_memory = source.local_memory;
+        record.dynamic_local_memory = launch.local_memory;
+        record.executed_local_memory =
+            (source.local_memory + launch.local_memory).next_multiple_of(8 << 10);
+        record.carveout = 255;
+        record.launch = LaunchType::REGULAR;
+        record.dimensions = 3;
+        self.host.write(record);
+        count(&self.runtime.counts.kernels);
+        self.exit(call, Ok(())).await
+    }
+
+    async fn compile(&mut self, call: &Call, module: &Module, source: &KernelSource) {
+        let start = self.runtime.now();
+        let work = 180_000 + 2_600 * u64::from(source.registers);
+        self.compute(Nanos(work)).await;
+        let mut record = Overhead::blank();
+        record.correlation = call.correlation;
+        record.start = ticks(start);
+        record.end = ticks(self.runtime.now());
+        record.thread = self.host.thread();
+        record.agent = self.runtime.devices[module.device].agent;
+        record.module = module.id;
+        record.what = OverheadKind::COMPILATION;
+        record.detail = self.runtime.recorder.names().string(source.demangled);
+        self.host.write(record);
+    }
+
+    /// Copies `bytes`, in the order of the stream. The direction follows from the pointers.
+    pub(super) async fn memcpy_async(
+        &mut self,
+        destination: Pointer,
+        source: Pointer,
+        bytes: u64,
+        stream: Stream,
+    ) -> Result<(), Status> {
+        let arguments = [destination.0, source.0, bytes, self.stream_id(stream)];
+        let call = self.enter(Function::MemcpyAsync, &arguments).await;
+        self.copy(
+            &call,
+            destination,
+            source,
+            bytes,
+            stream,
+            flags::ASYNCHRONOUS,
+        );
+        self.exit(call, Ok(())).await
+    }
+
+    /// Copies `bytes` from one device to another.
+    pub(super) async fn memcpy_peer_async(
+        &mut self,
+        destination: Pointer,
+        source: Pointer,
+        bytes: u64,
+        stream: Stream,
+    ) -> Result<(), Status> {
+        let arguments = [destination.0, source.0, bytes, self.stream_id(stream)];
+        let call = self.enter(Function::MemcpyPeerAsync, &arguments).await;
+        self.copy(
+            &call,
+            destination,
+            source,
+            bytes,
+            stream,
+            flags::ASYNCHRONOUS,
+        );
+        self.exit(call, Ok(())).await
+    }
+
+    /// Copies `bytes` and waits for it.
+    pub(super) async fn memcpy(
+        &mut self,
+        destination: Pointer,
+        source: Pointer,
+        bytes: u64,
+        stream: Stream,
+    ) -> Result<(), Status> {
+        let call = self
+            .enter(Function::Memcpy, &[destination.0, source.0, bytes])
+            .await;
+        self.copy(&call, destination, source, bytes, stream, 0);
+        let awaited = self.runtime.awaited(stream);
+        let what = SynchronizationType::STREAM_SYNCHRONIZE;
+        self.synchronize(&call, what, &awaited, None).await;
+        self.exit(call, Ok(())).await
+    }
+
+    fn copy(
+        &mut self,
+        call: &Call,
+        destination: Pointer,
+        source: Pointer,
+        bytes: u64,
+        stream: Stream,
+        asynchronous: u8,
+    ) {
+        let (from, to) = {
+            let memory = self.runtime.memory.borrow();
+            (memory.place(source), memory.place(destination))
+        };
+        let (transfer, queue, mut demand) = direction(from, to, bytes);
+        demand.amount = self.random.around(demand.amount, 2);
+        let enqueued = self.enqueue(call, stream, queue, demand);
+        let agent = |place: Place| {
+            place
+                .device
+                .map_or(AgentId::NONE, |device| self.runtime.devices[device].agent)
+        };
+        let mut record = MemoryCopy::blank();
+        record.header = record.header.with(asynchronous);
+        record.correlation = call.correlation;
+        record.external = self.host.external();
+        record.work = enqueued.work;
+        record.enqueued = call.start;
+        record.bytes = bytes;
+        (record.source_address, record.destination_address) = (source.0, destination.0);
+        (record.source_agent, record.destination_agent) = (agent(from), agent(to));
+        record.agent = enqueued.agent;
+        record.context = enqueued.context;
+        record.queue = enqueued.queue;
+        record.stream = enqueued.stream;
+        record.thread = self.host.thread();
+        record.transfer = transfer;
+        (record.source_memory, record.destination_memory) = (from.kind, to.kind);
+        self.host.write(record);
+        count(&self.runtime.counts.copies);
+    }
+
+    /// Sets `bytes` to `value`, in the order of the stream.
+    pub(super) async fn memset_async(
+        &mut self,
+        pointer: Pointer,
+        value: u8,
+        bytes: u64,
+        stream: Stream,
+    ) -> Result<(), Status> {
+        let arguments = [pointer.0, value.into(), bytes, self.stream_id(stream)];
+        let call = self.enter(Function::MemsetAsync, &arguments).await;
+        let demand = Demand {
+            amount: self.random.around(bytes * BYTE_TIME, 2),
+            width: COMPUTE_UNITS * 1_000,
+        };
+        let enqueued = self.enqueue(&call, stream, QueueChoice::Compute, demand);
+        let mut record = MemorySet::blank();
+        record.header = record.header.with(flags::ASYNCHRONOUS);
+        record.correlation = call.correlation;
+        record.external = self.host.external();
+        record.work = enqueued.work;
+        record.enqueued = call.start;
+        (record.bytes, record.address) = (bytes, pointer.0);
+        record.agent = enqueued.agent;
+        record.context = enqueued.context;
+        record.queue = enqueued.queue;
+        record.stream = enqueued.stream;
+        record.thread = self.host.thread();
+        (record.value, record.pattern_bytes) = (value.into(), 1);
+        record.memory = MemoryKind::DEVICE;
+        self.host.write(record);
+        count(&self.runtime.counts.fills);
+        self.exit(call, Ok(())).await
+    }
+
+    fn enqueue(
+        &mut self,
+        call: &Call,
+        stream: Stream,
+        queue: QueueChoice,
+        demand: Demand,
+    ) -> Enqueued {
+        self.runtime
+            .enqueue(&mut self.host, call, stream, queue, demand)
+    }
+
+    /// Lets `event` stand for everything in `stream` so far.
+    pub(super) async fn event_record(&mut self, event: Event, stream: Stream) {
+        let arguments = [self.event_id(event).0.into(), self.stream_id(stream)];
+        let call = self.enter(Function::EventRecord, &arguments).await;
+        self.runtime.record(event, stream);
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// Lets what comes next in `stream` wait for `event`.
+    pub(super) async fn stream_wait_event(&mut self, stream: Stream, event: Event) {
+        let id = self.event_id(event);
+        let arguments = [self.stream_id(stream), id.0.into()];
+        let call = self.enter(Function::StreamWaitEvent, &arguments).await;
+        self.runtime.wait(stream, event);
+        let mut record = self.synchronization(&call, SynchronizationType::STREAM_WAIT_EVENT);
+        {
+            let streams = self.runtime.streams.borrow();
+            let device = &self.runtime.devices[streams[stream.0].device];
+            record.stream = streams[stream.0].id;
+            (record.agent, record.context) = (device.agent, device.context);
+        }
+        (record.event, record.events) = (id, 1);
+        self.host.write(record);
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// A matrix product: a library's call that launches a kernel.
+    pub(super) async fn blas_gemm(
+        &mut self,
+        module: &Module,
+        place: usize,
+        [m, n, k]: [u32; 3],
+        stream: Stream,
+    ) -> Result<(), Status> {
+        let arguments = [m.into(), n.into(), k.into(), self.stream_id(stream)];
+        let call = self.enter(Function::BlasGemm, &arguments).await;
+        // A workgroup computes a tile of 128 x 256, in slices of 32 along k; the launch says with
+        // the third dimension how the slices are split up.
+        let launch = Launch {
+            groups: [m.div_ceil(128), n.div_ceil(256), k.div_ceil(1_024)],
+            local_memory: 48 << 10,
+            stream,
+        };
+        let result = self.launch(module, place, launch).await;
+        self.exit(call, result).await
+    }
+}
+
+/// What kind of transfer it is, which queue does it, and what that takes.
+fn direction(from: Place, to: Place, bytes: u64) -> (TransferKind, QueueChoice, Demand) {
+    let by_engine = |width| Demand {
+        amount: bytes * 1_000,
+        width,
+    };
+    let with_host = |host: Place| match host.kind {
+        MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH),
+        _ => by_engine(PINNED_WIDTH),
+    };
+    match (from.device, to.device) {
+        (None, Some(_)) => (
+            TransferKind::HOST_TO_DEVICE,
+            QueueChoice::Upload,
+            with_host(from),
+        ),
+        (Some(_), None) => (
+            TransferKind::DEVICE_TO_HOST,
+            QueueChoice::Download,
+            with_host(to),
+        ),
+        (None, None) => (
+            TransferKind::HOST_TO_HOST,
+            QueueChoice::Download,
+            with_host(to),
+        ),
+        (Some(one), Some(other)) if one == other => {
+            let demand = Demand {
+                amount: bytes * BYTE_TIME,
+                width: COMPUTE_UNITS * 1_000,
+            };
+            (TransferKind::DEVICE_TO_DEVICE, QueueChoice::Compute, demand)
+        }
+        (Some(_), Some(_)) => (
+            TransferKind::PEER_TO_PEER,
+            QueueChoice::Peer,
+            by_engine(PEER_WIDTH),
+        ),
+    }
+}

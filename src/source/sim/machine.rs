@@ -1,0 +1,381 @@
+//! The devices of the simulated machine: engines that do work, and the hardware queues that feed them.
+//!
+//! A queue starts one piece of work at a time, in the order of submission, each once the command
+//! has reached the device and the work it depends on has ended. An engine (the compute units of a
+//! device, a copy engine, the link to a peer) is shared by the queues that feed it: each running work
+//! gets as much as it can use, up to an equal share, and gets more as soon as others end.
+//!
+//! How long a kernel takes is decided in one place, its [`Demand`]; a model of waves can take the place
+//! of that without anything else changing. Nothing here knows about records, threads or clocks.
+
+use super::time::Moment;
+use crate::record::Nanos;
+use std::collections::VecDeque;
+
+/// An engine of a [`Machine`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct EngineIndex(usize);
+
+/// A hardware queue of a [`Machine`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueueIndex(usize);
+
+/// A piece of work of a [`Machine`], in the order of submission.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WorkIndex(pub(super) usize);
+
+/// What a piece of work asks of its engine, in the engine's own unit: compute units, or bytes per
+/// nanosecond. Both fields count thousandths of it, so that all arithmetic is exact.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Demand {
+    /// Thousandths of the unit, times nanoseconds.
+    pub(super) amount: u64,
+    /// The most it can use at once, in thousandths of the unit.
+    pub(super) width: u64,
+}
+
+/// Work as it is submitted.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    pub(super) queue: QueueIndex,
+    pub(super) demand: Demand,
+    /// When the command has reached the device.
+    pub(super) arrives: Moment,
+    /// How long the queue takes to start it.
+    pub(super) latency: Nanos,
+    /// Work that has to end before.
+    pub(super) after: Vec<WorkIndex>,
+}
+
+/// Work that has ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finished {
+    pub(super) work: WorkIndex,
+    pub(super) start: Moment,
+    pub(super) end: Moment,
+}
+
+/// All devices, advanced together in virtual time.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    engines: Vec<Engine>,
+    queues: Vec<Queue>,
+    works: Vec<Work>,
+}
+
+#[derive(Debug)]
+struct Engine {
+    capacity: u64,
+    running: Vec<Running>,
+    /// Up to when the running work's `remaining` is accounted for.
+    updated: Moment,
+}
+
+#[derive(Debug)]
+struct Running {
+    work: WorkIndex,
+    remaining: u64,
+    width: u64,
+    /// Its share now; in range `1 ..= width`.
+    rate: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    engine: EngineIndex,
+    waiting: VecDeque<WorkIndex>,
+    state: QueueState,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum QueueState {
+    /// Nothing runs since this moment.
+    Idle(Moment),
+    Running,
+}
+
+#[derive(Debug)]
+struct Work {
+    command: Command,
+    start: Option<Moment>,
+    end: Option<Moment>,
+}
+
+impl Machine {
+    /// Adds an engine with so many thousandths of its unit.
+    pub(super) fn engine(&mut self, capacity: u64) -> EngineIndex {
+        self.engines.push(Engine {
+            capacity,
+            running: Vec::new(),
+            updated: Moment::BEGIN,
+        });
+        EngineIndex(self.engines.len() - 1)
+    }
+
+    /// Adds a queue that feeds `engine`.
+    pub(super) fn queue(&mut self, engine: EngineIndex) -> QueueIndex {
+        self.queues.push(Queue {
+            engine,
+            waiting: VecDeque::new(),
+            state: QueueState::Idle(Moment::BEGIN),
+        });
+        QueueIndex(self.queues.len() - 1)
+    }
+
+    /// Puts work into its queue. Work can only come after work that was submitted before it, so no
+    /// queue waits for ever.
+    pub(super) fn submit(&mut self, command: Command) -> WorkIndex {
+        let index = WorkIndex(self.works.len());
+        debug_assert!(command.after.iter().all(|&other| other < index));
+        self.queues[command.queue.0].waiting.push_back(index);
+        self.works.push(Work {
+            command,
+            start: None,
+            end: None,
+        });
+        index
+    }
+
+    /// When something will next happen on a device, if nothing else is submitted.
+    pub(super) fn next(&self) -> Option<Moment> {
+        let starts = self.queues.iter().filter_map(|queue| self.start_of(queue));
+        let ends = self.engines.iter().filter_map(Engine::next_end);
+        starts.chain(ends).min()
+    }
+
+    /// Lets everything up to and including `until` happen; what ended is added to `finished` in the order
+    /// of its end.
+    pub(super) fn advance(&mut self, until: Moment, finished: &mut Vec<Finished>) {
+        while let Some(now) = self.next().filter(|&next| next <= until) {
+            self.end_work(now, finished);
+            self.start_work(now);
+        }
+    }
+
+    /// When the first work of a queue starts, if it is known already.
+    fn start_of(&self, queue: &Queue) -> Option<Moment> {
+        let QueueState::Idle(since) = queue.state else {
+            return None;
+        };
+        let command = &self.works[queue.waiting.front()?.0].command;
+        let mut ready = since.max(command.arrives);
+        for &other in &command.after {
+            ready = ready.max(self.works[other.0].end?);
+        }
+        Some(ready + command.latency)
+    }
+
+    fn end_work(&mut self, now: Moment, finished: &mut Vec<Finished>) {
+        for engine in &mut self.engines {
+            engine.progress(now);
+            for running in engine
+                .running
+                .extract_if(.., |running| running.remaining == 0)
+            {
+                let work = &mut self.works[running.work.0];
+                work.end = Some(now);
+                self.queues[work.command.queue.0].state = QueueState::Idle(now);
+                finished.push(Finished {
+                    work: running.work,
+                    start: work.start.expect("running work has started"),
+                    end: now,
+                });
+            }
+        }
+    }
+
+    fn start_work(&mut self, now: Moment) {
+        for index in 0..self.queues.len() {
+            if self
+                .start_of(&self.queues[index])
+                .is_none_or(|start| start > now)
+            {
+                continue;
+            }
+            let queue = &mut self.queues[index];
+            let work = queue.waiting.pop_front().expect("it has a start");
+            queue.state = QueueState::Running;
+            self.works[work.0].start = Some(now);
+            let Demand { amount, width } = self.works[work.0].command.demand;
+            self.engines[queue.engine.0].running.push(Running {
+                work,
+                remaining: amount.max(1),
+                width: width.max(1),
+                rate: 1,
+            });
+        }
+        for engine in &mut self.engines {
+            engine.share();
+        }
+    }
+}
+
+impl Engine {
+    fn next_end(&self) -> Option<Moment> {
+        let left = |running: &Running| running.remaining.div_ceil(running.rate);
+        let left = self.running.iter().map(left).min()?;
+        Some(self.updated + Nanos(left))
+    }
+
+    fn progress(&mut self, now: Moment) {
+        let span = (now - self.updated).0;
+        for running in &mut self.running {
+            running.remaining = running.remaining.saturating_sub(running.rate * span);
+        }
+        self.updated = now;
+    }
+
+    /// Divides the capacity: narrow work gets what it can use, and what it leaves goes to the wide.
+    fn share(&mut self) {
+        let mut order: Vec<usize> = (0..self.running.len()).collect();
+        order.sort_by_key(|&place| self.running[place].width);
+        let mut left = self.capacity;
+        for (done, &place) in order.iter().enumerate() {
+            let others = (order.len() - done) as u64;
+            let running = &mut self.running[place];
+            running.rate = running.width.min(left / others).max(1);
+            left = left.saturating_sub(running.rate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::sim::random::{Purpose, Random};
+
+    fn command(queue: QueueIndex, nanos: u64, width: u64, after: &[WorkIndex]) -> Command {
+        Command {
+            queue,
+            demand: Demand {
+                amount: nanos * width,
+                width,
+            },
+            arrives: Moment::BEGIN,
+            latency: Nanos(0),
+            after: after.to_vec(),
+        }
+    }
+
+    /// Runs everything; start and end of each work, counted from the beginning.
+    fn run(mut machine: Machine) -> Vec<(u64, u64)> {
+        let mut finished = Vec::new();
+        machine.advance(Moment(u64::MAX), &mut finished);
+        finished.sort_by_key(|one| one.work);
+        assert_eq!(finished.len(), machine.works.len());
+        let since = |moment: Moment| (moment - Moment::BEGIN).0;
+        finished
+            .iter()
+            .map(|one| (since(one.start), since(one.end)))
+            .collect()
+    }
+
+    #[test]
+    fn a_queue_runs_one_work_after_the_other() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        let queue = machine.queue(engine);
+        machine.submit(command(queue, 50, 1_000, &[]));
+        machine.submit(command(queue, 30, 1_000, &[]));
+        assert_eq!(run(machine), [(0, 50), (50, 80)]);
+    }
+
+    #[test]
+    fn two_queues_of_one_engine_slow_each_other_down() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        machine.submit(command(one, 100, 1_000, &[]));
+        machine.submit(command(two, 50, 1_000, &[]));
+        // Half a share each until 100, when the short one is done; the other has 50 left.
+        assert_eq!(run(machine), [(0, 150), (0, 100)]);
+    }
+
+    #[test]
+    fn narrow_work_leaves_the_rest_to_wide_work() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        machine.submit(command(one, 100, 1_000, &[]));
+        machine.submit(command(two, 80, 200, &[]));
+        // The narrow one is not slowed; the wide one has 800 of 1000 for 80 ns, then all.
+        assert_eq!(run(machine), [(0, 116), (0, 80)]);
+    }
+
+    #[test]
+    fn engines_do_not_disturb_each_other() {
+        let mut machine = Machine::default();
+        let (compute, copy) = (machine.engine(1_000), machine.engine(1_000));
+        let (one, two) = (machine.queue(compute), machine.queue(copy));
+        machine.submit(command(one, 100, 1_000, &[]));
+        machine.submit(command(two, 70, 1_000, &[]));
+        assert_eq!(run(machine), [(0, 100), (0, 70)]);
+    }
+
+    #[test]
+    fn work_waits_for_what_it_depends_on_and_blocks_its_queue() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(4_000);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        let first = machine.submit(command(one, 100, 1_000, &[]));
+        machine.submit(command(two, 10, 1_000, &[first]));
+        machine.submit(command(two, 10, 1_000, &[]));
+        assert_eq!(run(machine), [(0, 100), (100, 110), (110, 120)]);
+    }
+
+    #[test]
+    fn work_starts_its_latency_after_it_has_arrived() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        let queue = machine.queue(engine);
+        machine.submit(Command {
+            arrives: Moment::BEGIN + Nanos(40),
+            latency: Nanos(5),
+            ..command(queue, 10, 1_000, &[])
+        });
+        assert_eq!(run(machine), [(45, 55)]);
+    }
+
+    #[test]
+    fn any_workload_ends_and_keeps_its_order() {
+        for seed in 0..50 {
+            let mut random = Random::fork(seed, Purpose::Device, 0);
+            let mut machine = Machine::default();
+            let engines: Vec<_> = (0..3)
+                .map(|_| machine.engine(1 + random.below(5_000)))
+                .collect();
+            let queues: Vec<_> = (0..6).map(|n| machine.queue(engines[n % 3])).collect();
+            let mut submitted = Vec::new();
+            for n in 0..200 {
+                let after = match n {
+                    0 => vec![],
+                    _ => (0..random.below(3))
+                        .map(|_| WorkIndex(random.below(n) as usize))
+                        .collect(),
+                };
+                let queue = random.below(6) as usize;
+                submitted.push((queue, after.clone()));
+                machine.submit(Command {
+                    arrives: Moment::BEGIN + Nanos(random.below(20_000)),
+                    latency: Nanos(random.below(50)),
+                    ..command(
+                        queues[queue],
+                        random.below(900),
+                        random.below(4_000),
+                        &after,
+                    )
+                });
+            }
+            let times = run(machine);
+            let mut last_of_queue = [0; 6];
+            for ((queue, after), (start, end)) in submitted.iter().zip(&times) {
+                assert!(start < end);
+                assert!(*start >= last_of_queue[*queue], "seed {seed}");
+                last_of_queue[*queue] = *end;
+                for other in after {
+                    assert!(*start >= times[other.0].1, "seed {seed}");
+                }
+            }
+        }
+    }
+}

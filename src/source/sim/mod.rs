@@ -1,0 +1,116 @@
+//! The simulated GPU: a machine with devices, streams and events in virtual time, a runtime with an API
+//! of its own, and a program that uses it. The embedded default, and the ground of deterministic
+//! tests: one seed gives the same records, byte for byte.
+//!
+//! * `machine` has the devices: engines that share their power, hardware queues that feed them.
+//! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
+//! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on top.
+//! * `training` is the program of the [`Demo`].
+//!
+//! Threads and records come from a [`Recorder`] whose ticks are
+//! [`TickSource::Virtual`](crate::clock::TickSource::Virtual); everything behind it is the same as
+//! for any other source.
+
+mod collective;
+mod device;
+mod enqueue;
+mod executor;
+mod machine;
+mod memory;
+mod operations;
+mod random;
+mod runtime;
+mod thread;
+mod time;
+mod training;
+
+#[cfg(test)]
+mod tests;
+
+pub use runtime::SimulationError;
+
+use crate::record::{Nanos, Process, ProcessId, ThreadId};
+use crate::recorder::Recorder;
+use runtime::Runtime;
+
+/// A small training run on two devices.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Demo {
+    /// The same seed gives the same records.
+    pub seed: u64,
+    /// Steps of the training; each takes some 20 ms of virtual time and makes some 1500 records.
+    pub steps: u64,
+}
+
+impl Default for Demo {
+    fn default() -> Demo {
+        Demo { seed: 1, steps: 6 }
+    }
+}
+
+/// What a [`Demo`] did.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct DemoReport {
+    /// Devices of the machine.
+    pub devices: usize,
+    /// Threads of the program, those of the runtime included.
+    pub threads: u32,
+    /// API calls.
+    pub calls: u64,
+    /// API calls that failed.
+    pub failed_calls: u64,
+    /// Kernels that were launched.
+    pub kernels: u64,
+    /// Copies between host and devices, and between devices.
+    pub copies: u64,
+    /// Fills.
+    pub fills: u64,
+    /// Virtual time from beginning to end.
+    pub duration: Nanos,
+}
+
+/// Devices of the demo's machine.
+const DEVICES: usize = 2;
+/// The virtual process; its threads' ids follow on it.
+const PROCESS: ProcessId = ProcessId(4_000);
+
+impl Demo {
+    /// The process id of the simulated program.
+    pub const PROCESS: ProcessId = PROCESS;
+
+    /// Runs it into `recorder`, whose ticks are virtual; [`Recorder::finish`] is the caller's.
+    pub fn run(&self, recorder: &Recorder) -> Result<DemoReport, SimulationError> {
+        self.describe(recorder);
+        let runtime = Runtime::new(recorder, self.seed, DEVICES);
+        training::Training::start(&runtime, self.steps);
+        runtime.run()?;
+        let counts = &runtime.counts;
+        Ok(DemoReport {
+            devices: DEVICES,
+            threads: runtime.threads(),
+            calls: counts.calls.get(),
+            failed_calls: counts.failed_calls.get(),
+            kernels: counts.kernels.get(),
+            copies: counts.copies.get(),
+            fills: counts.fills.get(),
+            duration: runtime.now() - time::Moment::BEGIN,
+        })
+    }
+
+    fn describe(&self, recorder: &Recorder) {
+        let names = recorder.names();
+        let mut process = Process::blank();
+        process.id = PROCESS;
+        process.parent = ProcessId(1);
+        process.executable = names.string("train");
+        process.command = names.string(&format!(
+            "train --seed {} --steps {}",
+            self.seed, self.steps
+        ));
+        process.host = names.string("simulated");
+        process.version = names.string(env!("CARGO_PKG_VERSION"));
+        process.configuration = names.string("virtual time");
+        process.main_thread = ThreadId(runtime::FIRST_THREAD);
+        names.process(process);
+    }
+}

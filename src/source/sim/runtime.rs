@@ -1,0 +1,436 @@
+//! The simulated runtime: devices, streams and events as the program's threads share them, and the
+//! records of what completes.
+//!
+//! A stream is an order of work; the hardware queue that runs it depends on what it is: kernels go to
+//! the compute queue that the stream was given, copies to the copy engine of their direction. A
+//! thread of the runtime's own, one per device, learns of completions and writes their records.
+
+use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
+use super::executor::{Executor, Gate, Stuck, World};
+use super::machine::{Command, Demand, Machine, WorkIndex};
+use super::memory::Memory;
+use super::operations::Function;
+use super::random::{Purpose, Random};
+use super::thread::{Status, Thread};
+use super::time::{Moment, ticks, us};
+use crate::correlation::{Call, HostThread};
+use crate::record::*;
+use crate::recorder::Recorder;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Memory of the host that can be page-locked.
+pub(super) const HOST_MEMORY: u64 = 64 << 30;
+/// What the host's memory delivers to all copy engines together, in thousandths of a byte a nanosecond.
+const HOST_BANDWIDTH: u64 = 36_000;
+/// How often clocks are read beside each other.
+const CLOCK_PERIOD: Nanos = us(10_000);
+/// First of the virtual threads' ids.
+pub(super) const FIRST_THREAD: u32 = 4_001;
+
+/// A stream of the program's.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stream(pub(super) usize);
+
+/// An event of the program's.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event(pub(super) usize);
+
+/// A recording that had no room for the simulation, or a simulation that came to a halt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SimulationError {
+    /// No lane was free for one of its threads.
+    #[error("no lane is free for thread {0:?} of the simulation")]
+    NoLane(String),
+    /// A call failed that its program cannot do without.
+    #[error("thread {thread:?} of the simulation ended by status {status}")]
+    Ended {
+        /// The thread.
+        thread: String,
+        /// What the call returned.
+        status: i32,
+    },
+    /// Its threads wait for each other.
+    #[error("{0} threads of the simulation wait for something that will not happen")]
+    Stuck(usize),
+}
+
+/// What the program's threads share.
+pub(super) struct Runtime {
+    pub(super) executor: Executor,
+    pub(super) recorder: Recorder,
+    pub(super) devices: Vec<Device>,
+    pub(super) streams: RefCell<Vec<StreamState>>,
+    pub(super) events: RefCell<Vec<EventState>>,
+    pub(super) memory: RefCell<Memory>,
+    pub(super) counts: Counts,
+    machine: RefCell<Machine>,
+    works: RefCell<Vec<WorkState>>,
+    seed: u64,
+    threads: Cell<u32>,
+    next_clocks: Cell<Moment>,
+    failure: RefCell<Option<SimulationError>>,
+}
+
+/// How much was recorded.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) calls: Cell<u64>,
+    pub(super) failed_calls: Cell<u64>,
+    pub(super) kernels: Cell<u64>,
+    pub(super) copies: Cell<u64>,
+    pub(super) fills: Cell<u64>,
+}
+
+/// Adds one to a count.
+pub(super) fn count(one: &Cell<u64>) {
+    one.set(one.get() + 1);
+}
+
+/// A stream's state.
+pub(super) struct StreamState {
+    pub(super) id: StreamId,
+    pub(super) device: usize,
+    compute_queue: usize,
+    last: Option<WorkIndex>,
+    /// Work of other streams that the next work has to wait for.
+    waits: Vec<WorkIndex>,
+    submitted: u64,
+    /// How much of it the host knows to have completed.
+    completed: Gate,
+}
+
+/// An event's state.
+pub(super) struct EventState {
+    pub(super) id: EventId,
+    recorded: Option<Recorded>,
+}
+
+/// What an event stands for: everything in the stream up to here.
+struct Recorded {
+    stream: Stream,
+    submitted: u64,
+    last: Option<WorkIndex>,
+    /// What the stream was told to wait for and no work has taken up yet.
+    waits: Vec<WorkIndex>,
+}
+
+struct WorkState {
+    id: WorkId,
+    correlation: CorrelationId,
+    device: usize,
+    stream: Stream,
+    queued: Moment,
+    submitted: Moment,
+}
+
+/// What a wait of the host waits for.
+pub(super) struct Awaited {
+    pub(super) completed: Gate,
+    pub(super) count: u64,
+    pub(super) last: WorkId,
+    pub(super) stream: Stream,
+}
+
+/// Work as a call enqueues it, and what its record needs to know.
+pub(super) struct Enqueued {
+    pub(super) work: WorkId,
+    pub(super) agent: AgentId,
+    pub(super) context: ContextId,
+    pub(super) queue: QueueId,
+    pub(super) stream: StreamId,
+}
+
+impl Runtime {
+    /// A machine with so many devices, which records into `recorder`.
+    pub(super) fn new(recorder: &Recorder, seed: u64, devices: usize) -> Rc<Runtime> {
+        let mut machine = Machine::default();
+        let host_link = machine.engine(HOST_BANDWIDTH);
+        let devices = recorder.names().together(|_| {
+            Function::name_all(recorder.names());
+            (0..devices)
+                .map(|number| Device::new(recorder, &mut machine, host_link, seed, number))
+                .collect()
+        });
+        let runtime = Runtime {
+            executor: Executor::new(),
+            recorder: recorder.clone(),
+            devices,
+            streams: RefCell::default(),
+            events: RefCell::default(),
+            memory: RefCell::default(),
+            counts: Counts::default(),
+            machine: RefCell::new(machine),
+            works: RefCell::default(),
+            seed,
+            threads: Cell::new(FIRST_THREAD),
+            next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
+            failure: RefCell::default(),
+        };
+        runtime.read_clocks(Moment::BEGIN);
+        Rc::new(runtime)
+    }
+
+    /// The time now.
+    pub(super) fn now(&self) -> Moment {
+        self.executor.now()
+    }
+
+    /// Starts a thread of the program.
+    pub(super) fn spawn<F: Future<Output = Result<(), Status>> + 'static>(
+        self: &Rc<Self>,
+        name: &str,
+        body: impl FnOnce(Thread) -> F,
+    ) {
+        let Some((host, random)) = self.new_thread(name) else {
+            return;
+        };
+        let body = body(Thread::new(self.clone(), host, random));
+        let (runtime, thread) = (self.clone(), name.to_owned());
+        self.executor.spawn(async move {
+            if let Err(Status(status)) = body.await {
+                let ended = SimulationError::Ended { thread, status };
+                runtime.failure.borrow_mut().get_or_insert(ended);
+            }
+        });
+    }
+
+    /// Runs everything to its end.
+    pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
+        for number in 0..self.devices.len() {
+            if let Some((host, random)) = self.new_thread(&format!("sim completions {number}")) {
+                let runtime = self.clone();
+                let service = async move { runtime.complete(number, host, random).await };
+                self.executor.spawn_service(service);
+            }
+        }
+        let result = self.executor.run(&**self);
+        self.read_due_clocks(self.now());
+        self.read_clocks(self.now());
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => result.map_err(|Stuck { threads }| SimulationError::Stuck(threads)),
+        }
+    }
+
+    fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
+        let number = self.threads.replace(self.threads.get() + 1);
+        let thread = ThreadId(number);
+        let is_main = number == FIRST_THREAD;
+        let Some(mut host) = self.recorder.host_thread(thread, is_main) else {
+            let failure = SimulationError::NoLane(name.into());
+            self.failure.borrow_mut().get_or_insert(failure);
+            return None;
+        };
+        // Nobody would empty a block while it waits: see `keep_room`.
+        host.set_may_wait(false);
+        self.recorder.names().thread(thread, name);
+        let random = Random::fork(self.seed, Purpose::Thread, (number - FIRST_THREAD) as usize);
+        Some((host, random))
+    }
+
+    /// Has full blocks written when few are empty: a simulation has no collector that does it in time.
+    pub(super) fn keep_room(&self) {
+        if self.recorder.buffer().empty_blocks() < 2 {
+            self.recorder.flush();
+        }
+    }
+
+    /// The threads that have been started.
+    pub(super) fn threads(&self) -> u32 {
+        self.threads.get() - FIRST_THREAD
+    }
+
+    /// A new stream on a device; streams share its compute queues in turn.
+    pub(super) fn new_stream(&self, device: usize, name: &str, priority: i32) -> Stream {
+        let mut streams = self.streams.borrow_mut();
+        let before = streams
+            .iter()
+            .filter(|stream| stream.device == device)
+            .count();
+        let mut record = crate::record::Stream::blank();
+        record.context = self.devices[device].context;
+        record.agent = self.devices[device].agent;
+        record.name = self.recorder.names().string(name);
+        record.handle = 0x5581_4400_0000 + 0x200 * streams.len() as u64;
+        record.priority = priority;
+        streams.push(StreamState {
+            id: self.recorder.names().stream(record),
+            device,
+            compute_queue: before % COMPUTE_QUEUES,
+            last: None,
+            waits: Vec::new(),
+            submitted: 0,
+            completed: Gate::default(),
+        });
+        Stream(streams.len() - 1)
+    }
+
+    /// A new event on a device.
+    pub(super) fn new_event(&self, device: usize) -> Event {
+        let mut events = self.events.borrow_mut();
+        let mut record = crate::record::Event::blank();
+        record.context = self.devices[device].context;
+        record.handle = 0x5581_4800_0000 + 0x80 * events.len() as u64;
+        events.push(EventState {
+            id: self.recorder.names().event(record),
+            recorded: None,
+        });
+        Event(events.len() - 1)
+    }
+
+    /// Puts work into `stream`.
+    pub(super) fn enqueue(
+        &self,
+        host: &mut HostThread,
+        call: &Call,
+        stream: Stream,
+        queue: QueueChoice,
+        demand: Demand,
+    ) -> Enqueued {
+        let state = &mut self.streams.borrow_mut()[stream.0];
+        let device = &self.devices[state.device];
+        let queue = device.queue(queue, state.compute_queue);
+        let mut random = device.random.borrow_mut();
+        let submitted = self.now() + Nanos(random.around(450, 30));
+        let mut after = std::mem::take(&mut state.waits);
+        after.extend(state.last);
+        let index = self.machine.borrow_mut().submit(Command {
+            queue: queue.index,
+            demand,
+            arrives: submitted + Nanos(random.around(1_300, 20)),
+            latency: Nanos(random.around(1_100, 40)),
+            after,
+        });
+        state.last = Some(index);
+        state.submitted += 1;
+        let work = host.new_work();
+        self.works.borrow_mut().push(WorkState {
+            id: work,
+            correlation: call.correlation,
+            device: state.device,
+            stream,
+            queued: self.now(),
+            submitted,
+        });
+        Enqueued {
+            work,
+            agent: device.agent,
+            context: device.context,
+            queue: queue.id,
+            stream: state.id,
+        }
+    }
+
+    /// Lets `event` stand for everything in `stream` so far.
+    pub(super) fn record(&self, event: Event, stream: Stream) {
+        let streams = self.streams.borrow();
+        let state = &streams[stream.0];
+        self.events.borrow_mut()[event.0].recorded = Some(Recorded {
+            stream,
+            submitted: state.submitted,
+            last: state.last,
+            waits: state.waits.clone(),
+        });
+    }
+
+    /// Lets the next work of `stream` wait for `event`, unless that was never recorded.
+    pub(super) fn wait(&self, stream: Stream, event: Event) {
+        if let Some(recorded) = &self.events.borrow()[event.0].recorded {
+            let waits = &mut self.streams.borrow_mut()[stream.0].waits;
+            waits.extend(recorded.last);
+            waits.extend(&recorded.waits);
+        }
+    }
+
+    /// Everything in `stream` so far.
+    pub(super) fn awaited(&self, stream: Stream) -> Awaited {
+        let streams = self.streams.borrow();
+        let state = &streams[stream.0];
+        Awaited {
+            completed: state.completed.clone(),
+            count: state.submitted,
+            last: self.work_id(state.last),
+            stream,
+        }
+    }
+
+    /// What `event` stands for, if it was recorded.
+    pub(super) fn awaited_event(&self, event: Event) -> Option<Awaited> {
+        let events = self.events.borrow();
+        let recorded = events[event.0].recorded.as_ref()?;
+        Some(Awaited {
+            completed: self.streams.borrow()[recorded.stream.0].completed.clone(),
+            count: recorded.submitted,
+            last: self.work_id(recorded.last),
+            stream: recorded.stream,
+        })
+    }
+
+    fn work_id(&self, index: Option<WorkIndex>) -> WorkId {
+        index.map_or(WorkId::NONE, |index| self.works.borrow()[index.0].id)
+    }
+
+    /// The runtime's thread that learns of completions on one device.
+    async fn complete(&self, number: usize, mut host: HostThread, mut random: Random) {
+        let device = &self.devices[number];
+        for one in 1.. {
+            device.finished_gate.wait(&self.executor, one).await;
+            self.executor.sleep(Nanos(random.host(380))).await;
+            let next = device.finished.borrow_mut().pop_front();
+            let finished = next.expect("the gate counts what is in the queue");
+            let works = self.works.borrow();
+            let work = &works[finished.work.0];
+            let mut clock = device.clock.borrow_mut();
+            let mut record = Completion::blank();
+            record.work = work.id;
+            record.correlation = work.correlation;
+            record.queued = clock.read(work.queued);
+            record.submitted = clock.read(work.submitted);
+            record.start = clock.read(finished.start);
+            record.end = clock.read(finished.end);
+            record.completed = ticks(self.now());
+            record.agent = device.agent;
+            self.keep_room();
+            host.write(record);
+            let streams = self.streams.borrow();
+            streams[work.stream.0]
+                .completed
+                .open(&self.executor, Nanos(random.host(2_600)));
+        }
+    }
+
+    /// Reads the clocks as often as it has been time for that until `now`.
+    fn read_due_clocks(&self, now: Moment) {
+        while self.next_clocks.get() <= now {
+            self.read_clocks(self.next_clocks.get());
+            self.next_clocks.set(self.next_clocks.get() + CLOCK_PERIOD);
+        }
+    }
+
+    fn read_clocks(&self, now: Moment) {
+        let names = self.recorder.names();
+        names.clock_snapshot(crate::clock::virtual_snapshot(ticks(now)));
+        for device in &self.devices {
+            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now));
+        }
+    }
+}
+
+impl World for Runtime {
+    fn next(&self) -> Option<Moment> {
+        self.machine.borrow().next()
+    }
+
+    fn advance(&self, now: Moment) {
+        self.read_due_clocks(now);
+        let mut finished = Vec::new();
+        self.machine.borrow_mut().advance(now, &mut finished);
+        for one in finished {
+            let device = &self.devices[self.works.borrow()[one.work.0].device];
+            device.finished.borrow_mut().push_back(one);
+            // The device raises an interrupt.
+            device.finished_gate.open(&self.executor, us(2));
+        }
+    }
+}

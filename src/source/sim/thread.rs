@@ -1,0 +1,353 @@
+//! A thread of the program, and the calls it can make: each takes virtual time, is recorded from enter to
+//! exit, and returns a status as a vendor's runtime would.
+//!
+//! Here is what every call has in common and what does not put work into streams; see `enqueue` for
+//! that.
+
+use super::device::DEVICE_MEMORY;
+use super::memory::{Place, Pointer};
+use super::operations::Function;
+use super::random::Random;
+use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
+use super::time::ticks;
+use crate::correlation::{Call, ExternalKind, HostThread};
+use crate::record::*;
+use std::rc::Rc;
+
+/// What a call of the simulated runtime returns.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Status(pub(super) i32);
+
+impl Status {
+    pub(super) const SUCCESS: Status = Status(0);
+    pub(super) const INVALID_VALUE: Status = Status(1);
+    pub(super) const OUT_OF_MEMORY: Status = Status(2);
+    pub(super) const NOT_READY: Status = Status(3);
+}
+
+/// A thread of the program.
+pub(super) struct Thread {
+    pub(super) runtime: Rc<Runtime>,
+    pub(super) host: HostThread,
+    pub(super) random: Random,
+    /// The device that its calls refer to.
+    pub(super) device: usize,
+    last_error: Status,
+    /// Calls in progress.
+    depth: usize,
+}
+
+/// Where a thread's stack begins.
+const STACK: usize = 0x7ffd_0000_0000;
+/// What a call takes of it.
+const FRAME: usize = 0xc0;
+
+impl Thread {
+    pub(super) fn new(runtime: Rc<Runtime>, host: HostThread, random: Random) -> Thread {
+        Thread {
+            runtime,
+            host,
+            random,
+            device: 0,
+            last_error: Status::SUCCESS,
+            depth: 0,
+        }
+    }
+
+    /// Computes for about `span`, outside of any call.
+    pub(super) async fn compute(&mut self, span: Nanos) {
+        let span = Nanos(self.random.host(span.0));
+        self.runtime.executor.sleep(span).await;
+    }
+
+    /// Enters a call: its time on the host passes before what it does takes effect.
+    pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> Call {
+        self.runtime.keep_room();
+        self.depth += 1;
+        let frame = STACK - self.depth * FRAME;
+        let now = ticks(self.runtime.now());
+        let call = self.host.enter(function.operation(), frame, now);
+        if function.has_arguments() {
+            let mut record = Arguments::new(call.correlation, call.operation, arguments);
+            self.host.write_arguments(&mut record);
+        }
+        self.compute(function.cost()).await;
+        call
+    }
+
+    /// Leaves it.
+    pub(super) async fn exit<R>(
+        &mut self,
+        call: Call,
+        result: Result<R, Status>,
+    ) -> Result<R, Status> {
+        self.compute(Nanos(90)).await;
+        self.depth -= 1;
+        let counts = &self.runtime.counts;
+        count(&counts.calls);
+        let (status, failed) = match &result {
+            Ok(_) => (Status::SUCCESS, 0),
+            // An answer, not an error.
+            Err(Status::NOT_READY) => (Status::NOT_READY, 0),
+            Err(status) => {
+                count(&counts.failed_calls);
+                self.last_error = *status;
+                (*status, flags::FAILED)
+            }
+        };
+        self.host
+            .exit(&call, ticks(self.runtime.now()), status.0, failed);
+        result
+    }
+
+    /// A call that does nothing that is recorded beside it.
+    async fn plain(&mut self, function: Function, arguments: &[u64]) {
+        let call = self.enter(function, arguments).await;
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// Everything that follows belongs to the external id, until it is popped.
+    pub(super) fn push_external(&mut self, id: ExternalId) {
+        self.host.push_external(ExternalKind::CUSTOM0, id);
+    }
+
+    pub(super) fn pop_external(&mut self) {
+        self.host.pop_external(ExternalKind::CUSTOM0);
+    }
+
+    pub(super) async fn init(&mut self) {
+        self.plain(Function::Init, &[0]).await;
+    }
+
+    pub(super) async fn shutdown(&mut self) {
+        self.plain(Function::Shutdown, &[]).await;
+    }
+
+    pub(super) async fn device_count(&mut self) -> usize {
+        self.plain(Function::GetDeviceCount, &[]).await;
+        self.runtime.devices.len()
+    }
+
+    pub(super) async fn set_device(&mut self, device: usize) -> Result<(), Status> {
+        let call = self.enter(Function::SetDevice, &[device as u64]).await;
+        if device >= self.runtime.devices.len() {
+            return self.exit(call, Err(Status::INVALID_VALUE)).await;
+        }
+        self.device = device;
+        self.exit(call, Ok(())).await
+    }
+
+    pub(super) async fn device_attribute(&mut self, attribute: u64) {
+        let arguments = [attribute, self.device as u64];
+        self.plain(Function::DeviceGetAttribute, &arguments).await;
+    }
+
+    pub(super) async fn memory_info(&mut self) {
+        self.plain(Function::MemGetInfo, &[]).await;
+    }
+
+    /// The last error of this thread, which is forgotten.
+    pub(super) async fn last_error(&mut self) -> Status {
+        self.plain(Function::GetLastError, &[]).await;
+        std::mem::replace(&mut self.last_error, Status::SUCCESS)
+    }
+
+    pub(super) async fn malloc(&mut self, bytes: u64) -> Result<Pointer, Status> {
+        let place = Place::device(self.device);
+        self.allocate(Function::Malloc, place, bytes, DEVICE_MEMORY)
+            .await
+    }
+
+    pub(super) async fn malloc_host(&mut self, bytes: u64) -> Result<Pointer, Status> {
+        self.allocate(Function::MallocHost, Place::PINNED, bytes, HOST_MEMORY)
+            .await
+    }
+
+    async fn allocate(
+        &mut self,
+        function: Function,
+        place: Place,
+        bytes: u64,
+        capacity: u64,
+    ) -> Result<Pointer, Status> {
+        let call = self.enter(function, &[bytes]).await;
+        let pointer = self
+            .runtime
+            .memory
+            .borrow_mut()
+            .allocate(place, bytes, capacity);
+        let result = pointer.ok_or(Status::OUT_OF_MEMORY);
+        if let Some(pointer) = pointer {
+            self.allocation(&call, AllocationOperation::ALLOCATE, place, pointer, bytes);
+        }
+        self.exit(call, result).await
+    }
+
+    pub(super) async fn free(&mut self, pointer: Pointer) -> Result<(), Status> {
+        let pinned = self.runtime.memory.borrow().place(pointer) == Place::PINNED;
+        let function = if pinned {
+            Function::FreeHost
+        } else {
+            Function::Free
+        };
+        let call = self.enter(function, &[pointer.0]).await;
+        let freed = self.runtime.memory.borrow_mut().free(pointer);
+        if let Some(freed) = freed {
+            let free = AllocationOperation::FREE;
+            self.allocation(&call, free, freed.place, pointer, freed.bytes);
+        }
+        self.exit(call, freed.map(|_| ()).ok_or(Status::INVALID_VALUE))
+            .await
+    }
+
+    fn allocation(
+        &mut self,
+        call: &Call,
+        operation: AllocationOperation,
+        place: Place,
+        pointer: Pointer,
+        bytes: u64,
+    ) {
+        let mut record = Allocation::blank();
+        record.correlation = call.correlation;
+        record.external = self.host.external();
+        record.start = call.start;
+        record.end = ticks(self.runtime.now());
+        (record.address, record.bytes) = (pointer.0, bytes);
+        if let Some(device) = place.device {
+            record.agent = self.runtime.devices[device].agent;
+        }
+        record.context = self.runtime.devices[self.device].context;
+        record.thread = self.host.thread();
+        record.operation = operation;
+        record.memory = place.kind;
+        self.host.write(record);
+    }
+
+    pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
+        let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
+        let stream = self.runtime.new_stream(self.device, name, priority);
+        let _ = self.exit(call, Ok(())).await;
+        stream
+    }
+
+    pub(super) async fn stream_destroy(&mut self, stream: Stream) {
+        let id = self.stream_id(stream);
+        self.plain(Function::StreamDestroy, &[id]).await;
+    }
+
+    pub(super) async fn event_create(&mut self) -> Event {
+        let call = self.enter(Function::EventCreate, &[]).await;
+        let event = self.runtime.new_event(self.device);
+        let _ = self.exit(call, Ok(())).await;
+        event
+    }
+
+    pub(super) async fn event_destroy(&mut self, event: Event) {
+        let id = self.event_id(event);
+        self.plain(Function::EventDestroy, &[id.0.into()]).await;
+    }
+
+    /// Whether everything that the event stands for has completed.
+    pub(super) async fn event_query(&mut self, event: Event) -> Result<(), Status> {
+        let id = self.event_id(event);
+        let call = self.enter(Function::EventQuery, &[id.0.into()]).await;
+        let result = match self.runtime.awaited_event(event) {
+            Some(awaited) if awaited.completed.count() < awaited.count => Err(Status::NOT_READY),
+            _ => Ok(()),
+        };
+        self.exit(call, result).await
+    }
+
+    /// Waits for everything in the stream.
+    pub(super) async fn stream_synchronize(&mut self, stream: Stream) {
+        let id = self.stream_id(stream);
+        let call = self.enter(Function::StreamSynchronize, &[id]).await;
+        let awaited = self.runtime.awaited(stream);
+        let what = SynchronizationType::STREAM_SYNCHRONIZE;
+        self.synchronize(&call, what, &awaited, None).await;
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// Waits for everything that the event stands for.
+    pub(super) async fn event_synchronize(&mut self, event: Event) {
+        let id = self.event_id(event);
+        let call = self.enter(Function::EventSynchronize, &[id.0.into()]).await;
+        if let Some(awaited) = self.runtime.awaited_event(event) {
+            let what = SynchronizationType::EVENT_SYNCHRONIZE;
+            self.synchronize(&call, what, &awaited, Some(id)).await;
+        }
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// Waits for everything on the device.
+    pub(super) async fn device_synchronize(&mut self) {
+        let call = self.enter(Function::DeviceSynchronize, &[]).await;
+        let streams = self.runtime.streams.borrow().len();
+        let of_device = (0..streams)
+            .map(Stream)
+            .filter(|stream| self.runtime.streams.borrow()[stream.0].device == self.device);
+        let all: Vec<Awaited> = of_device
+            .map(|stream| self.runtime.awaited(stream))
+            .collect();
+        for awaited in &all {
+            awaited
+                .completed
+                .wait(&self.runtime.executor, awaited.count)
+                .await;
+        }
+        if let Some(last) = all.iter().max_by_key(|awaited| awaited.last) {
+            let mut record = self.synchronization(&call, SynchronizationType::CONTEXT_SYNCHRONIZE);
+            record.waited_for = last.last;
+            self.host.write(record);
+        }
+        let _ = self.exit(call, Ok(())).await;
+    }
+
+    /// The host's part of a wait, and its record.
+    pub(super) async fn synchronize(
+        &mut self,
+        call: &Call,
+        what: SynchronizationType,
+        awaited: &Awaited,
+        event: Option<EventId>,
+    ) {
+        awaited
+            .completed
+            .wait(&self.runtime.executor, awaited.count)
+            .await;
+        let mut record = self.synchronization(call, what);
+        record.stream = self.runtime.streams.borrow()[awaited.stream.0].id;
+        record.event = event.unwrap_or_default();
+        record.events = event.is_some().into();
+        record.waited_for = awaited.last;
+        self.host.write(record);
+    }
+
+    /// A synchronization of `call` that ends now.
+    pub(super) fn synchronization(
+        &self,
+        call: &Call,
+        what: SynchronizationType,
+    ) -> Synchronization {
+        let device = &self.runtime.devices[self.device];
+        let mut record = Synchronization::blank();
+        record.correlation = call.correlation;
+        record.external = self.host.external();
+        record.start = call.start;
+        record.end = ticks(self.runtime.now());
+        record.agent = device.agent;
+        record.context = device.context;
+        record.thread = self.host.thread();
+        record.what = what;
+        record
+    }
+
+    pub(super) fn stream_id(&self, stream: Stream) -> u64 {
+        self.runtime.streams.borrow()[stream.0].id.0.into()
+    }
+
+    pub(super) fn event_id(&self, event: Event) -> EventId {
+        self.runtime.events.borrow()[event.0].id
+    }
+}

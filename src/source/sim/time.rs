@@ -1,0 +1,143 @@
+//! Virtual time, and the clocks that the simulated machine reads it with: the host's ticks, and a clock for
+//! each device that has its own offset and drifts.
+
+use super::random::{Purpose, Random};
+use crate::record::{AgentId, ClockPair, DeviceTime, Nanos, Ticks};
+use std::ops::{Add, Sub};
+
+/// A moment in virtual time: nanoseconds since the simulated machine was started.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment(pub(super) u64);
+
+impl Moment {
+    /// When every simulation begins: a machine that has been up for two minutes.
+    pub(super) const BEGIN: Moment = Moment(120_000_000_000);
+}
+
+impl Add<Nanos> for Moment {
+    type Output = Moment;
+
+    fn add(self, span: Nanos) -> Moment {
+        Moment(self.0 + span.0)
+    }
+}
+
+impl Sub for Moment {
+    type Output = Nanos;
+
+    fn sub(self, earlier: Moment) -> Nanos {
+        Nanos(self.0 - earlier.0)
+    }
+}
+
+/// A span of microseconds.
+pub(super) const fn us(microseconds: u64) -> Nanos {
+    Nanos(microseconds * 1_000)
+}
+
+/// The host's ticks: [`TickSource::Virtual`](crate::clock::TickSource::Virtual), nanoseconds.
+pub(super) fn ticks(moment: Moment) -> Ticks {
+    Ticks(moment.0)
+}
+
+/// A device's clock: nanoseconds of its own, from its own start, at a rate that differs from the
+/// host's by some parts per million and wanders.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceClock {
+    random: Random,
+    /// Where each segment of [`SEGMENT`] nanoseconds begins on the device; never empty.
+    segments: Vec<Segment>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Segment {
+    device: u64,
+    /// Parts per billion that the device is fast (or slow, if negative).
+    drift: i64,
+}
+
+/// The rate changes every this many nanoseconds.
+const SEGMENT: u64 = 25_000_000;
+
+impl DeviceClock {
+    /// The clock of device `number`.
+    pub(super) fn new(seed: u64, number: usize) -> DeviceClock {
+        let mut random = Random::fork(seed, Purpose::Clock, number);
+        let first = Segment {
+            device: 40_000_000_000 + random.below(20_000_000_000),
+            drift: random.below(80_000) as i64 - 40_000,
+        };
+        DeviceClock {
+            random,
+            segments: vec![first],
+        }
+    }
+
+    /// What it shows at `moment`.
+    pub(super) fn read(&mut self, moment: Moment) -> DeviceTime {
+        let since = moment.0 - Moment::BEGIN.0;
+        let place = (since / SEGMENT) as usize;
+        while self.segments.len() <= place {
+            let last = *self.segments.last().expect("never empty");
+            self.segments.push(Segment {
+                device: last.at(SEGMENT),
+                drift: last.drift + self.random.below(2_001) as i64 - 1_000,
+            });
+        }
+        DeviceTime(self.segments[place].at(since % SEGMENT))
+    }
+
+    /// The clock beside the host's ticks, read at `moment`.
+    pub(super) fn pair(&mut self, agent: AgentId, moment: Moment) -> ClockPair {
+        let before = Nanos(300 + self.random.below(400));
+        let after = Nanos(300 + self.random.below(400));
+        let mut record = ClockPair::blank();
+        record.agent = agent;
+        record.before = ticks(moment);
+        record.device = self.read(moment + before);
+        record.after = ticks(moment + before + after);
+        record
+    }
+}
+
+impl Segment {
+    fn at(self, offset: u64) -> u64 {
+        (self.device + offset).wrapping_add_signed(offset as i64 * self.drift / 1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_clock_never_goes_back_and_drifts_by_parts_per_million() {
+        for number in 0..8 {
+            let mut clock = DeviceClock::new(3, number);
+            let begin = clock.read(Moment::BEGIN).0;
+            let mut last = begin;
+            for step in 1..2_000 {
+                let now = clock.read(Moment::BEGIN + us(step * 500)).0;
+                assert!(now > last);
+                last = now;
+            }
+            let elapsed = (last - begin) as i64;
+            let drift = (elapsed - 1_999 * 500_000).abs();
+            assert!(
+                drift < 1_000_000_000 / 1_000_000 * 90,
+                "{drift} ns in a second"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pair_encloses_the_moment_it_was_read_at() {
+        let mut clock = DeviceClock::new(3, 0);
+        let moment = Moment::BEGIN + us(777);
+        let pair = clock.pair(AgentId(1), moment);
+        assert!(pair.before < pair.after);
+        let early = clock.read(moment);
+        let late = clock.read(moment + us(2));
+        assert!(early <= pair.device && pair.device <= late);
+    }
+}

@@ -1,0 +1,245 @@
+//! The passes of a step, as sequences of kernels.
+
+use super::super::enqueue::Launch;
+use super::super::runtime::Stream;
+use super::super::thread::{Status, Thread};
+use super::super::time::us;
+use super::*;
+
+/// Rows of the activations: images of a batch times patches of an image.
+const ROWS: u32 = 64 * 197;
+/// Width of the network.
+const WIDTH: u32 = 768;
+/// Width inside a block's second half.
+const INNER: u32 = 4 * WIDTH;
+/// Classes of the images, filled up to a multiple of a tile.
+const CLASSES: u32 = 1_024;
+/// Workgroups that go over all rows.
+const BY_ROW: [u32; 3] = [ROWS / 8, 1, 1];
+/// Workgroups of the attention: tiles of a sequence, heads, images.
+const BY_HEAD: [u32; 3] = [2, 12, 64];
+
+/// Workgroups for an operation on every element, 2048 to a workgroup.
+const fn by_element(columns: u32) -> [u32; 3] {
+    [ROWS * columns / 2_048, 1, 1]
+}
+
+/// A thread that launches kernels of one module into one stream.
+struct Launcher<'a> {
+    thread: &'a mut Thread,
+    module: &'a Module,
+    stream: Stream,
+}
+
+impl Launcher<'_> {
+    async fn kernel(&mut self, name: &str, groups: [u32; 3]) -> Result<(), Status> {
+        // What a framework does on the host between two launches.
+        self.thread.compute(us(5)).await;
+        let launch = Launch {
+            groups,
+            local_memory: 0,
+            stream: self.stream,
+        };
+        self.thread
+            .launch(self.module, self.module.find(name), launch)
+            .await
+    }
+
+    async fn gemm(&mut self, name: &str, shape: [u32; 3]) -> Result<(), Status> {
+        self.thread.compute(us(6)).await;
+        let place = self.module.find(name);
+        self.thread
+            .blas_gemm(self.module, place, shape, self.stream)
+            .await
+    }
+}
+
+impl Replica {
+    /// Turns the images of a batch into the network's input.
+    pub(super) async fn augment(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+    ) -> Result<(), Status> {
+        let Equipment {
+            module, streams, ..
+        } = equipment;
+        let stream = streams.upload;
+        let groups = [7, 28, 64];
+        Launcher {
+            thread,
+            module,
+            stream,
+        }
+        .kernel("data::augment", groups)
+        .await
+    }
+
+    /// The forward pass up to the loss, whose way to the host begins too.
+    pub(super) async fn forward(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+        slot: usize,
+    ) -> Result<(), Status> {
+        let Equipment {
+            module,
+            streams,
+            events,
+            memory,
+        } = equipment;
+        let stream = streams.compute;
+        let gradients = BUCKETS as u64 * BUCKET_BYTES;
+        thread
+            .memset_async(memory.gradients, 0, gradients, stream)
+            .await?;
+        let mut launch = Launcher {
+            thread,
+            module,
+            stream,
+        };
+        launch.kernel("patch_embed_forward", BY_ROW).await?;
+        launch.thread.event_record(events.used[slot], stream).await;
+        for _ in 0..BLOCKS {
+            launch.kernel("layer_norm_forward", BY_ROW).await?;
+            launch.gemm("gemm_f16_tn", [ROWS, 3 * WIDTH, WIDTH]).await?;
+            launch.kernel("flash_attention_forward", BY_HEAD).await?;
+            launch.gemm("gemm_f16_tn", [ROWS, WIDTH, WIDTH]).await?;
+            launch.kernel("dropout_add", by_element(WIDTH)).await?;
+            launch.kernel("layer_norm_forward", BY_ROW).await?;
+            launch.gemm("gemm_f16_tn", [ROWS, INNER, WIDTH]).await?;
+            launch
+                .kernel("bias_gelu_forward", by_element(INNER))
+                .await?;
+            launch.gemm("gemm_f16_tn", [ROWS, WIDTH, INNER]).await?;
+            launch.kernel("dropout_add", by_element(WIDTH)).await?;
+        }
+        launch.kernel("layer_norm_forward", BY_ROW).await?;
+        launch.gemm("gemm_f16_tn", [64, CLASSES, WIDTH]).await?;
+        launch.kernel("softmax_cross_entropy", [64, 1, 1]).await?;
+        launch.thread.event_record(events.loss, stream).await;
+
+        launch.stream = streams.metrics;
+        launch
+            .thread
+            .stream_wait_event(streams.metrics, events.loss)
+            .await;
+        launch.kernel("nn::accuracy", [16, 1, 1]).await?;
+        let (to, from) = (memory.loss_on_host, memory.loss);
+        thread.memcpy_async(to, from, 8, streams.metrics).await
+    }
+
+    /// The backward pass, from the last block to the first. Each bucket is announced as soon as it
+    /// has been enqueued.
+    pub(super) async fn backward(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+    ) -> Result<(), Status> {
+        let Equipment {
+            module,
+            streams,
+            events,
+            ..
+        } = equipment;
+        let stream = streams.compute;
+        let mut launch = Launcher {
+            thread,
+            module,
+            stream,
+        };
+        launch.gemm("gemm_f16_nt", [CLASSES, WIDTH, 64]).await?;
+        launch.gemm("gemm_f16_nn", [64, WIDTH, CLASSES]).await?;
+        launch.kernel("layer_norm_backward", BY_ROW).await?;
+        for block in 0..BLOCKS {
+            // For each product one for the gradient of its input, one for that of its weights.
+            launch.gemm("gemm_f16_nn", [ROWS, INNER, WIDTH]).await?;
+            launch.gemm("gemm_f16_nt", [WIDTH, INNER, ROWS]).await?;
+            launch
+                .kernel("bias_gelu_backward", by_element(INNER))
+                .await?;
+            launch.gemm("gemm_f16_nn", [ROWS, WIDTH, INNER]).await?;
+            launch.gemm("gemm_f16_nt", [INNER, WIDTH, ROWS]).await?;
+            launch.kernel("layer_norm_backward", BY_ROW).await?;
+            launch.kernel("dropout_add", by_element(WIDTH)).await?;
+            launch.gemm("gemm_f16_nn", [ROWS, WIDTH, WIDTH]).await?;
+            launch.gemm("gemm_f16_nt", [WIDTH, WIDTH, ROWS]).await?;
+            launch.kernel("flash_attention_backward", BY_HEAD).await?;
+            launch.gemm("gemm_f16_nn", [ROWS, WIDTH, 3 * WIDTH]).await?;
+            launch.gemm("gemm_f16_nt", [3 * WIDTH, WIDTH, ROWS]).await?;
+            launch.kernel("layer_norm_backward", BY_ROW).await?;
+            launch.announce(self, events.buckets[block].ready).await;
+        }
+        launch.kernel("patch_embed_backward", BY_ROW).await?;
+        launch.announce(self, events.buckets[BLOCKS].ready).await;
+        Ok(())
+    }
+
+    /// Waits for the summed-up gradients, on the device, and takes a step.
+    pub(super) async fn optimize(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+    ) -> Result<(), Status> {
+        let Equipment {
+            module,
+            streams,
+            events,
+            ..
+        } = equipment;
+        let stream = streams.compute;
+        for bucket in &events.buckets {
+            thread.stream_wait_event(stream, bucket.reduced).await;
+        }
+        let mut launch = Launcher {
+            thread,
+            module,
+            stream,
+        };
+        launch.kernel("gradient_norm", [640, 1, 1]).await?;
+        for _ in 0..BUCKETS {
+            launch.kernel("adam_step", [3_461, 1, 1]).await?;
+        }
+        Ok(())
+    }
+
+    /// Copies the parameters within the device, so that the training can go on while they are
+    /// written.
+    pub(super) async fn set_aside(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+    ) -> Result<(), Status> {
+        let Equipment {
+            streams,
+            events,
+            memory,
+            ..
+        } = equipment;
+        let bytes = BUCKETS as u64 * BUCKET_BYTES;
+        thread
+            .memcpy_async(memory.aside, memory.parameters, bytes, streams.compute)
+            .await?;
+        thread.event_record(events.aside, streams.compute).await;
+        Ok(())
+    }
+
+    /// Waits for the loss, and looks at it.
+    pub(super) async fn read_loss(
+        &self,
+        thread: &mut Thread,
+        equipment: &Equipment,
+    ) -> Result<(), Status> {
+        thread.stream_synchronize(equipment.streams.metrics).await;
+        thread.compute(us(15)).await;
+        Ok(())
+    }
+}
+
+impl Launcher<'_> {
+    /// Says that a bucket's gradients are under way.
+    async fn announce(&mut self, replica: &Replica, ready: Event) {
+        self.thread.event_record(ready, self.stream).await;
+        replica.buckets.open(&self.thread.runtime.executor, us(4));
+    }
+}

@@ -1,0 +1,143 @@
+//! What the training has before its first step and gives back after its last.
+
+use super::super::memory::Pointer;
+use super::super::thread::{Status, Thread};
+use super::super::time::us;
+use super::kernels::KERNELS;
+use super::*;
+
+/// What the activations of a step take.
+const ACTIVATION_BYTES: u64 = 5 << 30;
+/// The workspace that is tried first: more than there is.
+const WISHED_WORKSPACE: u64 = 32 << 30;
+/// The one that is made do with.
+const WORKSPACE: u64 = 1 << 30;
+
+impl Replica {
+    /// Gets everything ready on the replica's device, which is the thread's.
+    pub(super) async fn equip(&self, thread: &mut Thread) -> Result<&Equipment, Status> {
+        let module = thread
+            .module_load("/opt/train/lib/kernels.sim1.co", KERNELS)
+            .await;
+        let streams = Streams {
+            compute: thread.stream_create("compute", 0).await,
+            upload: thread.stream_create("upload", 0).await,
+            all_reduce: thread.stream_create("all-reduce", -1).await,
+            metrics: thread.stream_create("metrics", 0).await,
+            checkpoint: thread.stream_create("checkpoint", 1).await,
+        };
+        let memory = Buffers::allocate(thread).await?;
+        let events = Events::create(thread).await;
+        // Parameters come from a file, through pageable memory.
+        let file = Pointer::pageable(0x40_0000 * self.device as u64);
+        let bytes = BUCKETS as u64 * BUCKET_BYTES;
+        thread
+            .memcpy(memory.parameters, file, bytes / 4, streams.upload)
+            .await?;
+        let rest = memory.parameters.offset(bytes / 4);
+        thread
+            .memcpy(
+                rest,
+                file.offset(bytes / 4),
+                bytes - bytes / 4,
+                streams.upload,
+            )
+            .await?;
+        thread
+            .memset_async(memory.gradients, 0, bytes, streams.compute)
+            .await?;
+        let equipment = Equipment {
+            module,
+            streams,
+            memory,
+            events,
+        };
+        let equipment = self.equipment.get_or_init(|| equipment);
+        self.equipped.open(&thread.runtime.executor, us(9));
+        Ok(equipment)
+    }
+
+    /// Gives everything back.
+    pub(super) async fn tear_down(&self, thread: &mut Thread) -> Result<(), Status> {
+        let equipment = self.equipment(thread).await;
+        let Streams {
+            compute,
+            upload,
+            all_reduce,
+            metrics,
+            checkpoint,
+        } = &equipment.streams;
+        for stream in [compute, upload, all_reduce, metrics, checkpoint] {
+            thread.stream_destroy(*stream).await;
+        }
+        for pointer in &equipment.memory.all {
+            thread.free(*pointer).await?;
+        }
+        thread.module_unload(&equipment.module).await;
+        Ok(())
+    }
+}
+
+impl Buffers {
+    async fn allocate(thread: &mut Thread) -> Result<Buffers, Status> {
+        let parameters = BUCKETS as u64 * BUCKET_BYTES;
+        let mut all = Vec::new();
+        let mut kept = |pointer| {
+            all.push(pointer);
+            pointer
+        };
+        let mut buffers = Buffers {
+            parameters: kept(thread.malloc(parameters).await?),
+            gradients: kept(thread.malloc(parameters).await?),
+            scratch: kept(thread.malloc(BUCKET_BYTES).await?),
+            loss: kept(thread.malloc(4_096).await?),
+            loss_on_host: kept(thread.malloc_host(4_096).await?),
+            aside: kept(thread.malloc(parameters).await?),
+            checkpoint: kept(thread.malloc_host(parameters).await?),
+            images: [
+                kept(thread.malloc(BATCH_BYTES).await?),
+                kept(thread.malloc(BATCH_BYTES).await?),
+            ],
+            staging: [
+                kept(thread.malloc_host(BATCH_BYTES).await?),
+                kept(thread.malloc_host(BATCH_BYTES).await?),
+            ],
+            all: Vec::new(),
+        };
+        // The optimizer's moments, in single precision.
+        kept(thread.malloc(2 * parameters).await?);
+        kept(thread.malloc(2 * parameters).await?);
+        kept(thread.malloc(ACTIVATION_BYTES).await?);
+        match thread.malloc(WISHED_WORKSPACE).await {
+            Ok(workspace) => kept(workspace),
+            Err(_) => {
+                thread.last_error().await;
+                thread.memory_info().await;
+                kept(thread.malloc(WORKSPACE).await?)
+            }
+        };
+        buffers.all = all;
+        Ok(buffers)
+    }
+}
+
+impl Events {
+    async fn create(thread: &mut Thread) -> Events {
+        let mut events = Events {
+            loaded: [thread.event_create().await, thread.event_create().await],
+            used: [thread.event_create().await, thread.event_create().await],
+            loss: thread.event_create().await,
+            stepped: [thread.event_create().await, thread.event_create().await],
+            aside: thread.event_create().await,
+            buckets: Vec::new(),
+        };
+        for _ in 0..BUCKETS {
+            events.buckets.push(Bucket {
+                ready: thread.event_create().await,
+                received: thread.event_create().await,
+                reduced: thread.event_create().await,
+            });
+        }
+        events
+    }
+}
