@@ -22,7 +22,8 @@ const SNAPSHOT_SPACING: u64 = 500_000_000;
 /// How a trace is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether the arguments of calls are shown, where they were recorded.
+    /// Whether the arguments of calls that enqueue work are shown, where they were recorded. There are
+    /// many of these, and their work shows most of it; arguments of other calls are always shown.
     pub arguments: bool,
     /// The machine that the captures come from, where more is known of it than its name.
     pub machine: Machine,

@@ -15,8 +15,8 @@ use crate::capture::{Metadata, Reader};
 use crate::clock::HostClock;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    MemoryCopy, MemorySet, Nanos, Note, Overhead, RecordRef, StringId, Synchronization, ThreadId,
-    flags,
+    MemoryCopy, MemorySet, Nanos, Note, Operation, OperationGroup, Overhead, RecordRef, StringId,
+    Synchronization, ThreadId, flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -211,12 +211,17 @@ impl<'a> ProcessTrace<'a> {
                 self.join.complete(completion, &mut self.found);
                 self.tell_found(making)
             }
-            Kind::ARGUMENTS if making.options.arguments => {
+            Kind::ARGUMENTS => {
                 let arguments: Arguments = read(record);
-                let thread = self.thread(&mut making.writer, thread)?;
-                if thread.arguments.len() < MOST_TIES {
-                    thread.arguments.insert(arguments.correlation, arguments);
+                if !making.options.arguments && self.enqueues(making, arguments.operation) {
+                    return Ok(());
                 }
+                let thread = self.thread(&mut making.writer, thread)?;
+                if thread.arguments.len() >= MOST_TIES {
+                    // Left behind by calls that were dropped.
+                    thread.arguments.clear();
+                }
+                thread.arguments.insert(arguments.correlation, arguments);
                 Ok(())
             }
             Kind::OVERHEAD => self.overhead(making, thread, &read(record)),
@@ -288,6 +293,18 @@ impl<'a> ProcessTrace<'a> {
             self.tell_calls(making, record.thread)?;
         }
         Ok(())
+    }
+
+    fn enqueues<W: Write, O: ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        operation: Operation,
+    ) -> bool {
+        let writer = &mut making.writer;
+        let place = self
+            .functions
+            .place(writer, &self.words, self.metadata, operation);
+        self.functions.at(place).group == OperationGroup::ENQUEUE
     }
 
     /// Writes the calls of a thread that wait.

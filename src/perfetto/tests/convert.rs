@@ -347,19 +347,38 @@ fn losses_reach_the_thread_the_statistics_and_the_report() {
 }
 
 #[test]
-fn arguments_are_shown_on_request_only() {
+fn arguments_of_calls_that_enqueue_are_shown_on_request_only() {
     let making = Making::new(1);
+    let create = Operation { number: 2, ..CALL };
+    making
+        .names
+        .operation(create, "clCreate", "size:uint", OperationGroup::CREATE);
     let text = making.names.string("hello");
     let arguments = Arguments::new(CorrelationId(1), CALL, &[42, text.0.into()]);
     let bytes = &bytes_of(&arguments)[..Arguments::bytes_for(2)];
-    making.run(MAIN, &[bytes, bytes_of(&call(1, 0, 10, 20))]);
+    let other = Arguments::new(CorrelationId(2), create, &[7]);
+    let created = Api {
+        operation: create,
+        ..call(2, 0, 30, 40)
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes,
+            bytes_of(&call(1, 0, 10, 20)),
+            &bytes_of(&other)[..Arguments::bytes_for(1)],
+            bytes_of(&created),
+        ],
+    );
     let shown = |arguments| {
         let options = Options {
             arguments,
             ..Options::default()
         };
         let (_, trace) = converted(&[making.capture()], &options);
-        begins(&trace)[0].1.debug_annotations.clone()
+        let begins = begins(&trace);
+        assert_eq!(begins[1].1.debug_annotations.len(), 1);
+        begins[0].1.debug_annotations.clone()
     };
     assert_eq!(shown(false), []);
     use crate::perfetto::schema::debug_annotation::Value;

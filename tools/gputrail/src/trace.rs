@@ -140,7 +140,7 @@ fn write(readers: &[Reader], path: &Path) -> Result<Parts, Box<Failed>> {
         summary: Summary::default(),
     };
     let options = Options {
-        arguments: true,
+        arguments: false,
         machine: Machine::this(),
     };
     let result = match File::create_new(path) {
