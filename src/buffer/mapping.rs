@@ -227,7 +227,8 @@ impl Mapping {
         file: impl memmap2::MmapAsRawDesc,
         layout: Layout,
     ) -> Result<Mapping, MappingError> {
-        let memory = Self::map(file, layout.total_bytes())?;
+        // Whoever makes the file reads it at the end at most: no pages yet.
+        let memory = Self::map(&mut memmap2::MmapOptions::new(), file, layout.total_bytes())?;
         Ok(Mapping::format(memory, layout))
     }
 
@@ -242,7 +243,8 @@ impl Mapping {
                 "{file_bytes} bytes, expected at least {HEADER_BYTES}"
             )));
         }
-        let memory = Self::map(file, file_bytes)?;
+        // With all pages in place: the first write to one must cost no fault on the hot path.
+        let memory = Self::map(memmap2::MmapOptions::new().populate(), file, file_bytes)?;
         let header = memory.header();
         // SAFETY: the header is mapped and any bytes are valid for these integers; they are read
         // once, volatile, since another process may write them.
@@ -276,11 +278,13 @@ impl Mapping {
         Ok(Mapping { layout, memory })
     }
 
-    /// Maps with all pages in place: the first write to a page must not cost a fault on the hot path.
-    fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
-        memmap2::MmapOptions::new()
+    fn map(
+        options: &mut memmap2::MmapOptions,
+        file: impl memmap2::MmapAsRawDesc,
+        bytes: usize,
+    ) -> Result<Memory, MappingError> {
+        options
             .len(bytes)
-            .populate()
             .map_raw(file)
             .map(Memory)
             .map_err(|source| MappingError::Map { bytes, source })

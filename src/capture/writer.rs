@@ -173,9 +173,8 @@ impl State {
     /// Refuses what would raise SIGXFSZ in the program, or go into a file of its own.
     fn check(&self, more: u64) -> io::Result<()> {
         if !self.is_ours() {
-            return Err(io::Error::other(
-                "the program closed the capture's descriptor",
-            ));
+            // The program has closed the capture's descriptor.
+            return Err(rustix::io::Errno::BADF.into());
         }
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
         match limit.current {

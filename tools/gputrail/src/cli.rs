@@ -12,6 +12,7 @@ const TEMPLATE: &str =
 const EXAMPLES: &str = "\
 Examples:
   gputrail record -- clpeak --kernel-latency    trace an OpenCL program, unchanged
+  gputrail demo                                 trace a workload on the simulated GPU
 Then open the .pftrace file in https://ui.perfetto.dev (\"Open trace file\").";
 
 const EXIT_CODES: &str = "\
@@ -39,6 +40,11 @@ const CONVERT_EXAMPLES: &str = "\
 Examples:
   gputrail convert run.gputrail                       makes run.pftrace
   gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  gputrail demo
+  gputrail demo -o other.pftrace --seed 7";
 
 const LIBRARY_EXAMPLES: &str = "\
 Examples:
@@ -70,6 +76,7 @@ pub struct Cli {
 pub enum Command {
     Record(Record),
     Convert(Convert),
+    Demo(Demo),
     Library(Library),
 }
 
@@ -130,6 +137,27 @@ pub struct Convert {
     pub quiet: bool,
 }
 
+/// Trace a workload on the simulated GPU
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
+pub struct Demo {
+    /// The trace
+    #[arg(short, long, value_name = "OUT", default_value = "demo.pftrace")]
+    pub output: OsString,
+
+    /// Which run to simulate: the same seed makes the same records
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Keep the raw records beside the trace (.gputrail)
+    #[arg(long)]
+    pub capture: bool,
+
+    /// No summary; only errors and warnings are said
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Write out the library that traces a program by environment variables alone
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
@@ -157,7 +185,7 @@ mod tests {
     fn help_starts_with_examples() {
         let mut command = Cli::command();
         command.build();
-        for name in ["record", "convert", "library"] {
+        for name in ["record", "convert", "demo", "library"] {
             let help = command
                 .find_subcommand_mut(name)
                 .unwrap()

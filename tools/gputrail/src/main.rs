@@ -3,6 +3,7 @@
 
 mod cli;
 mod convert;
+mod demo;
 mod layers;
 mod library;
 mod output;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Record(arguments) => record::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
             .map(|()| 0)
             .map_err(Failure::from),

@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// Processes recorded at a time; each takes memory for its pool.
 const PROCESSES: usize = 128;
+/// Processes that were not traced are explained up to this many.
+const MOST_FINDINGS: usize = 5;
 /// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has
 /// no room for this much has none for a trace.
 const RESERVE: usize = 256 << 10;
@@ -180,7 +182,10 @@ fn say_what_went_wrong(finished: &Finished, pid: u32, status: ExitStatus, findin
             format!("process {}", capture.pid)
         };
         if let Some((errno, bytes)) = capture.capture_error {
-            let reason = std::io::Error::from_raw_os_error(errno);
+            let reason = match errno {
+                libc::EBADF => "it closed a file that is ours".into(),
+                errno => std::io::Error::from_raw_os_error(errno).to_string(),
+            };
             say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
         }
         // A capture that was full already could not take that either.
@@ -199,7 +204,15 @@ fn say_what_went_wrong(finished: &Finished, pid: u32, status: ExitStatus, findin
     for (pid, refusal) in &finished.refused {
         say!("process {pid} was not recorded: {refusal}");
     }
-    findings.iter().for_each(|finding| say!("{finding}"));
+    for finding in findings.iter().take(MOST_FINDINGS) {
+        say!("{finding}");
+    }
+    if findings.len() > MOST_FINDINGS {
+        say!(
+            "and {} more processes like these",
+            findings.len() - MOST_FINDINGS
+        );
+    }
 }
 
 /// Moves the captures beside the trace.

@@ -11,9 +11,16 @@ pub fn named(domain: Domain, code: i32) -> String {
 }
 
 fn name(domain: Domain, code: i32) -> Option<&'static str> {
-    if domain != Domain::OPENCL {
-        return None;
+    match domain {
+        Domain::OPENCL => opencl(code),
+        Domain::SIM => ["SUCCESS", "INVALID_VALUE", "OUT_OF_MEMORY", "NOT_READY"]
+            .get(usize::try_from(code).ok()?)
+            .copied(),
+        _ => None,
     }
+}
+
+fn opencl(code: i32) -> Option<&'static str> {
     Some(match code {
         -1 => "CL_DEVICE_NOT_FOUND",
         -2 => "CL_DEVICE_NOT_AVAILABLE",

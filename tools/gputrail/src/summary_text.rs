@@ -148,11 +148,11 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
         return Ok(());
     }
     let all: u64 = rows.iter().map(|(_, times)| times.total.0).sum();
+    let title = format!("{title}:");
     writeln!(
         text,
-        "{title}:{:>w$}  share     count      mean",
-        "total",
-        w = 36 - title.len()
+        "{title:<28} {:>8}  {:>6}  {:>9}  {:>8}",
+        "total", "share", "count", "mean"
     )?;
     for (name, times) in rows.iter().take(MOST) {
         let share = 100.0 * times.total.0 as f64 / all.max(1) as f64;
@@ -164,15 +164,16 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
         );
         writeln!(
             text,
-            "  {name:<26} {total:>8}  {share:>4.1} %  {count:>8}  {mean:>8}"
+            "  {name:<26} {total:>8}  {share:>4.1} %  {count:>9}  {mean:>8}"
         )?;
     }
     Ok(())
 }
 
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
+    let name = format!("GPU {} ({})", gpu.index.0, gpu.name);
     let _ = match gpu.busy {
-        None => writeln!(text, "{}: had no work", gpu.name),
+        None => writeln!(text, "{name}: had no work"),
         Some(busy) => {
             let share = 100.0 * busy.share();
             let start = summary.span().map_or(0, |(first, _)| first.0);
@@ -186,8 +187,7 @@ fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
             });
             writeln!(
                 text,
-                "{}: busy {share:.1} % from its first work to its last, {gap}",
-                gpu.name
+                "{name}: busy {share:.1} % from its first work to its last, {gap}"
             )
         }
     };

@@ -1,0 +1,58 @@
+//! `gputrail demo`: records a workload on the simulated GPU.
+
+use crate::cli::Demo;
+use crate::output::Output;
+use crate::summary_text::Known;
+use crate::trace::{self, Order};
+use crate::{Failure, say, summary_text};
+use anyhow::{Context, anyhow};
+use gputrail::capture::Writer;
+use gputrail::clock::TickSource;
+use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::source::sim;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: Demo) -> Result<u8, Failure> {
+    let output = Output::named(&arguments.output)?;
+    let workshop = output.workshop()?;
+    let path = output.path(std::process::id())?;
+    let capture = workshop.path().join("demo.gputrail");
+    record(&capture, arguments.seed)?;
+    let made = Order {
+        captures: std::slice::from_ref(&capture),
+        output: &output,
+        path: &path,
+        workshop: workshop.path(),
+        captures_may_go: !arguments.capture,
+    }
+    .make()
+    .context("the trace could not be made")?;
+    if arguments.capture {
+        let kept = trace::keep_file(&capture, &made.path.with_extension("gputrail"))?;
+        say!("capture kept in {}", kept.display());
+    }
+    if !arguments.quiet {
+        summary_text::print(&made, &Known::default());
+    }
+    Ok(0)
+}
+
+fn record(capture: &std::path::Path, seed: u64) -> Result<(), Failure> {
+    let options = RecorderOptions {
+        ticks: TickSource::Virtual,
+        ..RecorderOptions::default()
+    };
+    let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
+    let writer = Writer::create(capture, &header)
+        .with_context(|| format!("cannot write {}", capture.display()))?;
+    let recorder = Recorder::start(&options, None, writer).map_err(|error| anyhow!(error))?;
+    let demo = sim::Demo {
+        seed,
+        ..sim::Demo::default()
+    };
+    demo.run(&recorder).map_err(|error| anyhow!(error))?;
+    recorder
+        .finish()
+        .map_err(|(error, lost)| anyhow!("{error}; {lost} records are lost"))?;
+    Ok(())
+}
