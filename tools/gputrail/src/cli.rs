@@ -106,6 +106,10 @@ pub struct Record {
     #[arg(long)]
     pub capture: bool,
 
+    /// Show the arguments of calls that enqueue work too; makes the trace larger
+    #[arg(long)]
+    pub arguments: bool,
+
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
@@ -132,6 +136,10 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
 
+    /// Show the arguments of calls that enqueue work too; makes the trace larger
+    #[arg(long)]
+    pub arguments: bool,
+
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
@@ -152,6 +160,10 @@ pub struct Demo {
     /// Keep the raw records beside the trace (.gputrail)
     #[arg(long)]
     pub capture: bool,
+
+    /// Show the arguments of calls that enqueue work too; makes the trace larger
+    #[arg(long)]
+    pub arguments: bool,
 
     /// No summary; only errors and warnings are said
     #[arg(short, long)]

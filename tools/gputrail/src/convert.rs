@@ -33,6 +33,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
+        arguments: arguments.arguments,
         captures_may_go: false,
     }
     .make()

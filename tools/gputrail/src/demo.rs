@@ -23,6 +23,7 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
+        arguments: arguments.arguments,
         captures_may_go: !arguments.capture,
     }
     .make()

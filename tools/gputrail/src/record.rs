@@ -75,6 +75,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
+        arguments: arguments.arguments,
         captures_may_go: !arguments.capture,
     }
     .make();

@@ -34,6 +34,8 @@ pub struct Order<'a> {
     pub path: &'a Path,
     /// A private directory on the output's disk.
     pub workshop: &'a Path,
+    /// Whether arguments of enqueuing calls are shown.
+    pub arguments: bool,
     /// Whether captures may be removed when the trace needs their room.
     pub captures_may_go: bool,
 }
@@ -44,7 +46,7 @@ impl Order<'_> {
         let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
         let file = self.workshop.join("trace");
-        match write(&readers, &file) {
+        match self.write(&readers, &file) {
             Ok(parts) => {
                 let path = self.output.deliver(&file, self.path);
                 Ok(
@@ -63,7 +65,7 @@ impl Order<'_> {
     /// Makes the trace on another disk, and brings it home when the captures have made room.
     fn make_in(&self, place: &PrivateDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
         let file = place.path().join("trace");
-        let parts = match write(&readers, &file) {
+        let parts = match self.write(&readers, &file) {
             Ok(parts) => parts,
             Err(failed) if is_full(&failed.error.source) => return self.cut(failed, first),
             Err(failed) => return Err(anyhow!(failed.error)),
@@ -91,6 +93,31 @@ impl Order<'_> {
             path.display()
         );
         Ok(parts.at(path))
+    }
+
+    fn write(&self, readers: &[Reader], path: &Path) -> Result<Parts, Box<Failed>> {
+        let mut progress = Progress::new();
+        let mut parts = Parts {
+            report: Report::default(),
+            summary: Summary::default(),
+        };
+        let options = Options {
+            arguments: self.arguments,
+            machine: Machine::this(),
+        };
+        let result = match File::create_new(path) {
+            Ok(file) => perfetto::convert(
+                readers,
+                progress.through(file),
+                &options,
+                &mut parts.summary,
+            ),
+            Err(source) => Err(ConvertError { written: 0, source }),
+        };
+        match result {
+            Ok(report) => Ok(Parts { report, ..parts }),
+            Err(error) => Err(Box::new(Failed { error, parts })),
+        }
     }
 
     /// Delivers the whole packets that there was room for.
@@ -131,31 +158,6 @@ impl Parts {
 struct Failed {
     error: ConvertError,
     parts: Parts,
-}
-
-fn write(readers: &[Reader], path: &Path) -> Result<Parts, Box<Failed>> {
-    let mut progress = Progress::new();
-    let mut parts = Parts {
-        report: Report::default(),
-        summary: Summary::default(),
-    };
-    let options = Options {
-        arguments: false,
-        machine: Machine::this(),
-    };
-    let result = match File::create_new(path) {
-        Ok(file) => perfetto::convert(
-            readers,
-            progress.through(file),
-            &options,
-            &mut parts.summary,
-        ),
-        Err(source) => Err(ConvertError { written: 0, source }),
-    };
-    match result {
-        Ok(report) => Ok(Parts { report, ..parts }),
-        Err(error) => Err(Box::new(Failed { error, parts })),
-    }
 }
 
 /// Whether there was no room, or no more than a quota or a limit allows.
