@@ -191,11 +191,11 @@ impl<'a> Devices<'a> {
         let number = |family: u64, member: u64| family << 32 | member;
         match work.map(|work| work.what) {
             Some(What::Kernel { kernel, .. }) => {
-                let name = self.metadata.kernels.get(&kernel);
-                let name = name.map_or("", |symbol| self.metadata.string(symbol.name));
-                let name = match name {
-                    "" => format!("kernel {kernel}").into(),
-                    name => name.into(),
+                let symbol = self.metadata.kernels.get(&kernel);
+                let name = symbol.map_or("", |symbol| self.metadata.string(symbol.name));
+                let name = match (short_name(self.demangled(work)), name) {
+                    ("", "") => format!("kernel {kernel}").into(),
+                    ("", name) | (name, _) => name.into(),
                 };
                 (WorkKind::Kernel, number(1, kernel.0.into()), name)
             }
@@ -289,6 +289,41 @@ impl<'a> Devices<'a> {
     }
 }
 
+/// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of
+/// `void nn::gelu<half, 8>(half*, long)`.
+fn short_name(demangled: &str) -> &str {
+    let mut depth = 0;
+    let opens = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        depth == 0
+    };
+    let name = match demangled.strip_suffix(" const").unwrap_or(demangled) {
+        function if function.ends_with(')') => {
+            let parameters = function.char_indices().rev().find(opens);
+            parameters.map_or(function, |(at, _)| &function[..at])
+        }
+        function => function,
+    };
+    let mut depth = 0;
+    let separates = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            '>' | ')' => 1,
+            '<' | '(' => -1,
+            _ => 0,
+        };
+        depth == 0 && *letter == ' '
+    };
+    let returns = name.char_indices().rev().find(separates);
+    match returns.map_or(name, |(at, _)| &name[at + 1..]) {
+        "" => demangled,
+        short => short,
+    }
+}
+
 fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>) {
     match kind {
         WorkKind::Kernel => report.kernels += 1,
@@ -364,5 +399,34 @@ impl<'a> Details<'a> {
 
     fn get(&self) -> &[Detail<'a>] {
         &self.list[..self.count]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn a_short_name_leaves_out_what_a_function_returns_and_takes() {
+        for (demangled, short) in [
+            (
+                "void nn::gelu<half, 8>(half const*, long)",
+                "nn::gelu<half, 8>",
+            ),
+            (
+                "data::augment<unsigned char>(int (*)(long))",
+                "data::augment<unsigned char>",
+            ),
+            ("f(int) const", "f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("Functor::operator()(int)", "Functor::operator()"),
+            ("saxpy", "saxpy"),
+            ("", ""),
+            ("()", "()"),
+            ("void ", "void "),
+            (")))", ")))"),
+        ] {
+            assert_eq!(short_name(demangled), short);
+        }
     }
 }

@@ -133,7 +133,7 @@ impl EventTrack {
         time: u64,
         event: &Event<'_>,
     ) -> io::Result<()> {
-        self.ready(packets, time)?;
+        self.ready(packets)?;
         packets.packet(|packet| {
             self.sequence.stamp(packet, time);
             packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
@@ -172,7 +172,7 @@ impl EventTrack {
 
     /// The end of the innermost open slice.
     pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
-        self.ready(packets, time)?;
+        self.ready(packets)?;
         packets.packet(|packet| {
             self.sequence.stamp(packet, time);
             let body = packet.open(field::TRACK_EVENT);
@@ -181,7 +181,7 @@ impl EventTrack {
         })
     }
 
-    fn ready<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
+    fn ready<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
         if self.sequence.is_cleared() {
             let defaults = TracePacketDefaults {
                 track_event_defaults: Some(TrackEventDefaults {
@@ -189,7 +189,7 @@ impl EventTrack {
                 }),
                 ..TracePacketDefaults::default()
             };
-            self.sequence.restart(packets, time, defaults)?;
+            self.sequence.restart(packets, defaults)?;
         }
         Ok(())
     }

@@ -41,12 +41,15 @@ pub(super) struct Packets<W> {
     out: W,
     encoder: Encoder,
     written: u64,
+    /// When the trace begins, BOOTTIME ns: all sequences count from there.
+    start: u64,
 }
 
 impl<W: Write> Packets<W> {
-    pub fn new(out: W) -> Packets<W> {
+    pub fn new(out: W, start: u64) -> Packets<W> {
         Packets {
             out,
+            start,
             encoder: Encoder::with_capacity(FLUSH_AT + SLACK),
             written: 0,
         }
@@ -131,10 +134,10 @@ impl Sequence {
     pub fn restart<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
-        time: u64,
         mut defaults: TracePacketDefaults,
     ) -> io::Result<()> {
         use super::schema::clock_snapshot::Clock;
+        let time = packets.start;
         defaults.timestamp_clock_id = Some(INCREMENTAL);
         packets.message(&TracePacket {
             trusted_packet_sequence_id: Some(self.id),

@@ -271,7 +271,7 @@ impl WorkTrack {
         }
         if self.sequence.is_cleared() {
             let defaults = TracePacketDefaults::default();
-            self.sequence.restart(packets, work.start, defaults)?;
+            self.sequence.restart(packets, defaults)?;
         }
         let queue = &queues.queues[work.queue.0 as usize];
         packets.packet(|packet| {

@@ -79,7 +79,7 @@ impl<W: Write> TraceWriter<W> {
         machine: &Machine,
     ) -> io::Result<TraceWriter<W>> {
         let mut writer = TraceWriter {
-            packets: Packets::new(out),
+            packets: Packets::new(out, clocks.boottime),
             names: Names::default(),
             queues: Queues::default(),
             tracks: Vec::new(),
