@@ -538,8 +538,9 @@ fn read<R: crate::record::Record>(record: &RecordRef<'_>) -> R {
     record.read().expect("the kind was looked at")
 }
 
+/// What a source has flagged: a return code alone may be an answer, "not ready" say.
 fn failed(record: &Api) -> bool {
-    record.return_code != 0 || record.header.has(flags::FAILED)
+    record.header.has(flags::FAILED)
 }
 
 fn observed<'f>(

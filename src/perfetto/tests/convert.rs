@@ -395,10 +395,9 @@ fn arguments_of_calls_that_enqueue_are_shown_on_request_only() {
 #[test]
 fn a_failed_call_carries_its_code() {
     let making = Making::new(1);
-    let failed = Api {
-        return_code: -54,
-        ..call(1, 0, 10, 20)
-    };
+    let mut failed = call(1, 0, 10, 20);
+    failed.header = failed.header.with(flags::FAILED);
+    failed.return_code = -54;
     making.run(MAIN, &[bytes_of(&failed)]);
     let (report, trace) = making.convert();
     assert_eq!(report.failed_calls, 1);

@@ -62,7 +62,7 @@ impl Device {
         let names = recorder.names();
         let text = |text: &str| names.string(text);
         let mut agent = Agent::blank();
-        agent.name = text("gputrail Simulated GPU");
+        agent.name = text("Simulated GPU");
         agent.vendor = text("gputrail");
         agent.driver = text(concat!("sim ", env!("CARGO_PKG_VERSION")));
         agent.version = text("sim 1.0");

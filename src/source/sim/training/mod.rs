@@ -26,8 +26,8 @@ const BLOCKS: usize = 6;
 const BUCKETS: usize = BLOCKS + 1;
 /// Bytes of parameters in one bucket.
 const BUCKET_BYTES: u64 = 14_180_352;
-/// Bytes of a batch of images.
-const BATCH_BYTES: u64 = 64 * 3 * 224 * 224;
+/// Bytes of a batch of images, as they come from the disk.
+const BATCH_BYTES: u64 = 64 * 3 * 512 * 512;
 /// Bytes of a checkpoint's piece.
 const CHECKPOINT_PIECE: u64 = 2 * BUCKET_BYTES;
 
@@ -181,7 +181,7 @@ impl Training {
         for step in 0..self.steps {
             let slot = (step % 2) as usize;
             // Decoding and shuffling, on the host.
-            thread.compute(us(6_500)).await;
+            thread.compute(us(4_500)).await;
             if step >= 2 {
                 replica
                     .forward
@@ -319,7 +319,7 @@ impl Training {
         let written = thread.event_create().await;
         thread.event_record(written, stream).await;
         while thread.event_query(written).await.is_err() {
-            thread.compute(us(700)).await;
+            thread.compute(us(2_500)).await;
         }
         thread.event_destroy(written).await;
         // To the file.
