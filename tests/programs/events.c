@@ -4,6 +4,14 @@
  * hangs when a user event is completed. */
 #include "report.h"
 
+static cl_program build(const char *source, const char *options) {
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    VALUE(status);
+    STATUS(clBuildProgram(program, 1, &device, options, NULL, NULL));
+    return program;
+}
+
 static const char *const SOURCE =
     "kernel void add(global int *data, int amount) { data[get_global_id(0)] += amount; }\n"
     "kernel void one(global int *data) { data[0] *= 3; }\n";

@@ -2,6 +2,14 @@
  * status codes of wrong calls. */
 #include "report.h"
 
+static cl_program build(const char *source, const char *options) {
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    VALUE(status);
+    STATUS(clBuildProgram(program, 1, &device, options, NULL, NULL));
+    return program;
+}
+
 static const char *const SOURCE =
     "__attribute__((reqd_work_group_size(4, 1, 1)))\n"
     "kernel void fixed(global int *out) { out[get_global_id(0)] = 1; }\n"

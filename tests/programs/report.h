@@ -26,7 +26,7 @@
 /* An event variable that a failed call must leave as it is. */
 #define UNTOUCHED ((cl_event)(size_t)0x5eed5eed)
 
-static const char *squeeze(const char *text) { return strlen(text) > 90 ? text + strlen(text) - 90 : text; }
+static inline const char *squeeze(const char *text) { return strlen(text) > 90 ? text + strlen(text) - 90 : text; }
 
 static cl_platform_id platform;
 static cl_device_id device;
@@ -41,14 +41,6 @@ static void open_device(void) {
         exit(1);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-}
-
-static cl_program build(const char *source, const char *options) {
-    cl_int status;
-    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
-    VALUE(status);
-    STATUS(clBuildProgram(program, 1, &device, options, NULL, NULL));
-    return program;
 }
 
 #endif

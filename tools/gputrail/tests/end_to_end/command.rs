@@ -1,0 +1,113 @@
+//! The command under test, and the programs it records.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gputrail_harness::pocl::{Driver, on_pocl};
+use gputrail_harness::program::{Ended, compile, run};
+use gputrail_harness::repository;
+use gputrail_harness::trace::Trace;
+use tempfile::TempDir;
+
+/// A folder for the files of one test.
+pub struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("gputrail-test-")
+            .tempdir()
+            .expect("a folder for the test");
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `gputrail` with arguments, in this folder, with nothing of ours in its environment.
+    pub fn gputrail<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gputrail"));
+        command.args(arguments);
+        self.settle(&mut command);
+        command
+    }
+
+    /// A program on PoCL, untraced.
+    pub fn alone(&self, driver: Driver, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        self.settle(&mut command);
+        on_pocl(&mut command, driver);
+        command
+    }
+
+    /// `gputrail record` of a program on PoCL, to `run.pftrace`.
+    pub fn record(&self, driver: Driver, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+        self.record_with(&[], driver, program, arguments)
+    }
+
+    /// The same with options.
+    pub fn record_with(
+        &self,
+        options: &[&str],
+        driver: Driver,
+        program: impl AsRef<OsStr>,
+        arguments: &[&str],
+    ) -> Command {
+        let mut command = self.gputrail(["record", "-o", "run.pftrace"]);
+        command.args(options).arg("--").arg(program).args(arguments);
+        on_pocl(&mut command, driver);
+        command
+    }
+
+    fn settle(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            let ours = name.to_string_lossy().starts_with("GPUTRAIL_");
+            if ours || name == "OPENCL_LAYERS" {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(self.path());
+    }
+
+    /// A C program of `tests/programs`, compiled here.
+    pub fn program(&self, name: &str) -> PathBuf {
+        compile(&repository("tests/programs").join(name).with_extension("c"), self.path())
+    }
+
+    /// The trace that [`Place::record`] left.
+    #[track_caller]
+    pub fn trace(&self) -> Trace {
+        Trace::open(self.join("run.pftrace"))
+    }
+
+    /// The names of the files here that end in `suffix`, sorted.
+    pub fn files(&self, suffix: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.path())
+            .expect("the test's folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(suffix))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// How often each kernel ran, by the trace.
+pub fn kernels(trace: &mut Trace, name: &str) -> i64 {
+    trace.value(&format!("select count(*) from gpu_slice where name = '{name}'"))
+}
+
+/// A command that is expected to end well.
+#[track_caller]
+pub fn well(command: &mut Command) -> Ended {
+    run(command).well()
+}

@@ -1,0 +1,111 @@
+//! Every command that PoCL itself says it completed stands in the trace, once, at the time that PoCL says.
+
+use std::collections::BTreeMap;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::{self, Completed, Driver};
+
+use crate::command::{Place, well};
+use crate::transparency::ffmpeg;
+
+/// Times in the trace and in PoCL's log are of different clocks: the distance between those is steady to this many nanoseconds
+/// over a run, for the system's clock may be slewed by 500 ppm.
+const STEADY: i64 = 2_000_000;
+/// A command's duration is the same in both, but for what slewing and rounding do to it.
+const SAME_DURATION: i64 = 1_000;
+
+/// A command's name in the trace and its place in time.
+type Interval = (i64, i64);
+
+/// What the trace shows for a command of PoCL's log.
+fn name_in_trace(command: &Completed) -> Option<String> {
+    let kind = match command.kind.as_str() {
+        "ndrange_kernel" => return command.kernel.clone(),
+        "read_buffer" => "clEnqueueReadBuffer",
+        _ => return None,
+    };
+    Some(kind.to_owned())
+}
+
+/// Records a program with PoCL's log on, and checks the trace against that.
+#[track_caller]
+fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<String, usize> {
+    let place = Place::new();
+    let log = place.join("pocl.log");
+    let program = if program.contains('/') { place.program(&program[2..]) } else { program.into() };
+    well(&mut place.alone(driver, &program, arguments)); // fills the kernel cache
+    well(pocl::logged(&mut place.record(driver, &program, arguments), &log));
+
+    let mut logged: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
+    for command in pocl::completed(&log) {
+        let name = name_in_trace(&command)
+            .unwrap_or_else(|| panic!("what the trace calls {} is not known here", command.kind));
+        let interval = (command.started as i64, (command.ended - command.started) as i64);
+        logged.entry(name).or_default().push(interval);
+    }
+    let mut traced: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
+    let mut trace = place.trace();
+    trace.assert_sound();
+    for (name, start, duration) in
+        trace.rows::<(String, i64, i64)>("select name, ts, dur from gpu_slice order by ts")
+    {
+        traced.entry(name).or_default().push((start, duration));
+    }
+
+    let counts = |intervals: &BTreeMap<String, Vec<Interval>>| -> BTreeMap<String, usize> {
+        intervals.iter().map(|(name, all)| (name.clone(), all.len())).collect()
+    };
+    assert_eq!(counts(&traced), counts(&logged), "the trace against PoCL's log");
+    let mut distances = Vec::new();
+    for (name, logged) in &mut logged {
+        logged.sort_unstable();
+        let traced = traced.get_mut(name).expect("counted");
+        traced.sort_unstable();
+        for (traced, logged) in traced.iter().zip(logged.iter()) {
+            let (longer, distance) = (traced.1 - logged.1, traced.0 - logged.0);
+            assert!(longer.abs() <= SAME_DURATION, "{name} took {} ns, by PoCL's log {}", traced.1, logged.1);
+            distances.push(distance);
+        }
+    }
+    let (least, most) = (distances.iter().min(), distances.iter().max());
+    let spread = most.zip(least).map_or(0, |(most, least)| most - least);
+    assert!(spread <= STEADY, "the times move against those of PoCL's log by {spread} ns");
+    counts(&traced)
+}
+
+#[test]
+fn clpeak_is_whole() {
+    needs!(clpeak_is_whole: Need::Pocl, Need::TraceProcessor, Need::Program("clpeak"));
+    complete(Driver::Threaded, "clpeak", &["--kernel-latency"]);
+}
+
+#[test]
+fn clpeak_is_whole_where_kernels_run_in_the_calling_thread() {
+    needs!(clpeak_is_whole_where_kernels_run_in_the_calling_thread:
+        Need::Pocl, Need::TraceProcessor, Need::Program("clpeak"));
+    complete(Driver::Basic, "clpeak", &["--kernel-latency"]);
+}
+
+#[test]
+fn ffmpeg_is_whole() {
+    needs!(ffmpeg_is_whole: Need::Pocl, Need::TraceProcessor, Need::Program("ffmpeg"));
+    let arguments = ffmpeg(25, &["-f", "null", "-"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let counts = complete(Driver::Threaded, "ffmpeg", &arguments);
+    assert_eq!(counts["avgblur_horiz"], 75, "three planes of 25 frames");
+}
+
+#[test]
+fn clblast_is_whole() {
+    needs!(clblast_is_whole: Need::Pocl, Need::TraceProcessor, Need::Program("clblast_test_xaxpy"));
+    complete(Driver::Threaded, "clblast_test_xaxpy", &["-precision", "32"]);
+}
+
+#[test]
+fn a_program_with_every_kind_of_command_is_whole() {
+    needs!(a_program_with_every_kind_of_command_is_whole:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    complete(Driver::Threaded, "./events", &[]);
+    complete(Driver::Basic, "./events", &["--references"]);
+}

@@ -1,0 +1,72 @@
+//! `gputrail demo`: the simulated training run, as Perfetto reads it.
+
+use std::fs;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::trace::{Trace, packet_kinds};
+
+use crate::command::{Place, well};
+
+fn demo(place: &Place) -> Trace {
+    well(&mut place.gputrail(["demo"]));
+    Trace::open(place.join("demo.pftrace"))
+}
+
+#[test]
+fn the_demo_says_what_it_wrote_and_what_to_do_next() {
+    let place = Place::new();
+    let ended = well(&mut place.gputrail(["demo"]));
+    for words in ["demo.pftrace", "ui.perfetto.dev"] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    assert_eq!(ended.text(), "", "our own words go to standard error");
+}
+
+#[test]
+fn the_same_seed_makes_the_same_records_and_another_others() {
+    let place = Place::new();
+    for (name, seed) in [("a", "5"), ("b", "5"), ("c", "6")] {
+        let output = format!("{name}.pftrace");
+        well(&mut place.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", &output]));
+    }
+    let read = |name: &str| fs::read(place.join(name)).unwrap();
+    assert_eq!(read("a.pftrace"), read("b.pftrace"));
+    assert_ne!(read("a.pftrace"), read("c.pftrace"));
+}
+
+#[test]
+fn the_demo_is_shaped_like_a_training_run() {
+    needs!(the_demo_is_shaped_like_a_training_run: Need::TraceProcessor);
+    let place = Place::new();
+    let mut trace = demo(&place);
+    trace.assert_sound();
+    let devices = trace.value::<i64>("select count(distinct extract_arg(arg_set_id, 'gpu_id')) from gpu_slice");
+    let queues = trace.value::<i64>("select count(distinct track_id) from gpu_slice");
+    assert!(queues >= 4, "two devices of several streams, but {queues} queues, {devices} devices");
+    let threads = trace.value::<i64>(
+        "select count(distinct utid) from slice join thread_track on slice.track_id = thread_track.id",
+    );
+    assert!(threads >= 2, "several host threads, but {threads}");
+    let nested = trace.value::<i64>(
+        "select count(*) from slice join thread_track on slice.track_id = thread_track.id where depth > 0",
+    );
+    assert!(nested > 0, "nested calls");
+    // Work on different queues at the same time.
+    let overlaps = trace.value::<i64>(
+        "select count(*) from gpu_slice a join gpu_slice b on a.track_id < b.track_id \
+         and a.ts < b.ts + b.dur and b.ts < a.ts + a.dur",
+    );
+    assert!(overlaps > 0, "copies and kernels overlap");
+}
+
+#[test]
+fn every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows() {
+    needs!(every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows: Need::PythonBindings);
+    let place = Place::new();
+    well(&mut place.gputrail(["demo", "-q"]));
+    let kinds = packet_kinds(&place.join("demo.pftrace"));
+    for kind in ["track_event", "gpu_render_stage_event", "gpu_info", "clock_snapshot"] {
+        assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");
+    }
+}

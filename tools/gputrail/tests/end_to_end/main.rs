@@ -1,0 +1,11 @@
+//! The `gputrail` command at work: the demo, and real OpenCL programs recorded on PoCL, their traces asked by Perfetto's own
+//! trace processor.
+
+mod command;
+mod completeness;
+mod demo;
+mod outputs;
+mod processes;
+mod transparency;
+mod viewer;
+mod without_parent;

@@ -1,0 +1,223 @@
+//! What bad input and full disks get, and where traces go.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, kernels, well};
+
+#[test]
+fn a_program_that_is_not_there_is_named_with_127() {
+    let place = Place::new();
+    for name in ["no-such-program", "./no-such-program", "/no/such/program"] {
+        let ended = run(&mut place.record(Driver::Threaded, name, &[]));
+        assert_eq!(ended.code(), 127);
+        assert!(ended.stderr.contains(name), "{}", ended.stderr);
+        assert_eq!(place.files(".pftrace"), [""; 0], "no half result");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_executed_is_named_with_126() {
+    let place = Place::new();
+    let file = place.join("not-executable");
+    fs::write(&file, "text").unwrap();
+    for name in ["./not-executable", "."] {
+        let ended = run(&mut place.record(Driver::Threaded, name, &[]));
+        assert_eq!(ended.code(), 126, "{name}: {}", ended.stderr);
+        assert!(ended.stderr.contains(name), "{}", ended.stderr);
+    }
+    assert_eq!(place.files(".pftrace"), [""; 0]);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_stops_the_run_before_it_starts() {
+    let place = Place::new();
+    for output in ["no/such/folder/run.pftrace", "/proc/run.pftrace", "."] {
+        let mut command = place.gputrail(["record", "-o", output, "--", "touch", "it-ran"]);
+        let ended = run(&mut command);
+        assert_eq!(ended.code(), 125, "{output}: {}", ended.stderr);
+        assert!(ended.stderr.contains(output.trim_end_matches('.')), "{}", ended.stderr);
+        assert!(!place.join("it-ran").exists(), "{output}: the program ran");
+    }
+}
+
+#[test]
+fn wrong_options_are_ours_with_125() {
+    let place = Place::new();
+    for arguments in [
+        &["record", "--buffers", "many", "--", "true"][..],
+        &["record", "--policy", "never", "--", "true"],
+        &["record", "--no-such-option", "--", "true"],
+        &["record"],
+        &["no-such-command"],
+    ] {
+        let ended = run(&mut place.gputrail(arguments));
+        assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
+        assert!(!ended.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_program_without_opencl_gets_a_valid_trace_and_a_plain_sentence() {
+    needs!(a_program_without_opencl_gets_a_valid_trace_and_a_plain_sentence: Need::TraceProcessor);
+    let place = Place::new();
+    let ended = well(&mut place.record(Driver::Threaded, "true", &[]));
+    assert!(ended.stderr.contains("OpenCL"), "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(trace.value::<i64>("select count(*) from gpu_slice"), 0);
+}
+
+#[test]
+fn traces_are_named_after_the_program_and_replace_nothing() {
+    needs!(traces_are_named_after_the_program_and_replace_nothing: Need::Pocl, Need::Program("clinfo"));
+    let place = Place::new();
+    for _ in 0..2 {
+        let mut command = place.gputrail(["record", "-q", "--", "clinfo", "-l"]);
+        well(gputrail_harness::pocl::on_pocl(&mut command, Driver::Threaded));
+    }
+    let traces = place.files(".pftrace");
+    assert_eq!(traces.len(), 2, "{traces:?}");
+    assert!(traces.iter().all(|name| name.starts_with("clinfo-")), "{traces:?}");
+}
+
+#[test]
+fn patterns_in_the_name_are_filled_in() {
+    let place = Place::new();
+    let host = well(&mut Command::new("uname").arg("-n").into()).text();
+    let mut command = place.gputrail(["record", "-q", "-o", "%h-%q{RANK}-100%%-%p.pftrace", "--", "true"]);
+    well(command.env("RANK", "7"));
+    let traces = place.files(".pftrace");
+    let start = format!("{}-7-100%-", host.trim());
+    assert!(traces.len() == 1 && traces[0].starts_with(&start), "{traces:?}");
+    let pid = traces[0].trim_start_matches(&start).trim_end_matches(".pftrace").to_owned();
+    assert!(pid.parse::<u32>().is_ok(), "{pid}");
+
+    let ended = run(&mut place.gputrail(["record", "-o", "%x.pftrace", "--", "true"]));
+    assert_eq!(ended.code(), 125);
+    assert!(ended.stderr.contains("%x"), "{}", ended.stderr);
+}
+
+#[test]
+fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
+    needs!(captures_are_kept_on_request_and_convert_to_the_same_trace: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
+    let captures = place.files(".gputrail");
+    assert_eq!(captures.len(), 1, "{captures:?}");
+    well(&mut place.gputrail(["convert", &captures[0], "-o", "converted.pftrace"]));
+    let mut converted = Trace::open(place.join("converted.pftrace"));
+    converted.assert_sound();
+    assert_eq!(kernels(&mut converted, "work"), 25);
+    let sql = "select name, count(*), sum(dur) from slice group by name order by name";
+    let direct = place.trace().rows::<(String, i64, i64)>(sql);
+    assert_eq!(converted.rows::<(String, i64, i64)>(sql), direct);
+}
+
+#[test]
+fn damaged_captures_are_named_with_what_was_expected() {
+    needs!(damaged_captures_are_named_with_what_was_expected: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    for (name, content) in [("empty.gputrail", &b""[..]), ("text.gputrail", b"this is no capture, but a text of some length")] {
+        fs::write(place.join(name), content).unwrap();
+        let ended = run(&mut place.gputrail(["convert", name, "-o", "none.pftrace"]));
+        assert_eq!(ended.code(), 125, "{}", ended.stderr);
+        assert!(ended.stderr.contains(name), "{}", ended.stderr);
+        assert!(!place.join("none.pftrace").exists());
+    }
+    let ended = run(&mut place.gputrail(["convert", "missing.gputrail", "-o", "none.pftrace"]));
+    assert_eq!(ended.code(), 125);
+    assert!(ended.stderr.contains("missing.gputrail"), "{}", ended.stderr);
+
+    // What is whole of a torn capture is converted, and the damage is named.
+    let lives = place.program("lives");
+    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
+    let capture = place.join(&place.files("run.gputrail")[0]);
+    let whole = fs::read(&capture).unwrap();
+    for (name, bytes) in [("cut.gputrail", whole[..whole.len() - 100].to_vec()), ("flipped.gputrail", flipped(&whole))] {
+        fs::write(place.join(name), bytes).unwrap();
+        let ended = run(&mut place.gputrail(["convert", name, "-o", "rest.pftrace"]));
+        assert!(ended.stderr.contains(name), "{name}: {}", ended.stderr);
+        if place.join("rest.pftrace").exists() {
+            Trace::open(place.join("rest.pftrace")).value::<i64>("select count(*) from slice");
+            fs::remove_file(place.join("rest.pftrace")).unwrap();
+        }
+    }
+}
+
+/// The bytes with one bit in their middle turned over.
+fn flipped(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    bytes
+}
+
+/// A small filesystem, mounted for as long as this lives.
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(folder: &'a Path, size: &str) -> Self {
+        fs::create_dir_all(folder).unwrap();
+        let options = format!("size={size}");
+        well(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder));
+        Self(folder)
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_disturb_the_program() {
+    needs!(a_full_disk_does_not_disturb_the_program:
+        Need::Root, Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let folder = place.join("small");
+    let _disk = SmallDisk::mount(&folder, "256k");
+    // Both what is written during the run and the trace have to go to the small disk.
+    let mut command = place.gputrail(["record", "-o", "small/run.pftrace", "--capture", "--"]);
+    command.arg(&lives).args(["20000", "exit", "5"]).env("TMPDIR", &folder);
+    let ended = run(gputrail_harness::pocl::on_pocl(&mut command, Driver::Basic));
+    assert_eq!(ended.code(), 5, "the program's own code: {}", ended.stderr);
+    assert!(ended.stderr.contains("small"), "where: {}", ended.stderr);
+    assert!(ended.stderr.to_lowercase().contains("space"), "why: {}", ended.stderr);
+    if let Some(trace) = place_trace(&folder) {
+        // What is there of it has to be readable.
+        Trace::open(trace).value::<i64>("select count(*) from slice");
+    }
+}
+
+fn place_trace(folder: &Path) -> Option<std::path::PathBuf> {
+    let trace = folder.join("run.pftrace");
+    trace.exists().then_some(trace)
+}
+
+#[test]
+fn what_we_leave_behind_is_private_and_nothing_else_stays() {
+    needs!(what_we_leave_behind_is_private_and_nothing_else_stays: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let temporary = place.join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = place.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]);
+    well(command.env("TMPDIR", &temporary));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "files stay in TMPDIR");
+    for capture in place.files(".gputrail") {
+        let mode = fs::metadata(place.join(&capture)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{capture} can be read by others: {mode:o}");
+    }
+}

@@ -1,0 +1,160 @@
+//! How programs live and end: exit codes and signals pass through, children are in the trace, what was recorded before a
+//! violent end is kept.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::{Running, run};
+
+use crate::command::{Place, kernels, well};
+
+const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
+
+#[test]
+fn exit_codes_are_passed_on() {
+    needs!(exit_codes_are_passed_on: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    for (then, code) in [("exit", "0"), ("exit", "3"), ("exit", "255"), ("_exit", "4")] {
+        let ended = run(&mut place.record(Driver::Threaded, &lives, &["20", then, code]));
+        assert_eq!(ended.code().to_string(), code, "{then}: {}", ended.stderr);
+        let mut trace = place.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "work"), 20, "{then} {code}");
+    }
+}
+
+#[test]
+fn a_death_by_signal_is_passed_on_and_loses_nothing() {
+    needs!(a_death_by_signal_is_passed_on_and_loses_nothing: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    for signal in [libc::SIGTERM, libc::SIGSEGV, libc::SIGABRT, libc::SIGKILL] {
+        let number = signal.to_string();
+        let ended = run(&mut place.record(Driver::Threaded, &lives, &["20", "signal", &number]));
+        assert_eq!(ended.code(), 128 + signal, "{}", ended.stderr);
+        let mut trace = place.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "work"), 20, "signal {signal}");
+    }
+}
+
+#[test]
+fn children_are_in_the_same_trace() {
+    needs!(children_are_in_the_same_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    for (then, processes) in [("fork", 2), ("spawn", 2), ("exec", 1)] {
+        well(&mut place.record(Driver::Threaded, &lives, &["30", then]));
+        let mut trace = place.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "work"), 60, "{then}");
+        let sql = "select count(distinct pid) from slice \
+            join thread_track on slice.track_id = thread_track.id \
+            join thread using (utid) join process using (upid) \
+            where slice.name = 'clEnqueueNDRangeKernel'";
+        assert_eq!(trace.value::<i64>(sql), processes, "{then}");
+    }
+}
+
+#[test]
+fn every_thread_has_its_calls_on_its_own_track() {
+    needs!(every_thread_has_its_calls_on_its_own_track: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    well(&mut place.record(Driver::Threaded, &lives, &["50", "threads", "8"]));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 400);
+    let sql = "select count(*) from slice join thread_track on slice.track_id = thread_track.id \
+        join thread using (utid) where slice.name = 'clEnqueueNDRangeKernel' group by tid";
+    assert_eq!(trace.rows::<(i64,)>(sql), [(50,); 8]);
+}
+
+/// Starts a recorded program that waits for ever, in a process group of its own, and returns once it waits.
+fn waiting(place: &Place, lives: &std::path::Path) -> Running {
+    let ready = place.join("ready");
+    let script = format!("exec '{}' 20 wait > '{}'", lives.display(), ready.display());
+    let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
+    let running = Running::start(command.process_group(0));
+    while !std::fs::read_to_string(&ready).is_ok_and(|text| text.contains("ready")) {
+        sleep(Duration::from_millis(10));
+    }
+    running
+}
+
+/// The process that `sh -c exec` became: the one whose parent is `parent`.
+fn child_of(parent: u32) -> i32 {
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let text = std::fs::read_to_string(children).expect("the recorder lives");
+    text.split_whitespace().next().expect("it has a child").parse().expect("a number")
+}
+
+#[test]
+fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
+    needs!(ctrl_c_ends_the_program_and_leaves_a_whole_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let running = waiting(&place, &lives);
+    // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been waited for.
+    unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
+    let ended = running.end();
+    assert_eq!(ended.code(), 128 + libc::SIGINT, "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 20);
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_had_done() {
+    needs!(a_killed_program_leaves_what_it_had_done: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let running = waiting(&place, &lives);
+    // SAFETY: kill() takes numbers; the process is a child of our own child, and waits for ever.
+    unsafe { libc::kill(child_of(running.id()), libc::SIGKILL) };
+    let ended = running.end();
+    assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 20);
+}
+
+#[test]
+fn a_program_killed_at_work_leaves_a_sound_trace() {
+    needs!(a_program_killed_at_work_leaves_a_sound_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let script = format!("'{}' 200000 & work=$!; sleep 1; kill -KILL $work; wait $work; exit 0", lives.display());
+    well(&mut place.record(Driver::Basic, "sh", &["-c", &script]));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert!(kernels(&mut trace, "work") > 0);
+}
+
+#[test]
+fn standard_streams_are_the_programs() {
+    needs!(standard_streams_are_the_programs: Need::TraceProcessor);
+    let place = Place::new();
+    let script = "printf out; printf err >&2";
+    let ended = well(&mut place.record_with(&["-q"], Driver::Threaded, "sh", &["-c", script]));
+    assert_eq!((ended.text().as_str(), ended.stderr.as_str()), ("out", "err"));
+    let ended = well(&mut place.record(Driver::Threaded, "sh", &["-c", script]));
+    assert_eq!(ended.text(), "out", "our own words go to standard error");
+}
+
+#[test]
+fn the_program_reads_our_standard_input() {
+    needs!(the_program_reads_our_standard_input: Need::TraceProcessor);
+    let place = Place::new();
+    let recorder = place.record_with(&["-q"], Driver::Threaded, "cat", &[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo input | \"$@\"", "sh"]).arg(recorder.get_program()).args(recorder.get_args());
+    let ended = well(shell.current_dir(place.path()));
+    assert_eq!(ended.text(), "input\n");
+}

@@ -1,0 +1,93 @@
+//! Recording by environment variables alone, where there is no `gputrail record` above the program.
+
+use std::process::Command;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::{Ended, run};
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, kernels, well};
+
+/// Runs a program with the injected library as its only companion, and more variables.
+fn run_with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
+    let lives = place.program("lives");
+    let library = place.join("libgputrail.so");
+    well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
+    let mut command: Command = place.alone(Driver::Threaded, &lives, arguments);
+    command.env("OPENCL_LAYERS", &library).envs(variables.iter().copied());
+    run(&mut command)
+}
+
+#[test]
+fn variables_alone_record_to_a_capture() {
+    needs!(variables_alone_record_to_a_capture: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let ended = run_with(&place, &[("GPUTRAIL_CAPTURE", "rank-%q{RANK}.gputrail"), ("RANK", "3")], &["40", "exit", "6"]);
+    assert_eq!(ended.code(), 6, "{}", ended.stderr);
+    assert_eq!(place.files(".gputrail"), ["rank-3.gputrail"]);
+    well(&mut place.gputrail(["convert", "rank-3.gputrail", "-o", "run.pftrace"]));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 40);
+}
+
+#[test]
+fn captures_of_several_processes_become_one_trace() {
+    needs!(captures_of_several_processes_become_one_trace: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    run_with(&place, &[("GPUTRAIL_CAPTURE", "part-%p.gputrail")], &["10", "spawn"]).well();
+    let captures = place.files(".gputrail");
+    assert_eq!(captures.len(), 2, "{captures:?}");
+    well(place.gputrail(["convert", "-o", "run.pftrace"]).args(&captures));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 20);
+}
+
+#[test]
+fn damaged_variables_are_named_and_the_program_runs() {
+    needs!(damaged_variables_are_named_and_the_program_runs: Need::Pocl, Need::OpenClToolchain);
+    for (name, value) in [
+        ("GPUTRAIL_BUFFERS", "many"),
+        ("GPUTRAIL_BUFFER_SIZE", "-1"),
+        ("GPUTRAIL_POLICY", "never"),
+        ("GPUTRAIL_CAPTURE", "run-%z.gputrail"),
+        ("GPUTRAIL_CAPTURE", "/no/such/folder/run.gputrail"),
+        ("GPUTRAIL_SESSION", "not/absolute"),
+        ("GPUTRAIL_SESSION", "/no/such/session"),
+    ] {
+        let place = Place::new();
+        let mut variables = vec![(name, value)];
+        if !["GPUTRAIL_CAPTURE", "GPUTRAIL_SESSION"].contains(&name) {
+            variables.push(("GPUTRAIL_CAPTURE", "run.gputrail"));
+        }
+        let ended = run_with(&place, &variables, &["5", "exit", "7"]);
+        assert_eq!(ended.code(), 7, "{name}={value}: {}", ended.stderr);
+        assert!(ended.stderr.contains(value), "{name}={value}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn without_any_variable_the_library_does_nothing() {
+    needs!(without_any_variable_the_library_does_nothing: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let ended = run_with(&place, &[], &["5"]).well();
+    assert_eq!((ended.text(), ended.stderr), (String::new(), String::new()));
+    assert_eq!(place.files(".gputrail"), [""; 0]);
+}
+
+#[test]
+fn other_layers_stay_in_place() {
+    needs!(other_layers_stay_in_place: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    // The library itself as a layer of somebody else's: with no variable of its own it passes everything through.
+    let library = place.join("libother.so");
+    well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
+    well(place.record(Driver::Threaded, &lives, &["15"]).env("OPENCL_LAYERS", &library));
+    let mut trace = Trace::open(place.join("run.pftrace"));
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 15, "each kernel once");
+}
