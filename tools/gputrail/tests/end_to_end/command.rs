@@ -50,7 +50,12 @@ impl Place {
     }
 
     /// `gputrail record` of a program on PoCL, to `run.pftrace`.
-    pub fn record(&self, driver: Driver, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+    pub fn record(
+        &self,
+        driver: Driver,
+        program: impl AsRef<OsStr>,
+        arguments: &[&str],
+    ) -> Command {
         self.record_with(&[], driver, program, arguments)
     }
 
@@ -80,7 +85,10 @@ impl Place {
 
     /// A C program of `tests/programs`, compiled here.
     pub fn program(&self, name: &str) -> PathBuf {
-        compile(&repository("tests/programs").join(name).with_extension("c"), self.path())
+        compile(
+            &repository("tests/programs").join(name).with_extension("c"),
+            self.path(),
+        )
     }
 
     /// The trace that [`Place::record`] left.
@@ -93,7 +101,13 @@ impl Place {
     pub fn files(&self, suffix: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path())
             .expect("the test's folder")
-            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
             .filter(|name| name.ends_with(suffix))
             .collect();
         names.sort();
@@ -103,7 +117,9 @@ impl Place {
 
 /// How often each kernel ran, by the trace.
 pub fn kernels(trace: &mut Trace, name: &str) -> i64 {
-    trace.value(&format!("select count(*) from gpu_slice where name = '{name}'"))
+    trace.value(&format!(
+        "select count(*) from gpu_slice where name = '{name}'"
+    ))
 }
 
 /// A command that is expected to end well.

@@ -1,4 +1,5 @@
-//! Every command that PoCL itself says it completed stands in the trace, once, at the time that PoCL says.
+//! Every command that PoCL itself says it completed stands in the trace, once, at the time that
+//! PoCL says.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use gputrail_harness::pocl::{self, Completed, Driver};
 use crate::command::{Place, well};
 use crate::transparency::ffmpeg;
 
-/// Times in the trace and in PoCL's log are of different clocks: the distance between those is steady to this many nanoseconds
-/// over a run, for the system's clock may be slewed by 500 ppm.
+/// Times in the trace and in PoCL's log are of different clocks: the distance between those is
+/// steady to this many nanoseconds over a run, for the system's clock may be slewed by 500 ppm.
 const STEADY: i64 = 2_000_000;
 /// A command's duration is the same in both, but for what slewing and rounding do to it.
 const SAME_DURATION: i64 = 1_000;
@@ -33,15 +34,25 @@ fn name_in_trace(command: &Completed) -> Option<String> {
 fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<String, usize> {
     let place = Place::new();
     let log = place.join("pocl.log");
-    let program = if program.contains('/') { place.program(&program[2..]) } else { program.into() };
+    let program = if program.contains('/') {
+        place.program(&program[2..])
+    } else {
+        program.into()
+    };
     well(&mut place.alone(driver, &program, arguments)); // fills the kernel cache
-    well(pocl::logged(&mut place.record(driver, &program, arguments), &log));
+    well(pocl::logged(
+        &mut place.record(driver, &program, arguments),
+        &log,
+    ));
 
     let mut logged: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
     for command in pocl::completed(&log) {
         let name = name_in_trace(&command)
             .unwrap_or_else(|| panic!("what the trace calls {} is not known here", command.kind));
-        let interval = (command.started as i64, (command.ended - command.started) as i64);
+        let interval = (
+            command.started as i64,
+            (command.ended - command.started) as i64,
+        );
         logged.entry(name).or_default().push(interval);
     }
     let mut traced: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
@@ -54,9 +65,16 @@ fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<Strin
     }
 
     let counts = |intervals: &BTreeMap<String, Vec<Interval>>| -> BTreeMap<String, usize> {
-        intervals.iter().map(|(name, all)| (name.clone(), all.len())).collect()
+        intervals
+            .iter()
+            .map(|(name, all)| (name.clone(), all.len()))
+            .collect()
     };
-    assert_eq!(counts(&traced), counts(&logged), "the trace against PoCL's log");
+    assert_eq!(
+        counts(&traced),
+        counts(&logged),
+        "the trace against PoCL's log"
+    );
     let mut distances = Vec::new();
     for (name, logged) in &mut logged {
         logged.sort_unstable();
@@ -64,13 +82,21 @@ fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<Strin
         traced.sort_unstable();
         for (traced, logged) in traced.iter().zip(logged.iter()) {
             let (longer, distance) = (traced.1 - logged.1, traced.0 - logged.0);
-            assert!(longer.abs() <= SAME_DURATION, "{name} took {} ns, by PoCL's log {}", traced.1, logged.1);
+            assert!(
+                longer.abs() <= SAME_DURATION,
+                "{name} took {} ns, by PoCL's log {}",
+                traced.1,
+                logged.1
+            );
             distances.push(distance);
         }
     }
     let (least, most) = (distances.iter().min(), distances.iter().max());
     let spread = most.zip(least).map_or(0, |(most, least)| most - least);
-    assert!(spread <= STEADY, "the times move against those of PoCL's log by {spread} ns");
+    assert!(
+        spread <= STEADY,
+        "the times move against those of PoCL's log by {spread} ns"
+    );
     counts(&traced)
 }
 
@@ -99,7 +125,11 @@ fn ffmpeg_is_whole() {
 #[test]
 fn clblast_is_whole() {
     needs!(clblast_is_whole: Need::Pocl, Need::TraceProcessor, Need::Program("clblast_test_xaxpy"));
-    complete(Driver::Threaded, "clblast_test_xaxpy", &["-precision", "32"]);
+    complete(
+        Driver::Threaded,
+        "clblast_test_xaxpy",
+        &["-precision", "32"],
+    );
 }
 
 #[test]

@@ -41,9 +41,13 @@ fn the_demo_is_shaped_like_a_training_run() {
     let place = Place::new();
     let mut trace = demo(&place);
     trace.assert_sound();
-    let devices = trace.value::<i64>("select count(distinct extract_arg(arg_set_id, 'gpu_id')) from gpu_slice");
+    let devices = trace
+        .value::<i64>("select count(distinct extract_arg(arg_set_id, 'gpu_id')) from gpu_slice");
     let queues = trace.value::<i64>("select count(distinct track_id) from gpu_slice");
-    assert!(queues >= 4, "two devices of several streams, but {queues} queues, {devices} devices");
+    assert!(
+        queues >= 4,
+        "two devices of several streams, but {queues} queues, {devices} devices"
+    );
     let threads = trace.value::<i64>(
         "select count(distinct utid) from slice join thread_track on slice.track_id = thread_track.id",
     );
@@ -66,7 +70,12 @@ fn every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows() {
     let place = Place::new();
     well(&mut place.gputrail(["demo", "-q"]));
     let kinds = packet_kinds(&place.join("demo.pftrace"));
-    for kind in ["track_event", "gpu_render_stage_event", "gpu_info", "clock_snapshot"] {
+    for kind in [
+        "track_event",
+        "gpu_render_stage_event",
+        "gpu_info",
+        "clock_snapshot",
+    ] {
         assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The `gputrail` command at work: the demo, and real OpenCL programs recorded on PoCL, their traces asked by Perfetto's own
-//! trace processor.
+//! The `gputrail` command at work: the demo, and real OpenCL programs recorded on PoCL, their
+//! traces asked by Perfetto's own trace processor.
 
 mod command;
 mod completeness;

@@ -44,7 +44,11 @@ fn an_output_that_cannot_be_written_stops_the_run_before_it_starts() {
         let mut command = place.gputrail(["record", "-o", output, "--", "touch", "it-ran"]);
         let ended = run(&mut command);
         assert_eq!(ended.code(), 125, "{output}: {}", ended.stderr);
-        assert!(ended.stderr.contains(output.trim_end_matches('.')), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(output.trim_end_matches('.')),
+            "{}",
+            ended.stderr
+        );
         assert!(!place.join("it-ran").exists(), "{output}: the program ran");
     }
 }
@@ -82,23 +86,42 @@ fn traces_are_named_after_the_program_and_replace_nothing() {
     let place = Place::new();
     for _ in 0..2 {
         let mut command = place.gputrail(["record", "-q", "--", "clinfo", "-l"]);
-        well(gputrail_harness::pocl::on_pocl(&mut command, Driver::Threaded));
+        well(gputrail_harness::pocl::on_pocl(
+            &mut command,
+            Driver::Threaded,
+        ));
     }
     let traces = place.files(".pftrace");
     assert_eq!(traces.len(), 2, "{traces:?}");
-    assert!(traces.iter().all(|name| name.starts_with("clinfo-")), "{traces:?}");
+    assert!(
+        traces.iter().all(|name| name.starts_with("clinfo-")),
+        "{traces:?}"
+    );
 }
 
 #[test]
 fn patterns_in_the_name_are_filled_in() {
     let place = Place::new();
-    let host = well(&mut Command::new("uname").arg("-n").into()).text();
-    let mut command = place.gputrail(["record", "-q", "-o", "%h-%q{RANK}-100%%-%p.pftrace", "--", "true"]);
+    let host = well(Command::new("uname").arg("-n")).text();
+    let mut command = place.gputrail([
+        "record",
+        "-q",
+        "-o",
+        "%h-%q{RANK}-100%%-%p.pftrace",
+        "--",
+        "true",
+    ]);
     well(command.env("RANK", "7"));
     let traces = place.files(".pftrace");
     let start = format!("{}-7-100%-", host.trim());
-    assert!(traces.len() == 1 && traces[0].starts_with(&start), "{traces:?}");
-    let pid = traces[0].trim_start_matches(&start).trim_end_matches(".pftrace").to_owned();
+    assert!(
+        traces.len() == 1 && traces[0].starts_with(&start),
+        "{traces:?}"
+    );
+    let pid = traces[0]
+        .trim_start_matches(&start)
+        .trim_end_matches(".pftrace")
+        .to_owned();
     assert!(pid.parse::<u32>().is_ok(), "{pid}");
 
     let ended = run(&mut place.gputrail(["record", "-o", "%x.pftrace", "--", "true"]));
@@ -127,7 +150,13 @@ fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
 fn damaged_captures_are_named_with_what_was_expected() {
     needs!(damaged_captures_are_named_with_what_was_expected: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let place = Place::new();
-    for (name, content) in [("empty.gputrail", &b""[..]), ("text.gputrail", b"this is no capture, but a text of some length")] {
+    for (name, content) in [
+        ("empty.gputrail", &b""[..]),
+        (
+            "text.gputrail",
+            b"this is no capture, but a text of some length",
+        ),
+    ] {
         fs::write(place.join(name), content).unwrap();
         let ended = run(&mut place.gputrail(["convert", name, "-o", "none.pftrace"]));
         assert_eq!(ended.code(), 125, "{}", ended.stderr);
@@ -136,14 +165,21 @@ fn damaged_captures_are_named_with_what_was_expected() {
     }
     let ended = run(&mut place.gputrail(["convert", "missing.gputrail", "-o", "none.pftrace"]));
     assert_eq!(ended.code(), 125);
-    assert!(ended.stderr.contains("missing.gputrail"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("missing.gputrail"),
+        "{}",
+        ended.stderr
+    );
 
     // What is whole of a torn capture is converted, and the damage is named.
     let lives = place.program("lives");
     well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
     let capture = place.join(&place.files("run.gputrail")[0]);
     let whole = fs::read(&capture).unwrap();
-    for (name, bytes) in [("cut.gputrail", whole[..whole.len() - 100].to_vec()), ("flipped.gputrail", flipped(&whole))] {
+    for (name, bytes) in [
+        ("cut.gputrail", whole[..whole.len() - 100].to_vec()),
+        ("flipped.gputrail", flipped(&whole)),
+    ] {
         fs::write(place.join(name), bytes).unwrap();
         let ended = run(&mut place.gputrail(["convert", name, "-o", "rest.pftrace"]));
         assert!(ended.stderr.contains(name), "{name}: {}", ended.stderr);
@@ -169,7 +205,11 @@ impl<'a> SmallDisk<'a> {
     fn mount(folder: &'a Path, size: &str) -> Self {
         fs::create_dir_all(folder).unwrap();
         let options = format!("size={size}");
-        well(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder));
+        well(
+            Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+                .arg(folder),
+        );
         Self(folder)
     }
 }
@@ -190,11 +230,18 @@ fn a_full_disk_does_not_disturb_the_program() {
     let _disk = SmallDisk::mount(&folder, "256k");
     // Both what is written during the run and the trace have to go to the small disk.
     let mut command = place.gputrail(["record", "-o", "small/run.pftrace", "--capture", "--"]);
-    command.arg(&lives).args(["20000", "exit", "5"]).env("TMPDIR", &folder);
+    command
+        .arg(&lives)
+        .args(["20000", "exit", "5"])
+        .env("TMPDIR", &folder);
     let ended = run(gputrail_harness::pocl::on_pocl(&mut command, Driver::Basic));
     assert_eq!(ended.code(), 5, "the program's own code: {}", ended.stderr);
     assert!(ended.stderr.contains("small"), "where: {}", ended.stderr);
-    assert!(ended.stderr.to_lowercase().contains("space"), "why: {}", ended.stderr);
+    assert!(
+        ended.stderr.to_lowercase().contains("space"),
+        "why: {}",
+        ended.stderr
+    );
     if let Some(trace) = place_trace(&folder) {
         // What is there of it has to be readable.
         Trace::open(trace).value::<i64>("select count(*) from slice");
@@ -215,9 +262,16 @@ fn what_we_leave_behind_is_private_and_nothing_else_stays() {
     fs::create_dir(&temporary).unwrap();
     let mut command = place.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]);
     well(command.env("TMPDIR", &temporary));
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "files stay in TMPDIR");
+    assert_eq!(
+        fs::read_dir(&temporary).unwrap().count(),
+        0,
+        "files stay in TMPDIR"
+    );
     for capture in place.files(".gputrail") {
-        let mode = fs::metadata(place.join(&capture)).unwrap().permissions().mode();
+        let mode = fs::metadata(place.join(&capture))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o077, 0, "{capture} can be read by others: {mode:o}");
     }
 }

@@ -1,5 +1,5 @@
-//! How programs live and end: exit codes and signals pass through, children are in the trace, what was recorded before a
-//! violent end is kept.
+//! How programs live and end: exit codes and signals pass through, children are in the trace, what
+//! was recorded before a violent end is kept.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -20,7 +20,12 @@ fn exit_codes_are_passed_on() {
     needs!(exit_codes_are_passed_on: NEEDS[0], NEEDS[1], NEEDS[2]);
     let place = Place::new();
     let lives = place.program("lives");
-    for (then, code) in [("exit", "0"), ("exit", "3"), ("exit", "255"), ("_exit", "4")] {
+    for (then, code) in [
+        ("exit", "0"),
+        ("exit", "3"),
+        ("exit", "255"),
+        ("_exit", "4"),
+    ] {
         let ended = run(&mut place.record(Driver::Threaded, &lives, &["20", then, code]));
         assert_eq!(ended.code().to_string(), code, "{then}: {}", ended.stderr);
         let mut trace = place.trace();
@@ -76,7 +81,8 @@ fn every_thread_has_its_calls_on_its_own_track() {
     assert_eq!(trace.rows::<(i64,)>(sql), [(50,); 8]);
 }
 
-/// Starts a recorded program that waits for ever, in a process group of its own, and returns once it waits.
+/// Starts a recorded program that waits for ever, in a process group of its own, and returns once
+/// it waits.
 fn waiting(place: &Place, lives: &std::path::Path) -> Running {
     let ready = place.join("ready");
     let script = format!("exec '{}' 20 wait > '{}'", lives.display(), ready.display());
@@ -92,7 +98,11 @@ fn waiting(place: &Place, lives: &std::path::Path) -> Running {
 fn child_of(parent: u32) -> i32 {
     let children = format!("/proc/{parent}/task/{parent}/children");
     let text = std::fs::read_to_string(children).expect("the recorder lives");
-    text.split_whitespace().next().expect("it has a child").parse().expect("a number")
+    text.split_whitespace()
+        .next()
+        .expect("it has a child")
+        .parse()
+        .expect("a number")
 }
 
 #[test]
@@ -101,7 +111,8 @@ fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
     let place = Place::new();
     let lives = place.program("lives");
     let running = waiting(&place, &lives);
-    // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been waited for.
+    // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been
+    // waited for.
     unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGINT, "{}", ended.stderr);
@@ -130,7 +141,10 @@ fn a_program_killed_at_work_leaves_a_sound_trace() {
     needs!(a_program_killed_at_work_leaves_a_sound_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
     let place = Place::new();
     let lives = place.program("lives");
-    let script = format!("'{}' 200000 & work=$!; sleep 1; kill -KILL $work; wait $work; exit 0", lives.display());
+    let script = format!(
+        "'{}' 200000 & work=$!; sleep 1; kill -KILL $work; wait $work; exit 0",
+        lives.display()
+    );
     well(&mut place.record(Driver::Basic, "sh", &["-c", &script]));
     let mut trace = place.trace();
     trace.assert_sound();
@@ -143,7 +157,10 @@ fn standard_streams_are_the_programs() {
     let place = Place::new();
     let script = "printf out; printf err >&2";
     let ended = well(&mut place.record_with(&["-q"], Driver::Threaded, "sh", &["-c", script]));
-    assert_eq!((ended.text().as_str(), ended.stderr.as_str()), ("out", "err"));
+    assert_eq!(
+        (ended.text().as_str(), ended.stderr.as_str()),
+        ("out", "err")
+    );
     let ended = well(&mut place.record(Driver::Threaded, "sh", &["-c", script]));
     assert_eq!(ended.text(), "out", "our own words go to standard error");
 }
@@ -154,7 +171,10 @@ fn the_program_reads_our_standard_input() {
     let place = Place::new();
     let recorder = place.record_with(&["-q"], Driver::Threaded, "cat", &[]);
     let mut shell = Command::new("sh");
-    shell.args(["-c", "echo input | \"$@\"", "sh"]).arg(recorder.get_program()).args(recorder.get_args());
+    shell
+        .args(["-c", "echo input | \"$@\"", "sh"])
+        .arg(recorder.get_program())
+        .args(recorder.get_args());
     let ended = well(shell.current_dir(place.path()));
     assert_eq!(ended.text(), "input\n");
 }

@@ -1,4 +1,5 @@
-//! A recorded program gives the same answers as one left alone: what it prints, what it computes, how it ends.
+//! A recorded program gives the same answers as one left alone: what it prints, what it computes,
+//! how it ends.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -14,22 +15,39 @@ pub fn ffmpeg(frames: u32, output: &[&str]) -> Vec<String> {
         -vf format=yuv420p,hwupload,unsharp_opencl,avgblur_opencl=3,hwdownload,format=yuv420p";
     let words = fixed.split_whitespace().map(str::to_owned);
     let frames = ["-frames:v".to_owned(), frames.to_string()];
-    words.chain(frames).chain(output.iter().map(|&word| word.to_owned())).collect()
+    words
+        .chain(frames)
+        .chain(output.iter().map(|&word| word.to_owned()))
+        .collect()
 }
 
 /// Runs a program alone and recorded; both have to print and return the same.
 #[track_caller]
 fn same_with_and_without(driver: Driver, program: &str, arguments: &[&str]) -> Ended {
     let place = Place::new();
-    let program = if program.contains('/') { place.program(&program[2..]) } else { program.into() };
+    let program = if program.contains('/') {
+        place.program(&program[2..])
+    } else {
+        program.into()
+    };
     run(&mut place.alone(driver, &program, arguments)); // fills the kernel cache
     let alone = run(&mut place.alone(driver, &program, arguments));
     let recorded = run(&mut place.record_with(&["-q"], driver, &program, arguments));
     assert_eq!(alone.code(), recorded.code(), "{}", recorded.stderr);
-    for (number, (alone, recorded)) in alone.text().lines().zip(recorded.text().lines()).enumerate() {
+    for (number, (alone, recorded)) in alone
+        .text()
+        .lines()
+        .zip(recorded.text().lines())
+        .enumerate()
+    {
         assert_eq!(alone, recorded, "line {}", number + 1);
     }
-    assert_eq!(alone.stdout.len(), recorded.stdout.len(), "{}", recorded.stderr);
+    assert_eq!(
+        alone.stdout.len(),
+        recorded.stdout.len(),
+        "{}",
+        recorded.stderr
+    );
     place.trace().assert_sound();
     alone
 }
@@ -62,7 +80,14 @@ fn ffmpeg_makes_the_same_frames() {
     let arguments = ffmpeg(20, &["-f", "framemd5", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let alone = same_with_and_without(Driver::Threaded, "ffmpeg", &arguments);
-    assert_eq!(alone.text().lines().filter(|line| !line.starts_with('#')).count(), 20);
+    assert_eq!(
+        alone
+            .text()
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .count(),
+        20
+    );
 }
 
 #[test]
@@ -71,7 +96,20 @@ fn a_failing_ffmpeg_fails_the_same() {
     let alone = same_with_and_without(
         Driver::Threaded,
         "ffmpeg",
-        &["-nostdin", "-loglevel", "error", "-init_hw_device", "opencl=gpu:9.9", "-f", "lavfi", "-i", "testsrc", "-f", "null", "-"],
+        &[
+            "-nostdin",
+            "-loglevel",
+            "error",
+            "-init_hw_device",
+            "opencl=gpu:9.9",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc",
+            "-f",
+            "null",
+            "-",
+        ],
     );
     assert_ne!(alone.code(), 0);
 }

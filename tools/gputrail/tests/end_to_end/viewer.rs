@@ -1,4 +1,5 @@
-//! Traces in Perfetto's real UI, in a real browser: they load, and the UI has nothing to complain about.
+//! Traces in Perfetto's real UI, in a real browser: they load, and the UI has nothing to complain
+//! about.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,10 @@ use crate::transparency::ffmpeg;
 fn opens_clean(place: &Place, trace: &Path) {
     let picture = place.join("picture.png");
     let mut command = Command::new("node");
-    command.arg(repository("tests/perfetto/screenshot.mjs")).arg(trace).arg(&picture);
+    command
+        .arg(repository("tests/perfetto/screenshot.mjs"))
+        .arg(trace)
+        .arg(&picture);
     well(&mut command);
     assert!(picture.exists());
 }

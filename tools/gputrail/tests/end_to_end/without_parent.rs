@@ -16,7 +16,9 @@ fn run_with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> En
     let library = place.join("libgputrail.so");
     well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
     let mut command: Command = place.alone(Driver::Threaded, &lives, arguments);
-    command.env("OPENCL_LAYERS", &library).envs(variables.iter().copied());
+    command
+        .env("OPENCL_LAYERS", &library)
+        .envs(variables.iter().copied());
     run(&mut command)
 }
 
@@ -24,7 +26,14 @@ fn run_with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> En
 fn variables_alone_record_to_a_capture() {
     needs!(variables_alone_record_to_a_capture: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let place = Place::new();
-    let ended = run_with(&place, &[("GPUTRAIL_CAPTURE", "rank-%q{RANK}.gputrail"), ("RANK", "3")], &["40", "exit", "6"]);
+    let ended = run_with(
+        &place,
+        &[
+            ("GPUTRAIL_CAPTURE", "rank-%q{RANK}.gputrail"),
+            ("RANK", "3"),
+        ],
+        &["40", "exit", "6"],
+    );
     assert_eq!(ended.code(), 6, "{}", ended.stderr);
     assert_eq!(place.files(".gputrail"), ["rank-3.gputrail"]);
     well(&mut place.gputrail(["convert", "rank-3.gputrail", "-o", "run.pftrace"]));
@@ -37,10 +46,19 @@ fn variables_alone_record_to_a_capture() {
 fn captures_of_several_processes_become_one_trace() {
     needs!(captures_of_several_processes_become_one_trace: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let place = Place::new();
-    run_with(&place, &[("GPUTRAIL_CAPTURE", "part-%p.gputrail")], &["10", "spawn"]).well();
+    run_with(
+        &place,
+        &[("GPUTRAIL_CAPTURE", "part-%p.gputrail")],
+        &["10", "spawn"],
+    )
+    .well();
     let captures = place.files(".gputrail");
     assert_eq!(captures.len(), 2, "{captures:?}");
-    well(place.gputrail(["convert", "-o", "run.pftrace"]).args(&captures));
+    well(
+        place
+            .gputrail(["convert", "-o", "run.pftrace"])
+            .args(&captures),
+    );
     let mut trace = place.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
@@ -65,7 +83,11 @@ fn damaged_variables_are_named_and_the_program_runs() {
         }
         let ended = run_with(&place, &variables, &["5", "exit", "7"]);
         assert_eq!(ended.code(), 7, "{name}={value}: {}", ended.stderr);
-        assert!(ended.stderr.contains(value), "{name}={value}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(value),
+            "{name}={value}: {}",
+            ended.stderr
+        );
     }
 }
 
@@ -83,10 +105,15 @@ fn other_layers_stay_in_place() {
     needs!(other_layers_stay_in_place: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let place = Place::new();
     let lives = place.program("lives");
-    // The library itself as a layer of somebody else's: with no variable of its own it passes everything through.
+    // The library itself as a layer of somebody else's: with no variable of its own it passes
+    // everything through.
     let library = place.join("libother.so");
     well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
-    well(place.record(Driver::Threaded, &lives, &["15"]).env("OPENCL_LAYERS", &library));
+    well(
+        place
+            .record(Driver::Threaded, &lives, &["15"])
+            .env("OPENCL_LAYERS", &library),
+    );
     let mut trace = Trace::open(place.join("run.pftrace"));
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 15, "each kernel once");
