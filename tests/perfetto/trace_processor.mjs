@@ -8,6 +8,7 @@
 //   const {columns, rows} = await engine.query('select ...');     integers are BigInt, blobs Uint8Array
 
 import {spawn} from 'node:child_process';
+import {webcrypto as crypto} from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import vm from 'node:vm';
