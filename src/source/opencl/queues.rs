@@ -229,40 +229,39 @@ pub(super) unsafe fn info(
     value: *mut c_void,
     size_ret: *mut usize,
 ) -> cl_int {
-    let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
-    if what != CL_QUEUE_PROPERTIES && what != CL_QUEUE_PROPERTIES_ARRAY {
-        return result;
+    if what == CL_QUEUE_PROPERTIES_ARRAY {
+        let arrays = arrays();
+        if let Some(asked) = arrays.as_ref().and_then(|arrays| arrays.get(&queue.into())) {
+            // A runtime that does not know the question still does not. It is not to write its own
+            // answer: not a byte of the program's memory may change that ours leaves alone.
+            let (none, no_size) = (ptr::null_mut(), ptr::null_mut());
+            let known = next!(clGetCommandQueueInfo(queue, what, 0, none, no_size));
+            return match known {
+                CL_SUCCESS => answer(asked, size, value, size_ret),
+                failed => failed,
+            };
+        }
     }
-    let info = lookup(call, queue);
-    if what == CL_QUEUE_PROPERTIES {
-        if result == CL_SUCCESS && !value.is_null() && info.hides_profiling() {
+    let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
+    if what == CL_QUEUE_PROPERTIES && result == CL_SUCCESS && !value.is_null() {
+        let info = lookup(call, queue);
+        if info.hides_profiling() {
             // SAFETY: the runtime wrote the properties there.
             unsafe { *value.cast::<u64>() &= !CL_QUEUE_PROFILING_ENABLE };
         }
-        return result;
     }
-    let arrays = arrays();
-    let Some(asked) = arrays.as_ref().and_then(|arrays| arrays.get(&queue.into())) else {
-        return result;
-    };
-    // A runtime that does not know the question still does not.
-    let known = next!(clGetCommandQueueInfo(
-        queue,
-        what,
-        0,
-        ptr::null_mut(),
-        ptr::null_mut()
-    ));
-    if known != CL_SUCCESS {
-        return result;
-    }
-    let bytes = size_of_val(&asked[..]);
+    result
+}
+
+/// Answers a query with a list of properties, as a runtime does.
+fn answer(list: &[cl_ulong], size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int {
+    let bytes = size_of_val(list);
     if !value.is_null() {
         if size < bytes {
             return CL_INVALID_VALUE;
         }
         // SAFETY: the program's memory, of which it says that it is large enough.
-        unsafe { ptr::copy_nonoverlapping(asked.as_ptr().cast(), value.cast::<u8>(), bytes) };
+        unsafe { ptr::copy_nonoverlapping(list.as_ptr().cast(), value.cast::<u8>(), bytes) };
     }
     if !size_ret.is_null() {
         // SAFETY: the program's place for the size.

@@ -127,9 +127,16 @@ fn collect(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>
 
 /// Compiles a C program that uses OpenCL into `folder`, and returns its path.
 pub fn compile(source: &Path, folder: &Path) -> PathBuf {
+    compile_with(&[], source, folder)
+}
+
+/// The same with more options of the compiler.
+pub fn compile_with(options: &[&str], source: &Path, folder: &Path) -> PathBuf {
     let program = folder.join(source.file_stem().expect("a source file"));
     run(Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread", "-o"])
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread"])
+        .args(options)
+        .arg("-o")
         .arg(&program)
         .arg(source)
         .args(["-lOpenCL", "-ldl"]))

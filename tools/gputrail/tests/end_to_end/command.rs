@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gputrail_harness::pocl::{Driver, on_pocl};
-use gputrail_harness::program::{Ended, compile, run};
+use gputrail_harness::program::{Ended, compile, compile_with, run};
 use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 use tempfile::TempDir;
@@ -89,6 +89,13 @@ impl Place {
             &repository("tests/programs").join(name).with_extension("c"),
             self.path(),
         )
+    }
+
+    /// A C library of `tests/programs`, compiled here.
+    pub fn library(&self, name: &str) -> String {
+        let source = repository("tests/programs").join(name).with_extension("c");
+        let library = compile_with(&["-shared", "-fPIC"], &source, self.path());
+        library.into_os_string().into_string().expect("UTF-8")
     }
 
     /// The trace that [`Place::record`] left.
