@@ -14,10 +14,12 @@ use crate::record::{Kind, Process, ProcessId, ThreadId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pool size where nothing else is said: 100 ms of very busy recording.
-pub const DEFAULT_POOL_BYTES: usize = 32 << 20;
-/// Block size where nothing else is said.
-pub const DEFAULT_BLOCK_BYTES: usize = 256 << 10;
+/// Pool size where nothing else is said: 100 ms of 2.5 million calls a second, since a collector can lose
+/// its core for so long.
+pub const DEFAULT_POOL_BYTES: usize = 16 << 20;
+/// Block size where nothing else is said: each recording thread holds one, and filling one takes far
+/// longer than changing it.
+pub const DEFAULT_BLOCK_BYTES: usize = 64 << 10;
 /// Lanes of a pool.
 pub const DEFAULT_LANES: u32 = 1024;
 
@@ -49,7 +51,7 @@ impl Default for RecorderOptions {
             block_bytes: DEFAULT_BLOCK_BYTES,
             policy: Policy::Lossless,
             watermark: u32::MAX,
-            period: Duration::from_millis(100),
+            period: Duration::from_millis(20),
             ticks: clock::init(),
             lanes: DEFAULT_LANES,
         }

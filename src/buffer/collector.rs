@@ -131,6 +131,7 @@ impl Inner {
 
     fn run(&self) {
         let wake = &self.buffer.shared.wake;
+        self.buffer.mapping().populate();
         let mut last_tick = Instant::now();
         while !self.ended.load(Ordering::SeqCst) {
             wake.sleep(self.options.period);

@@ -6,7 +6,7 @@
 
 #[cfg(not(loom))]
 use super::block::BlockHeader;
-use super::block::Owner;
+use super::block::{BlockState, Owner};
 use super::{LaneSlot, MAX_OPEN_CALLS, Policy, Shared};
 use crate::clock;
 use crate::record::{
@@ -15,6 +15,10 @@ use crate::record::{
 };
 use crate::sync::Ordering;
 use std::sync::Arc;
+
+/// Waits that see no full block before a lane gives up: between emptying a block and putting it back the
+/// collector may lose its core.
+const FUTILE_WAITS: u32 = 40;
 
 /// One writer of records for one buffer.
 pub struct Lane {
@@ -27,6 +31,8 @@ pub struct Lane {
     slot: u32,
     thread: ThreadId,
     may_wait: bool,
+    /// The lane waited in vain: idle lanes held all blocks. It waits again once it has had one.
+    gave_up: bool,
     shared: Arc<Shared>,
 }
 
@@ -85,6 +91,7 @@ impl Lane {
             slot,
             thread,
             may_wait: true,
+            gave_up: false,
             shared,
         })
     }
@@ -257,18 +264,32 @@ impl Lane {
     #[inline(never)]
     fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
-        let mut waited = None;
+        let (mut waited, mut futile) = (None, 0);
         let block = loop {
             if let Some(block) = self.shared.pool.take() {
                 break block;
             }
             self.shared.wake.wake();
-            if self.shared.policy != Policy::Lossless || !may_wait || self.shared.pool.is_closed() {
+            if !may_wait
+                || self.gave_up
+                || self.shared.policy != Policy::Lossless
+                || self.shared.pool.is_closed()
+            {
+                return false;
+            }
+            futile = if self.any_block_is_full() {
+                0
+            } else {
+                futile + 1
+            };
+            if futile > FUTILE_WAITS {
+                self.gave_up = true;
                 return false;
             }
             waited.get_or_insert_with(clock::now);
             self.shared.pool.wait();
         };
+        self.gave_up = false;
         self.take_block(block);
         if let Some(start) = waited {
             let mut overhead = Overhead::blank();
@@ -302,12 +323,21 @@ impl Lane {
         };
     }
 
+    /// Whether the collector has a block to empty.
+    fn any_block_is_full(&self) -> bool {
+        let mapping = &self.shared.mapping;
+        (0..mapping.layout().blocks()).any(|block| mapping.block_state(block) == BlockState::Full)
+    }
+
     /// Gives the lane's block to the collector, however full it is.
     fn give_block(&mut self) {
         if self.block.capacity > 0 {
             self.shared.mapping.block(self.block.index).fill();
             self.block = OpenBlock::NONE;
-            self.shared.wake.wake();
+            // Waking is a system call: as long as there are blocks enough, the collector's next look will do.
+            if self.shared.pool.is_low() {
+                self.shared.wake.wake();
+            }
         }
     }
 

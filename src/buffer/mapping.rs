@@ -215,7 +215,6 @@ impl Mapping {
         let bytes = layout.total_bytes();
         let memory = memmap2::MmapOptions::new()
             .len(bytes)
-            .populate()
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
         Ok(Mapping::format(Memory(memory.into()), layout))
@@ -227,8 +226,7 @@ impl Mapping {
         file: impl memmap2::MmapAsRawDesc,
         layout: Layout,
     ) -> Result<Mapping, MappingError> {
-        // Whoever makes the file reads it at the end at most: no pages yet.
-        let memory = Self::map(&mut memmap2::MmapOptions::new(), file, layout.total_bytes())?;
+        let memory = Self::map(file, layout.total_bytes())?;
         Ok(Mapping::format(memory, layout))
     }
 
@@ -243,8 +241,7 @@ impl Mapping {
                 "{file_bytes} bytes, expected at least {HEADER_BYTES}"
             )));
         }
-        // With all pages in place: the first write to one must cost no fault on the hot path.
-        let memory = Self::map(memmap2::MmapOptions::new().populate(), file, file_bytes)?;
+        let memory = Self::map(file, file_bytes)?;
         let header = memory.header();
         // SAFETY: the header is mapped and any bytes are valid for these integers; they are read
         // once, volatile, since another process may write them.
@@ -278,16 +275,31 @@ impl Mapping {
         Ok(Mapping { layout, memory })
     }
 
-    fn map(
-        options: &mut memmap2::MmapOptions,
-        file: impl memmap2::MmapAsRawDesc,
-        bytes: usize,
-    ) -> Result<Memory, MappingError> {
-        options
+    fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
+        memmap2::MmapOptions::new()
             .len(bytes)
             .map_raw(file)
             .map(Memory)
             .map_err(|source| MappingError::Map { bytes, source })
+    }
+
+    /// Brings the pages of all blocks into place, first those that lanes will take first. The
+    /// collector does it, so that neither the program's start nor a lane's first writes cost faults.
+    pub(crate) fn populate(&self) {
+        const STEP: usize = 1 << 20;
+        let (start, end) = (self.layout.data_offset(), self.layout.total_bytes());
+        for from in (start..end).step_by(STEP) {
+            let length = STEP.min(end - from);
+            // SAFETY: within the mapping; populating changes none of its bytes.
+            let done = unsafe {
+                let place = self.memory.0.as_mut_ptr().add(from);
+                rustix::mm::madvise(place.cast(), length, rustix::mm::Advice::LinuxPopulateWrite)
+            };
+            // An older kernel does not know how: then the first writes bring the pages.
+            if done.is_err() {
+                return;
+            }
+        }
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.

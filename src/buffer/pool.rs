@@ -38,6 +38,8 @@ pub(super) struct Pool {
     closed: AtomicU32,
     /// Lanes in `wait`.
     waiting: AtomicU32,
+    /// Blocks of the pool.
+    blocks: usize,
     lock: Mutex<()>,
     returned: Condvar,
 }
@@ -49,6 +51,7 @@ impl Pool {
             empty: Queue::new(blocks as usize),
             closed: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            blocks: blocks as usize,
             lock: Mutex::new(()),
             returned: Condvar::new(),
         };
@@ -104,6 +107,11 @@ impl Pool {
 
     pub fn len(&self) -> usize {
         self.empty.len()
+    }
+
+    /// Whether so few blocks are empty that the collector had better come at once.
+    pub fn is_low(&self) -> bool {
+        self.empty.len() <= self.blocks / 2
     }
 
     fn wake_waiting(&self) {

@@ -174,6 +174,16 @@ fn a_lane_that_must_not_wait_discards_and_counts_under_lossless_too() {
 }
 
 #[test]
+fn a_lane_does_not_wait_for_blocks_that_idle_lanes_hold() {
+    let buffer = buffer(2, Policy::Lossless);
+    let mut idle: Vec<Lane> = (1..=2).map(|n| buffer.lane(ThreadId(n)).unwrap()).collect();
+    idle.iter_mut().for_each(|lane| assert!(lane.write(api(0))));
+    let mut lane = buffer.lane(ThreadId(3)).unwrap();
+    assert!(!lane.write(api(0)), "it would wait for ever");
+    drop(idle);
+}
+
+#[test]
 fn a_lane_that_waits_goes_on_when_the_buffer_ends() {
     let buffer = buffer(2, Policy::Lossless);
     std::thread::scope(|scope| {

@@ -90,11 +90,11 @@ pub struct Record {
     pub output: Option<OsString>,
 
     /// Memory for records, per process
-    #[arg(long, value_name = "SIZE", default_value = "32M")]
+    #[arg(long, value_name = "SIZE", default_value = "16M")]
     pub buffers: Size,
 
     /// Size of one block of that memory; a thread fills one at a time
-    #[arg(long, value_name = "SIZE", default_value = "256K")]
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub buffer_size: Size,
 
     /// What happens when the memory is full: `lossless` lets the program wait where it may wait, `discard`
