@@ -119,7 +119,7 @@ const KILL: u32 = 1;
 const FINISH: u32 = 2;
 
 impl Server {
-    /// Opens the session: makes the socket and the first pool, and starts the thread.
+    /// Opens the session: makes the socket and starts the thread, which makes the first pool ahead.
     pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
         let failed = |action| {
             move |errno: Errno| ServerError {
@@ -131,11 +131,6 @@ impl Server {
             .map_err(failed("make the session's socket"))?;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(failed("make the session's eventfd"))?;
-        // Making it takes milliseconds; now they are not those of the program.
-        let ready = memory::make(&options.layout).map_err(|source| ServerError {
-            action: "make the memory of a pool",
-            source,
-        })?;
         let shared = Arc::new(Shared {
             wake,
             command: AtomicU32::new(0),
@@ -145,7 +140,7 @@ impl Server {
             options,
             shared: shared.clone(),
             listener,
-            ready: Some(ready),
+            ready: None,
             pending: Vec::new(),
             live: Vec::new(),
             admitted: 0,
@@ -218,6 +213,9 @@ struct Session {
 
 impl Session {
     fn run(mut self) -> Finished {
+        // Making it takes milliseconds, in which the program starts. Where there is no memory, the
+        // process that asks for it is told.
+        self.ready = memory::make(&self.options.layout).ok();
         loop {
             let woken = self.wait();
             if woken.wake {

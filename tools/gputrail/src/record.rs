@@ -15,8 +15,11 @@ use gputrail::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
 };
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -27,7 +30,7 @@ const PROCESSES: usize = 128;
 const MOST_FINDINGS: usize = 5;
 /// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has
 /// no room for this much has none for a trace.
-const RESERVE: usize = 256 << 10;
+const RESERVE: u64 = 256 << 10;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Record) -> Result<u8, Failure> {
@@ -253,8 +256,15 @@ impl Reserve {
     fn new(directory: &Path) -> Result<Reserve, Failure> {
         let path = directory.join("reserve");
         let parent = directory.parent().unwrap_or(directory);
-        std::fs::write(&path, vec![0; RESERVE])
-            .with_context(|| format!("no room for a trace in {}", parent.display()))?;
+        let take = || {
+            let file = std::fs::File::create_new(&path)?;
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE) {
+                // A file system that cannot take room without writing.
+                Err(Errno::OPNOTSUPP) => (&file).write_all(&vec![0; RESERVE as usize]),
+                taken => taken.map_err(std::io::Error::from),
+            }
+        };
+        take().with_context(|| format!("no room for a trace in {}", parent.display()))?;
         Ok(Reserve(path))
     }
 }
