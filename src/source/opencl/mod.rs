@@ -7,6 +7,7 @@
 //! The program must not notice. Nothing that it can ask about says that we are there, errors are those that it
 //! would have got, and when recording is off or over, calls pass through.
 
+mod agents;
 mod attach;
 mod call;
 mod clocks;
@@ -29,6 +30,7 @@ mod table;
 mod waits;
 mod work;
 
+pub use agents::{EnumerateError, Found, NoTimes, enumerate};
 pub use devices::Device;
 pub use dispatch::Dispatch;
 

@@ -1,0 +1,250 @@
+//! The devices of this machine, as OpenCL shows them: for people who want to know what can be recorded.
+//!
+//! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times
+//! tell which clock it keeps.
+
+use super::devices::{self, Device};
+use super::dispatch::{AnyFunction, Dispatch, FUNCTIONS, ask};
+use super::ffi::*;
+use crate::clock::{self, AgentClock, HostClock};
+use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
+use core::ptr;
+use std::ffi::{CStr, CString};
+
+/// Where programs find OpenCL.
+const LIBRARY: &CStr = c"libOpenCL.so.1";
+/// Markers from which a device's clock is found.
+const MARKERS: usize = 16;
+
+/// A device, and what can be known of its work.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it says about itself.
+    pub device: Device,
+    /// The clock of its times, or why work on it would have none: then only its calls can be recorded.
+    pub clock: Result<AgentClock, NoTimes>,
+}
+
+/// Why a device's work has no times.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTimes {
+    /// The loader has no such function.
+    #[error("the OpenCL library lacks {0}")]
+    Missing(&'static str),
+    /// A function failed.
+    #[error("{0} failed with {1}")]
+    Failed(&'static str, i32),
+    /// The host's clocks could not be read together.
+    #[error("the clocks of this machine cannot be compared")]
+    Host,
+}
+
+/// Why there are no devices to show.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnumerateError {
+    /// There is no loader.
+    #[error(
+        "{0} (on Debian: apt install ocl-icd-libopencl1, and a driver such as pocl-opencl-icd)"
+    )]
+    NoLibrary(String),
+    /// The loader lacks a function that every OpenCL has.
+    #[error("{LIBRARY:?} is no OpenCL library: it lacks {0}")]
+    NotOpenCl(&'static str),
+}
+
+/// All devices of all platforms.
+pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
+    let api = load()?;
+    let platforms = list(
+        api.clGetPlatformIDs,
+        "clGetPlatformIDs",
+        |function, room, to, count| {
+            // SAFETY: room for as many platforms as it says.
+            unsafe { function(room, to, count) }
+        },
+    )?;
+    let mut found = Vec::new();
+    for platform in platforms {
+        let devices = list(
+            api.clGetDeviceIDs,
+            "clGetDeviceIDs",
+            |function, room, to, count| {
+                // SAFETY: a platform of the loader, and room for as many devices as it says.
+                unsafe { function(platform, CL_DEVICE_TYPE_ALL, room, to, count) }
+            },
+        )?;
+        found.extend(devices.into_iter().map(|device| Found {
+            device: devices::describe(&api, device),
+            clock: find_clock(&api, device),
+        }));
+    }
+    Ok(found)
+}
+
+/// The loader's functions, each as far as it has it.
+fn load() -> Result<Dispatch, EnumerateError> {
+    // SAFETY: opening a library runs its constructors: those of the loader that every program uses.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
+    if library.is_null() {
+        // SAFETY: the message of the call that just failed on this thread, or null.
+        let message = unsafe { libc::dlerror().as_ref() };
+        // SAFETY: a string that ends with a 0.
+        let message = message.map(|text| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        });
+        return Err(EnumerateError::NoLibrary(message.unwrap_or_default()));
+    }
+    // SAFETY: optional function pointers, for which zeros are `None`.
+    let mut api: Dispatch = unsafe { core::mem::zeroed() };
+    let entries = (&raw mut api).cast::<AnyFunction>();
+    for (place, function) in FUNCTIONS.iter().enumerate() {
+        let Ok(name) = CString::new(function.name) else {
+            continue;
+        };
+        // SAFETY: the library stays open; a function of that name has the type of its place, which is one
+        // of the table's.
+        unsafe {
+            let address = libc::dlsym(library, name.as_ptr());
+            *entries.add(place) = core::mem::transmute::<*mut libc::c_void, AnyFunction>(address);
+        }
+    }
+    Ok(api)
+}
+
+/// A list in OpenCL's way of asking twice; empty if the answer is an error, which is how it says "none".
+fn list<F, T: Copy>(
+    function: Option<F>,
+    name: &'static str,
+    ask: impl Fn(&F, cl_uint, *mut T, *mut cl_uint) -> cl_int,
+) -> Result<Vec<T>, EnumerateError> {
+    let function = function.ok_or(EnumerateError::NotOpenCl(name))?;
+    let mut count = 0;
+    if ask(&function, 0, ptr::null_mut(), &raw mut count) != CL_SUCCESS || count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut values: Vec<T> = Vec::with_capacity(count as usize);
+    if ask(&function, count, values.as_mut_ptr(), &raw mut count) != CL_SUCCESS {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the function filled in the first `count` values, and no more than there is room for.
+    unsafe { values.set_len((count as usize).min(values.capacity())) };
+    Ok(values)
+}
+
+/// The clock that stamps the work of `device`.
+fn find_clock(api: &Dispatch, device: cl_device_id) -> Result<AgentClock, NoTimes> {
+    let mut snapshots = vec![clock::snapshot()];
+    let pairs: Result<Vec<ClockPair>, NoTimes> = with_queue(api, device, |queue| {
+        (0..MARKERS).map(|_| marker(api, queue)).collect()
+    })?;
+    let pairs = pairs?;
+    snapshots.push(clock::snapshot());
+    let host = host(&snapshots)?;
+    Ok(AgentClock::new(&host, &pairs))
+}
+
+fn host(snapshots: &[ClockSnapshot]) -> Result<HostClock, NoTimes> {
+    HostClock::new(clock::init(), clock::frequency(), snapshots).map_err(|_| NoTimes::Host)
+}
+
+/// A function of the loader.
+macro_rules! function {
+    ($api:ident.$name:ident) => {
+        $api.$name.ok_or(NoTimes::Missing(stringify!($name)))?
+    };
+}
+
+/// Does `work` with a profiling queue of its own.
+fn with_queue<R>(
+    api: &Dispatch,
+    device: cl_device_id,
+    work: impl FnOnce(cl_command_queue) -> R,
+) -> Result<R, NoTimes> {
+    let (create_context, release_context) = (
+        function!(api.clCreateContext),
+        function!(api.clReleaseContext),
+    );
+    let (create, release) = (
+        function!(api.clCreateCommandQueue),
+        function!(api.clReleaseCommandQueue),
+    );
+    let mut status = CL_SUCCESS;
+    let (none, data) = (ptr::null(), ptr::null_mut());
+    // SAFETY: one device, and a place for the status.
+    let context =
+        unsafe { create_context(none, 1, &raw const device, None, data, &raw mut status) };
+    if context.is_null() {
+        return Err(NoTimes::Failed("clCreateContext", status));
+    }
+    let profiling = cl_bitfield(CL_QUEUE_PROFILING_ENABLE);
+    // SAFETY: a context with that device.
+    let queue = unsafe { create(context, device, profiling, &raw mut status) };
+    let result = match queue.is_null() {
+        true => Err(NoTimes::Failed("clCreateCommandQueue", status)),
+        false => {
+            let result = work(queue);
+            // SAFETY: our queue, for the last time.
+            unsafe { release(queue) };
+            Ok(result)
+        }
+    };
+    // SAFETY: our context, for the last time.
+    unsafe { release_context(context) };
+    result
+}
+
+/// Puts a marker into `queue`, and pairs the time at which it was taken with the host's.
+fn marker(api: &Dispatch, queue: cl_command_queue) -> Result<ClockPair, NoTimes> {
+    let (enqueue, finish) = (
+        function!(api.clEnqueueMarkerWithWaitList),
+        function!(api.clFinish),
+    );
+    let mut event = cl_event::NULL;
+    let before = clock::now_ordered();
+    // SAFETY: our queue, no events to wait for, a place for the marker's.
+    let status = unsafe { enqueue(queue, 0, ptr::null(), &raw mut event) };
+    let after = clock::now_ordered();
+    if status != CL_SUCCESS {
+        return Err(NoTimes::Failed("clEnqueueMarkerWithWaitList", status));
+    }
+    // SAFETY: our queue.
+    unsafe { finish(queue) };
+    let queued = ask!(api, clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED) -> u64);
+    // SAFETY: our event, for the last time.
+    unsafe { function!(api.clReleaseEvent)(event) };
+    let queued = queued.ok_or(NoTimes::Failed(
+        "clGetEventProfilingInfo",
+        CL_PROFILING_INFO_NOT_AVAILABLE,
+    ))?;
+    Ok(pair(before, after, DeviceTime(queued)))
+}
+
+fn pair(before: Ticks, after: Ticks, device: DeviceTime) -> ClockPair {
+    let mut pair = ClockPair::blank();
+    (pair.before, pair.after, pair.device, pair.agent) = (before, after, device, AgentId(1));
+    pair
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_found_with_their_clocks_or_it_is_said_why_not() {
+        match enumerate() {
+            Ok(found) => {
+                for found in found {
+                    assert!(!found.device.name.is_empty());
+                    println!(
+                        "{}: {:?}",
+                        found.device.name,
+                        found.clock.map(|clock| clock.describe())
+                    );
+                }
+            }
+            Err(error) => assert!(error.to_string().contains("OpenCL"), "{error}"),
+        }
+    }
+}
