@@ -5,6 +5,7 @@ use crate::layers;
 use crate::library::FILE_NAME;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,6 +31,8 @@ pub struct Watch {
     root: u32,
     library: PathBuf,
     seen: BTreeMap<u32, Sighting>,
+    /// Processes that we may not look into, and what they are called.
+    hidden: BTreeMap<u32, String>,
     next: Instant,
     pause: Duration,
 }
@@ -52,6 +55,7 @@ impl Watch {
             root,
             library: library.to_owned(),
             seen: BTreeMap::new(),
+            hidden: BTreeMap::new(),
             next: Instant::now() + FIRST_LOOK,
             pause: FIRST_LOOK,
         }
@@ -73,10 +77,12 @@ impl Watch {
         while index < processes.len() && processes.len() < 1000 {
             let pid = processes[index];
             processes.extend(children(pid));
-            if !attached.contains(&pid)
-                && let Some(sighting) = look_at(pid, &self.library)
-            {
-                self.seen.insert(pid, sighting);
+            if !attached.contains(&pid) {
+                match look_at(pid, &self.library) {
+                    Look::Saw(sighting) => drop(self.seen.insert(pid, sighting)),
+                    Look::Forbidden => drop(self.hidden.insert(pid, name_of(pid))),
+                    Look::Nothing => {}
+                }
             }
             index += 1;
         }
@@ -84,12 +90,19 @@ impl Watch {
         self.next = Instant::now() + self.pause;
     }
 
-    /// A sentence for each process that had OpenCL loaded and has not `attached`.
+    /// A sentence for each process that had OpenCL loaded, or may have had, and has not `attached`.
     pub fn findings(&self, attached: &[u32]) -> Vec<String> {
-        let missed = self.seen.iter().filter(|(pid, _)| !attached.contains(pid));
-        missed
-            .map(|(pid, sighting)| sighting.explain(*pid))
-            .collect()
+        let missed = |pid: &u32| !attached.contains(pid);
+        let seen = self.seen.iter().filter(|(pid, _)| missed(pid));
+        let hidden = self.hidden.iter().filter(|(pid, _)| missed(pid));
+        let seen = seen.map(|(pid, sighting)| sighting.explain(*pid));
+        let hidden = hidden.map(|(pid, name)| {
+            format!(
+                "{name} (process {pid}) has more rights than we (setuid?) and could not be looked \
+                 into; if it uses OpenCL, start gputrail with those rights"
+            )
+        });
+        seen.chain(hidden).collect()
     }
 }
 
@@ -132,9 +145,28 @@ impl Sighting {
     }
 }
 
-fn look_at(pid: u32, library: &Path) -> Option<Sighting> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let loaded = loaded_libraries(&maps);
+/// What a look at a process gave.
+enum Look {
+    Nothing,
+    Saw(Sighting),
+    Forbidden,
+}
+
+fn look_at(pid: u32, library: &Path) -> Look {
+    match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
+        Ok(maps) => see(pid, &maps, library).map_or(Look::Nothing, Look::Saw),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Look::Forbidden,
+        Err(_) => Look::Nothing,
+    }
+}
+
+fn name_of(pid: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+fn see(pid: u32, maps: &str, library: &Path) -> Option<Sighting> {
+    let loaded = loaded_libraries(maps);
     let find = |prefix: &str| {
         let named = |path: &&Path| {
             path.file_name()
@@ -151,11 +183,10 @@ fn look_at(pid: u32, library: &Path) -> Option<Sighting> {
         return None;
     }
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let effective_user =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{pid}")).ok()?);
     Some(Sighting {
-        program: program.trim_end().to_owned(),
+        program: name_of(pid),
         loader,
         driver,
         layer_loaded: find(FILE_NAME).is_some(),
