@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::convert::{Making, Report};
 use super::functions::context_api;
+use super::hash::NumberMap;
 use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
@@ -33,8 +34,8 @@ pub(super) struct Devices<'a> {
     name: &'a str,
     device: Device,
     agents: BTreeMap<AgentId, AgentView>,
-    contexts: HashMap<ContextId, GpuContext>,
-    queues: HashMap<(QueueId, AgentId), HardwareQueue>,
+    contexts: NumberMap<ContextId, GpuContext>,
+    queues: NumberMap<(QueueId, AgentId), HardwareQueue>,
     queue_names: HashMap<String, u32>,
 }
 
@@ -67,8 +68,8 @@ impl<'a> Devices<'a> {
                 .values()
                 .map(|agent| (agent.id, view(agent)))
                 .collect(),
-            contexts: HashMap::new(),
-            queues: HashMap::new(),
+            contexts: NumberMap::default(),
+            queues: NumberMap::default(),
             queue_names: HashMap::new(),
         }
     }

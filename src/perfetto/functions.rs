@@ -1,9 +1,9 @@
 //! The functions of an API, as the trace names them, and the words that stand beside events.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use super::events::Label;
+use super::hash::NumberMap;
 use super::names::Name;
 use super::schema::GpuApi;
 use super::work::ContextApi;
@@ -74,7 +74,7 @@ pub(super) struct Function {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
-    places: HashMap<Operation, usize>,
+    places: NumberMap<Operation, usize>,
     latest: Option<(Operation, usize)>,
 }
 

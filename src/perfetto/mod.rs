@@ -11,6 +11,7 @@ mod devices;
 mod events;
 mod functions;
 mod gpus;
+mod hash;
 mod header;
 mod join;
 mod names;

@@ -8,6 +8,7 @@ use super::convert::Making;
 use super::devices::Devices;
 use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
+use super::hash::NumberMap;
 use super::join::{Enqueued, Found, Join};
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
@@ -39,7 +40,7 @@ struct Thread {
     overhead: Option<Track>,
     calls: Calls,
     ties: Vec<Tie>,
-    arguments: HashMap<CorrelationId, Arguments>,
+    arguments: NumberMap<CorrelationId, Arguments>,
 }
 
 /// A process on its way into the trace.
@@ -53,7 +54,11 @@ pub(super) struct ProcessTrace<'a> {
     latest: Nanos,
     words: Words,
     functions: Functions,
-    threads: HashMap<ThreadId, Thread>,
+    threads: Vec<Thread>,
+    /// Places in `threads`.
+    places: NumberMap<ThreadId, usize>,
+    /// The place looked up last.
+    place: usize,
     devices: Devices<'a>,
     join: Join,
     found: Vec<Found>,
@@ -93,7 +98,9 @@ impl<'a> ProcessTrace<'a> {
             latest: Nanos::NONE,
             words,
             functions: Functions::default(),
-            threads: HashMap::new(),
+            threads: Vec::new(),
+            places: NumberMap::default(),
+            place: 0,
             devices,
             join: Join::default(),
             found: Vec::new(),
@@ -236,10 +243,8 @@ impl<'a> ProcessTrace<'a> {
         mut self,
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
-        let mut threads: Vec<ThreadId> = self.threads.keys().copied().collect();
-        threads.sort_unstable();
-        for thread in threads {
-            self.tell_calls(making, thread)?;
+        for place in 0..self.threads.len() {
+            self.tell_calls(making, place)?;
         }
         self.join.finish(&mut self.found);
         self.tell_found(making)
@@ -250,23 +255,41 @@ impl<'a> ProcessTrace<'a> {
         writer: &mut TraceWriter<W>,
         id: ThreadId,
     ) -> io::Result<&mut Thread> {
-        use std::collections::hash_map::Entry;
-        match self.threads.entry(id) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => {
+        let place = self.thread_place(writer, id)?;
+        Ok(&mut self.threads[place])
+    }
+
+    fn thread_place<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        id: ThreadId,
+    ) -> io::Result<usize> {
+        if self
+            .threads
+            .get(self.place)
+            .is_some_and(|thread| thread.id == id)
+        {
+            return Ok(self.place);
+        }
+        self.place = match self.places.get(&id) {
+            Some(place) => *place,
+            None => {
                 let name = self.metadata.threads.get(&id).map(|thread| thread.name);
                 let name = name.map_or("", |name| self.metadata.string(name));
                 let track = writer.thread(self.track, id.0, name)?;
-                Ok(entry.insert(Thread {
+                self.threads.push(Thread {
                     id,
                     track,
                     overhead: None,
                     calls: Calls::default(),
                     ties: Vec::new(),
-                    arguments: HashMap::new(),
-                }))
+                    arguments: NumberMap::default(),
+                });
+                self.places.insert(id, self.threads.len() - 1);
+                self.threads.len() - 1
             }
-        }
+        };
+        Ok(self.place)
     }
 
     fn call<W: Write, O: Observer + ?Sized>(
@@ -285,12 +308,9 @@ impl<'a> ProcessTrace<'a> {
         making.report.calls += 1;
         making.report.unfinished_calls += u64::from(!ended);
         making.report.failed_calls += u64::from(failed(record));
-        if self
-            .thread(&mut making.writer, record.thread)?
-            .calls
-            .add(call)
-        {
-            self.tell_calls(making, record.thread)?;
+        let place = self.thread_place(&mut making.writer, record.thread)?;
+        if self.threads[place].calls.add(call) {
+            self.tell_calls(making, place)?;
         }
         Ok(())
     }
@@ -311,9 +331,9 @@ impl<'a> ProcessTrace<'a> {
     fn tell_calls<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
-        thread: ThreadId,
+        place: usize,
     ) -> io::Result<()> {
-        let thread = self.threads.get_mut(&thread).expect("it has a call");
+        let thread = &mut self.threads[place];
         let Thread {
             id,
             track,

@@ -20,45 +20,54 @@ pub struct Open {
     start: usize,
 }
 
+/// Most bytes of a field whose value is a number: five of key, ten of varint.
+const ROOM: usize = 16;
+
 /// Writes fields one after the other.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    bytes: Vec<u8>,
+    /// What has been written, and room behind it.
+    buffer: Vec<u8>,
+    /// Bytes written; at most the buffer's length.
+    at: usize,
 }
 
 impl Encoder {
     /// An encoder whose buffer holds `capacity` bytes before it grows.
     pub fn with_capacity(capacity: usize) -> Encoder {
         Encoder {
-            bytes: Vec::with_capacity(capacity),
+            buffer: vec![0; capacity],
+            at: 0,
         }
     }
 
     /// What has been written.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[..self.at]
     }
 
     /// Number of bytes written.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.at
     }
 
     /// Whether nothing has been written.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.at == 0
     }
 
     /// Forgets what has been written and keeps the buffer.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.at = 0;
     }
 
     /// An unsigned integer or an enum.
     #[inline]
     pub fn uint(&mut self, field: Field, value: u64) {
-        self.varint(u64::from(field << 3 | VARINT));
-        self.varint(value);
+        let room = self.room();
+        let key = put(room, 0, u64::from(field << 3 | VARINT));
+        let length = put(room, key, value);
+        self.at += length;
     }
 
     /// A signed integer of the types `int32` or `int64`: negative values take ten bytes.
@@ -75,8 +84,10 @@ impl Encoder {
 
     /// A double.
     pub fn double(&mut self, field: Field, value: f64) {
-        self.varint(u64::from(field << 3 | FIXED64));
-        self.bytes.extend_from_slice(&value.to_le_bytes());
+        let room = self.room();
+        let key = put(room, 0, u64::from(field << 3 | FIXED64));
+        room[key..key + 8].copy_from_slice(&value.to_le_bytes());
+        self.at += key + 8;
     }
 
     /// A string.
@@ -88,27 +99,32 @@ impl Encoder {
     /// Bytes, or a message that is already encoded.
     #[inline]
     pub fn raw(&mut self, field: Field, value: &[u8]) {
-        self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
-        self.varint(value.len() as u64);
-        self.bytes.extend_from_slice(value);
+        let room = self.room();
+        let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
+        let length = put(room, key, value.len() as u64);
+        self.at += length;
+        if self.buffer.len() - self.at < value.len() {
+            self.grow(value.len());
+        }
+        self.buffer[self.at..self.at + value.len()].copy_from_slice(value);
+        self.at += value.len();
     }
 
     /// Begins a message.
     #[inline]
     pub fn open(&mut self, field: Field) -> Open {
-        self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
-        self.bytes.push(0);
-        Open {
-            start: self.bytes.len(),
-        }
+        let room = self.room();
+        let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
+        self.at += key + 1;
+        Open { start: self.at }
     }
 
     /// Ends a message: its length goes before it.
     #[inline]
     pub fn close(&mut self, message: Open) {
-        let length = self.bytes.len() - message.start;
+        let length = self.at - message.start;
         if length < 0x80 {
-            self.bytes[message.start - 1] = length as u8;
+            self.buffer[message.start - 1] = length as u8;
         } else {
             self.close_long(message.start, length);
         }
@@ -116,42 +132,42 @@ impl Encoder {
 
     #[cold]
     fn close_long(&mut self, start: usize, length: usize) {
-        let (digits, count) = digits(length as u64);
-        let end = self.bytes.len();
-        self.bytes.resize(end + count - 1, 0);
-        self.bytes.copy_within(start..end, start + count - 1);
-        self.bytes[start - 1..start - 1 + count].copy_from_slice(&digits[..count]);
+        let mut digits = [0; ROOM];
+        let count = put(&mut digits, 0, length as u64);
+        self.room();
+        self.buffer.copy_within(start..self.at, start + count - 1);
+        self.buffer[start - 1..start - 1 + count].copy_from_slice(&digits[..count]);
+        self.at += count - 1;
     }
 
+    /// The next bytes of the buffer: room for any number.
     #[inline]
-    fn varint(&mut self, value: u64) {
-        if value < 0x80 {
-            self.bytes.push(value as u8);
-        } else {
-            let (digits, count) = digits(value);
-            self.bytes.extend_from_slice(&digits[..count]);
+    fn room(&mut self) -> &mut [u8; ROOM] {
+        if self.buffer.len() - self.at < ROOM {
+            self.grow(ROOM);
         }
+        self.buffer[self.at..]
+            .first_chunk_mut()
+            .expect("there is room")
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let length = (self.at + needed).max(self.buffer.len() * 2);
+        self.buffer.resize(length, 0);
     }
 }
 
-/// The bytes of a varint, and how many of them count.
+/// Writes `value` as a varint at `at`, and tells where it ends. Room is left for it.
 #[inline]
-fn digits(mut value: u64) -> ([u8; 10], usize) {
-    let mut digits = [0; 10];
-    let mut count = 0;
+fn put(room: &mut [u8; ROOM], mut at: usize, mut value: u64) -> usize {
     while value >= 0x80 {
-        digits[count] = value as u8 | 0x80;
+        room[at % ROOM] = value as u8 | 0x80;
         value >>= 7;
-        count += 1;
+        at += 1;
     }
-    digits[count] = value as u8;
-    (digits, count + 1)
-}
-
-/// How many bytes `value` takes as a varint.
-#[inline]
-pub fn varint_len(value: u64) -> usize {
-    ((70 - (value | 1).leading_zeros()) / 7) as usize
+    room[at % ROOM] = value as u8;
+    at + 1
 }
 
 /// A number as decimal text, without allocating.
@@ -200,11 +216,10 @@ mod tests {
         #[test]
         fn a_varint_is_what_prost_writes(value: u64) {
             let mut ours = Encoder::default();
-            ours.varint(value);
-            let mut theirs = Vec::new();
+            ours.uint(1, value);
+            let mut theirs = vec![1 << 3];
             prost::encoding::encode_varint(value, &mut theirs);
             prop_assert_eq!(ours.bytes(), &theirs[..]);
-            prop_assert_eq!(varint_len(value), theirs.len());
         }
 
         #[test]

@@ -6,11 +6,11 @@
 //! its kernel description. The tables are bounded: when they are full they are dropped, and what is
 //! still in use is sent again.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use prost::Message;
 
+use super::hash::NumberMap;
 use super::names::Sent;
 use super::packets::{NEEDS_STATE, Packets, Sequence, field};
 use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
@@ -197,7 +197,7 @@ pub struct Work<'a> {
 }
 
 /// Entries of one interning table: what stands for them, and the number sent.
-type Table<K> = HashMap<K, u64>;
+type Table<K> = NumberMap<K, u64>;
 
 /// What a stage's specification depends on.
 type StageKey = (u64, Launch);
@@ -239,8 +239,8 @@ impl WorkTrack {
     pub fn new(sequence: u32) -> WorkTrack {
         WorkTrack {
             sequence: Sequence::new(sequence),
-            stages: Table::new(),
-            kernels: Table::new(),
+            stages: Table::default(),
+            kernels: Table::default(),
             queues: Sent::default(),
             contexts: Sent::default(),
             last_stage: None,
