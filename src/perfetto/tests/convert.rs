@@ -18,12 +18,12 @@ const CALL: Operation = Operation {
     domain: Domain::OPENCL,
     number: 1,
 };
-const MAIN: ThreadId = ThreadId(100);
-const HELPER: ThreadId = ThreadId(101);
+pub(super) const MAIN: ThreadId = ThreadId(100);
+pub(super) const HELPER: ThreadId = ThreadId(101);
 
 /// A capture in the making. Ticks and device times are nanoseconds of BOOTTIME.
-struct Making {
-    directory: tempfile::TempDir,
+pub(super) struct Making {
+    pub(super) directory: tempfile::TempDir,
     path: PathBuf,
     writer: Writer,
     names: Names,
@@ -34,7 +34,7 @@ struct Making {
 }
 
 impl Making {
-    fn new(pid: u32) -> Making {
+    pub(super) fn new(pid: u32) -> Making {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.gputrail");
         let ticks = TickSource::Virtual.code();
@@ -103,7 +103,7 @@ impl Making {
     }
 
     /// Appends a run of records.
-    fn run(&self, thread: ThreadId, records: &[&[u8]]) {
+    pub(super) fn run(&self, thread: ThreadId, records: &[&[u8]]) {
         let mut runs = self.runs.borrow_mut();
         *runs += 1;
         let view = BlockView {
@@ -117,7 +117,7 @@ impl Making {
         self.writer.records(&view).unwrap();
     }
 
-    fn dispatch(&self, work: u64, call: u64, enqueued: u64) -> KernelDispatch {
+    pub(super) fn dispatch(&self, work: u64, call: u64, enqueued: u64) -> KernelDispatch {
         KernelDispatch {
             work: WorkId(work),
             correlation: CorrelationId(call),
@@ -132,7 +132,7 @@ impl Making {
         }
     }
 
-    fn completion(&self, work: u64, start: u64, end: u64) -> Completion {
+    pub(super) fn completion(&self, work: u64, start: u64, end: u64) -> Completion {
         Completion {
             work: WorkId(work),
             queued: DeviceTime(start.saturating_sub(20)),
@@ -145,7 +145,7 @@ impl Making {
         }
     }
 
-    fn capture(&self) -> Reader {
+    pub(super) fn capture(&self) -> Reader {
         Reader::open(&self.path).unwrap()
     }
 
@@ -161,7 +161,7 @@ fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
     (report, TraceReader::new(&out))
 }
 
-fn call(id: u64, ancestor: u64, start: u64, end: u64) -> Api {
+pub(super) fn call(id: u64, ancestor: u64, start: u64, end: u64) -> Api {
     Api {
         start: Ticks(start),
         end: Ticks(end),

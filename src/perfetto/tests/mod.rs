@@ -1,5 +1,6 @@
 //! What is written, read back with the schema's messages.
 
+mod asked;
 mod convert;
 mod writer;
 
