@@ -88,12 +88,13 @@ fn load() -> Result<Dispatch, EnumerateError> {
     if library.is_null() {
         // SAFETY: the message of the call that just failed on this thread, or null.
         let message = unsafe { libc::dlerror().as_ref() };
-        // SAFETY: a string that ends with a 0.
-        let message = message.map(|text| {
-            unsafe { CStr::from_ptr(text) }
+        let text = |message| {
+            // SAFETY: a string that ends with a 0.
+            unsafe { CStr::from_ptr(message) }
                 .to_string_lossy()
                 .into_owned()
-        });
+        };
+        let message = message.map(|message| text(ptr::from_ref(message)));
         return Err(EnumerateError::NoLibrary(message.unwrap_or_default()));
     }
     // SAFETY: optional function pointers, for which zeros are `None`.

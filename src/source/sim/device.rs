@@ -10,9 +10,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Compute units of a device.
-pub(super) const COMPUTE_UNITS: u64 = 80;
-/// Memory of a device.
-pub(super) const DEVICE_MEMORY: u64 = 24 << 30;
+pub const COMPUTE_UNITS: u64 = 80;
+/// Memory of a device, bytes.
+pub const DEVICE_MEMORY: u64 = 24 << 30;
 /// Compute queues of a device.
 pub(super) const COMPUTE_QUEUES: usize = 3;
 /// What a link to a peer carries in one direction.

@@ -27,6 +27,7 @@ mod training;
 #[cfg(test)]
 mod tests;
 
+pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
 
 use crate::record::{Nanos, Process, ProcessId, ThreadId};

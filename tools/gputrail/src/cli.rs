@@ -13,6 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   gputrail record -- clpeak --kernel-latency    trace an OpenCL program, unchanged
   gputrail demo                                 trace a workload on the simulated GPU
+  gputrail agents                               list the devices that can be traced
 Then open the .pftrace file in https://ui.perfetto.dev (\"Open trace file\").";
 
 const EXIT_CODES: &str = "\
@@ -77,6 +78,8 @@ pub enum Command {
     Record(Record),
     Convert(Convert),
     Demo(Demo),
+    /// List the devices that can be traced, their clocks, and what can be collected on them
+    Agents,
     Library(Library),
 }
 

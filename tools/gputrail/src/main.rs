@@ -1,6 +1,7 @@
 //! The `gputrail` command: records programs into Perfetto traces. `gputrail --help` starts with
 //! examples. What it says itself goes to standard error, each line after `gputrail: `.
 
+mod agents;
 mod cli;
 mod convert;
 mod demo;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
+        Command::Agents => agents::run(),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
             .map(|()| 0)
             .map_err(Failure::from),

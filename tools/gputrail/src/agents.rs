@@ -1,0 +1,114 @@
+//! `gputrail agents`: the devices that each source sees, on standard output.
+
+use crate::Failure;
+use gputrail::source::opencl::{self, Found};
+use gputrail::source::sim;
+use std::io::Write;
+
+/// Width of the names of attributes.
+const NAMES: usize = 15;
+
+/// Prints the devices. A source without devices says why, and is no failure.
+pub fn run() -> Result<u8, Failure> {
+    let text = format!(
+        "OpenCL\n{}\nSimulated GPU (gputrail demo)\n{}",
+        opencl_agents(),
+        simulated()
+    );
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("standard output").into())
+        }
+        _ => Ok(0),
+    }
+}
+
+fn opencl_agents() -> String {
+    match opencl::enumerate() {
+        Err(error) => format!("  no devices: {error}\n"),
+        Ok(found) if found.is_empty() => {
+            "  no devices: the OpenCL library knows no driver (clinfo tells more)\n".to_owned()
+        }
+        Ok(found) => found
+            .iter()
+            .enumerate()
+            .map(|(number, found)| describe(number, found))
+            .collect(),
+    }
+}
+
+fn describe(number: usize, found: &Found) -> String {
+    let device = &found.device;
+    let mut attributes = vec![
+        ("kind", device.kind.name().unwrap_or("other").to_owned()),
+        ("vendor", device.vendor.clone()),
+        ("platform", device.platform.clone()),
+        ("driver", format!("{}, {}", device.driver, device.version)),
+        (
+            "compute units",
+            format!("{} at up to {} MHz", device.compute_units, device.clock_mhz),
+        ),
+        (
+            "memory",
+            format!(
+                "{}, {} local",
+                bytes(device.memory),
+                bytes(device.local_memory)
+            ),
+        ),
+        (
+            "largest group",
+            format!("{} work-items", device.max_workgroup),
+        ),
+    ];
+    if !device.bus.is_empty() {
+        attributes.push(("bus", device.bus.clone()));
+    }
+    match &found.clock {
+        Ok(clock) => attributes.extend([
+            ("clock", clock.describe()),
+            (
+                "collected",
+                "calls, memory; kernels, copies, fills, maps, markers with their times".to_owned(),
+            ),
+        ]),
+        Err(why) => attributes.extend([
+            ("clock", format!("none: {why}")),
+            (
+                "collected",
+                "calls, memory; kernels, copies, fills, maps, markers without times".to_owned(),
+            ),
+        ]),
+    }
+    table(number, &device.name, &attributes)
+}
+
+fn simulated() -> String {
+    let attributes = [
+        ("kind", "simulated GPU".to_owned()),
+        ("compute units", sim::COMPUTE_UNITS.to_string()),
+        ("memory", bytes(sim::DEVICE_MEMORY)),
+        ("clock", "a clock of its own, in virtual time".to_owned()),
+        (
+            "collected",
+            "calls, memory; kernels, copies, fills with their times".to_owned(),
+        ),
+    ];
+    table(0, "Simulated GPU", &attributes)
+}
+
+fn table(number: usize, name: &str, attributes: &[(&str, String)]) -> String {
+    let lines = attributes
+        .iter()
+        .map(|(name, value)| format!("     {name:NAMES$}{value}\n"));
+    format!("  {number}  {name}\n{}", lines.collect::<String>())
+}
+
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64),
+    }
+}
