@@ -4,6 +4,7 @@
 //! happened. Below it, [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
 //! hot kinds of packets are encoded by hand ([`wire`]), the others through the messages of
 //! [`schema`]. Traces open without errors in Perfetto from version 52 on; newer versions show more.
+//! `docs/trace.md` says what a trace shows, and where.
 
 mod calls;
 mod convert;
