@@ -4,6 +4,7 @@
 //! the records can be streamed: memory is bounded by the number of names, threads and queues and by
 //! what is in flight, not by the length of the recording.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use super::process::ProcessTrace;
 use super::writer::TraceWriter;
 use crate::capture::{Finding, Reader};
 use crate::clock::{HostClock, TickSource};
-use crate::record::ClockSnapshot;
+use crate::record::{AgentId, ClockSnapshot};
 
 /// Snapshots nearer to the one before than this add nothing.
 const SNAPSHOT_SPACING: u64 = 500_000_000;
@@ -156,45 +157,55 @@ fn make<W: Write, O: Observer + ?Sized>(
     }
     describe(captures, making)?;
     for (place, (capture, gpus)) in (0..).zip(captures.iter().zip(indices)) {
-        let finding = |finding: &Finding| (capture.path().to_owned(), finding.clone());
-        making
-            .report
-            .findings
-            .extend(capture.findings().iter().map(finding));
-        let header = capture.header();
-        let source = TickSource::from_code(header.tick_source);
-        let host = source
-            .ok_or_else(|| format!("unknown tick source {}", header.tick_source))
-            .and_then(|source| {
-                HostClock::new(source, header.tick_frequency, &capture.metadata().snapshots)
-                    .map_err(|error| error.to_string())
-            });
-        match host {
-            Ok(host) => {
-                let process = ProcessIndex(place);
-                let mut trace = ProcessTrace::new(capture, process, host, gpus, making)?;
-                let mut chunks = capture.chunks();
-                while let Some(chunk) = chunks.next() {
-                    for record in chunk.records() {
-                        trace.record(making, chunk.thread, &record)?;
-                    }
-                }
-                trace.finish(making)?;
-                // Damage to the file's structure was found by both passes.
-                let new = |found: &&Finding| !capture.findings().contains(found);
-                making
-                    .report
-                    .findings
-                    .extend(chunks.findings().iter().filter(new).map(finding));
-            }
-            Err(what) => making.report.findings.push(finding(&Finding {
-                offset: 0,
-                what: format!("{what}; its records are left out"),
-            })),
-        }
+        let findings = one(capture, ProcessIndex(place), gpus, making)?;
+        let findings = findings.into_iter();
+        let path = capture.path();
+        let named = findings.map(|finding| (path.to_owned(), finding));
+        making.report.findings.extend(named);
         making.report.processes += 1;
     }
     Ok(())
+}
+
+/// Streams one capture into the trace; returns what could not be read of it.
+fn one<W: Write, O: Observer + ?Sized>(
+    capture: &Reader,
+    process: ProcessIndex,
+    gpus: HashMap<AgentId, GpuIndex>,
+    making: &mut Making<'_, W, O>,
+) -> io::Result<Vec<Finding>> {
+    let mut findings = capture.findings().to_vec();
+    let host = match host_clock(capture) {
+        Ok(host) => host,
+        Err(what) => {
+            let what = format!("{what}; its records are left out");
+            findings.push(Finding { offset: 0, what });
+            return Ok(findings);
+        }
+    };
+    let mut trace = ProcessTrace::new(capture, process, host, gpus, making)?;
+    let mut chunks = capture.chunks();
+    while let Some(chunk) = chunks.next() {
+        for record in chunk.records() {
+            trace.record(making, chunk.thread, &record)?;
+        }
+    }
+    trace.finish(making)?;
+    // Damage to the file's structure was found when the names were read, and again.
+    let new = |found: &&Finding| !capture.findings().contains(found);
+    findings.extend(chunks.findings().iter().filter(new).cloned());
+    for finding in &findings {
+        trace.unreadable(&mut making.writer, finding)?;
+    }
+    Ok(findings)
+}
+
+fn host_clock(capture: &Reader) -> Result<HostClock, String> {
+    let header = capture.header();
+    let source = TickSource::from_code(header.tick_source)
+        .ok_or_else(|| format!("unknown tick source {}", header.tick_source))?;
+    let snapshots = &capture.metadata().snapshots;
+    HostClock::new(source, header.tick_frequency, snapshots).map_err(|error| error.to_string())
 }
 
 /// What the trace says of itself, for new versions.

@@ -134,7 +134,7 @@ impl<'a> Devices<'a> {
         count(&mut making.report, kind, place.interval());
         making.observer.work(&DeviceWork {
             process: self.process,
-            gpu: view.map_or(GpuIndex(0), |view| view.gpu),
+            gpu: view.map_or(GpuIndex::UNKNOWN, |view| view.gpu),
             kind,
             stage,
             name: &name,

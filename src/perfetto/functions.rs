@@ -179,6 +179,7 @@ words! {
     error = "error",
     external = "external_id",
     records_lost = "records lost",
+    not_readable = "not readable",
     kind = "kind",
     count = "count",
     from = "from",

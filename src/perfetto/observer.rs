@@ -12,6 +12,11 @@ pub struct ProcessIndex(pub u32);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GpuIndex(pub u32);
 
+impl GpuIndex {
+    /// A device that the names store does not hold.
+    pub const UNKNOWN: GpuIndex = GpuIndex(u32::MAX);
+}
+
 /// An API call. Times are CLOCK_BOOTTIME.
 #[derive(Copy, Clone, Debug)]
 pub struct Call<'a> {

@@ -12,7 +12,7 @@ use super::hash::NumberMap;
 use super::join::{Enqueued, Found, Join};
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
-use crate::capture::{Metadata, Reader};
+use crate::capture::{Finding, Metadata, Reader};
 use crate::clock::HostClock;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
@@ -238,9 +238,25 @@ impl<'a> ProcessTrace<'a> {
         }
     }
 
+    /// Says what could not be read.
+    pub fn unreadable<W: Write>(
+        &self,
+        writer: &mut TraceWriter<W>,
+        finding: &Finding,
+    ) -> io::Result<()> {
+        let text = finding.to_string();
+        let annotations = [Annotation {
+            name: self.words.detail,
+            value: Value::Text(&text),
+        }];
+        let label = OwnLabel::Name(self.words.not_readable);
+        let event = self.own_event(&label, &annotations);
+        writer.instant(self.notes, self.latest.0, &event)
+    }
+
     /// Tells what still waits.
     pub fn finish<W: Write, O: Observer + ?Sized>(
-        mut self,
+        &mut self,
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
         for place in 0..self.threads.len() {

@@ -301,8 +301,10 @@ impl Observer for Summary {
                 sum.times.add(end.0.saturating_sub(start.0));
                 self.extend(start, end);
                 // A barrier keeps no device busy.
-                if work.kind != WorkKind::Synchronization {
-                    self.gpus.entry(work.gpu).or_default().1.add(start, end);
+                if work.kind != WorkKind::Synchronization
+                    && let Some((_, busy)) = self.gpus.get_mut(&work.gpu)
+                {
+                    busy.add(start, end);
                 }
             }
             None => sum.unfinished += 1,

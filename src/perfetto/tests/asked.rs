@@ -177,3 +177,19 @@ fn launch_geometry_and_times_stand_beside_a_kernel() {
         expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
     );
 }
+
+#[test]
+fn a_process_that_became_another_program_is_still_one() {
+    needs!(a_process_that_became_another_program_is_still_one: Need::TraceProcessor);
+    let captures = [Making::new(1), Making::new(1)];
+    for (making, start) in captures.iter().zip([1000, 2000]) {
+        making.run(MAIN, &[bytes_of(&call(1, 0, start, start + 100))]);
+    }
+    let mut trace = opened(&captures.each_ref());
+    trace.assert_sound();
+    assert_eq!(calls(&mut trace), [(1000, 0, 100), (2000, 0, 100)]);
+    assert_eq!(
+        trace.value::<i64>("select count(*) from process where pid = 1"),
+        1
+    );
+}

@@ -500,8 +500,14 @@ fn a_damaged_run_costs_itself_alone_and_is_reported() {
     let mut bytes = std::fs::read(&making.path).unwrap();
     bytes[damaged_at as usize + 60] ^= 1;
     std::fs::write(&making.path, bytes).unwrap();
-    let (report, _) = making.convert();
+    let (report, trace) = making.convert();
     assert_eq!(report.calls, 2);
+    assert!(
+        trace
+            .events()
+            .iter()
+            .any(|event| event.name == "not readable")
+    );
     let [(path, finding)] = &report.findings[..] else {
         panic!("{:?}", report.findings);
     };
