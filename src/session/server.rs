@@ -14,12 +14,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long processes that outlive the session get to write what they hold.
 const FAREWELL: Duration = Duration::from_millis(300);
+/// When nothing happens for this long there is time to give memory back.
+const QUIET: Duration = Duration::from_millis(10);
+/// Pools of processes that are gone, whose memory has not been given back.
+const MOST_LEFT: usize = 2;
 
 /// What a session gives to its processes.
 #[derive(Clone, Debug)]
@@ -105,7 +109,7 @@ pub struct Finished {
 /// A running session.
 pub struct Server {
     shared: Arc<Shared>,
-    thread: JoinHandle<Finished>,
+    result: Receiver<Finished>,
 }
 
 struct Shared {
@@ -144,16 +148,18 @@ impl Server {
             pending: Vec::new(),
             live: Vec::new(),
             admitted: 0,
+            left: Vec::new(),
             finished: Finished::default(),
         };
-        let thread = std::thread::Builder::new()
+        let (sender, result) = std::sync::mpsc::channel();
+        std::thread::Builder::new()
             .name("session".into())
-            .spawn(move || session.run())
+            .spawn(move || session.run(&sender))
             .map_err(|source| ServerError {
                 action: "start the session's thread",
                 source,
             })?;
-        Ok(Server { shared, thread })
+        Ok(Server { shared, result })
     }
 
     /// Process ids of all that have attached so far.
@@ -174,7 +180,8 @@ impl Server {
     /// recorded is taken as it is.
     pub fn finish(self) -> Finished {
         self.shared.tell(FINISH);
-        self.thread.join().unwrap_or_default()
+        // What the thread does after that, giving memory back, need not be waited for.
+        self.result.recv().unwrap_or_default()
     }
 }
 
@@ -208,11 +215,14 @@ struct Session {
     live: Vec<Live>,
     /// Processes that have been given a number.
     admitted: u32,
+    /// Memory of processes that are gone. Giving it back takes milliseconds, which the end of the
+    /// session does not wait for.
+    left: Vec<Mapping>,
     finished: Finished,
 }
 
 impl Session {
-    fn run(mut self) -> Finished {
+    fn run(mut self, result: &Sender<Finished>) {
         // Making it takes milliseconds, in which the program starts. Where there is no memory, the
         // process that asks for it is told.
         self.ready = memory::make(&self.options.layout).ok();
@@ -228,14 +238,17 @@ impl Session {
             }
             self.bury(&woken.processes);
             if command & FINISH != 0 {
-                return self.finish();
+                self.finish();
+                // The receiver waits for it, unless its thread is gone.
+                let _ = result.send(std::mem::take(&mut self.finished));
+                return;
             }
             self.greet(woken.listener);
         }
     }
 
     /// Sleeps until something happens.
-    fn wait(&self) -> Woken {
+    fn wait(&mut self) -> Woken {
         let mut files = vec![
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(&self.shared.wake, PollFlags::IN),
@@ -258,18 +271,15 @@ impl Session {
                 .iter()
                 .map(|pending| PollFd::new(&pending.connection, PollFlags::IN)),
         );
-        let timeout = self
-            .pending
-            .iter()
-            .map(|pending| pending.deadline)
-            .min()
-            .map(|deadline| {
-                let left =
-                    deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-                left.try_into().expect("seconds fit")
-            });
+        let now = Instant::now();
+        let deadlines = self.pending.iter().map(|pending| pending.deadline);
+        let quiet = (!self.left.is_empty()).then(|| now + QUIET);
+        let timeout = deadlines.chain(quiet).min().map(|deadline| {
+            let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
+            left.try_into().expect("seconds fit")
+        });
         // An interruption by a signal looks like a wake-up without a cause.
-        let _ = rustix::event::poll(&mut files, timeout.as_ref());
+        let happenings = rustix::event::poll(&mut files, timeout.as_ref());
         let mut happened = files.iter().map(|file| !file.revents().is_empty());
         let listener = happened.next().unwrap_or(false);
         let wake = happened.next().unwrap_or(false);
@@ -281,6 +291,9 @@ impl Session {
                 ended: live.pidfd.is_some() && happened.next().unwrap_or(false),
             })
             .collect();
+        if happenings == Ok(0) {
+            self.left.clear();
+        }
         Woken {
             listener,
             wake,
@@ -440,6 +453,10 @@ impl Session {
         }
         capture.capture_error = mapping.capture_error();
         self.finished.processes.push(capture);
+        if self.left.len() >= MOST_LEFT {
+            self.left.clear();
+        }
+        self.left.push(mapping);
     }
 
     fn kill(&self) {
@@ -450,7 +467,7 @@ impl Session {
     }
 
     /// Tells those that are still running to stop, gives them a moment, and takes what there is.
-    fn finish(mut self) -> Finished {
+    fn finish(&mut self) {
         let ended: Vec<_> = self
             .live
             .extract_if(.., |live| live.mapping.state() == SessionState::Ended)
@@ -480,7 +497,6 @@ impl Session {
         self.finished
             .processes
             .sort_by_key(|capture| capture.process);
-        self.finished
     }
 }
 
