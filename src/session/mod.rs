@@ -34,5 +34,12 @@ pub use signal::signal_name;
 /// Name of the socket in the session's directory.
 const SOCKET: &str = "socket";
 
+/// Decodes `bytes` as either side's message, for the fuzz target.
+#[cfg(fuzzing)]
+pub fn decode_messages(bytes: &[u8]) {
+    let _ = Hello::decode(bytes);
+    let _ = message::decode_answer(bytes);
+}
+
 #[cfg(test)]
 mod tests;
