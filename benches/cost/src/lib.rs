@@ -1,0 +1,100 @@
+//! What a source does in a call, and nothing else, as a shared library: the cost is measured as it is loaded into
+//! programs, thread-local access through the dynamic loader included.
+
+use gputrail::capture::Writer;
+use gputrail::clock;
+use gputrail::process;
+use gputrail::record::{Domain, Operation, ProcessId};
+use gputrail::recorder::{Recorder, RecorderOptions};
+use std::ffi::{CStr, OsStr, c_char};
+use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+const OPERATION: Operation = Operation {
+    domain: Domain::SIM,
+    number: 1,
+};
+
+static CAPTURE: OnceLock<Box<Path>> = OnceLock::new();
+
+/// Begins to record this process into a new capture at `path`. Returns whether that worked.
+///
+/// # Safety
+///
+/// `path` is a string that ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cost_begin(path: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    let path = unsafe { CStr::from_ptr(path) };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    CAPTURE.get_or_init(|| path.into());
+    process::attach(&[Domain::SIM], recorder)
+}
+
+fn recorder() -> Option<Recorder> {
+    let options = RecorderOptions::default();
+    let header = Recorder::file_header(options.ticks, ProcessId(std::process::id()));
+    let writer = Writer::create(CAPTURE.get()?, &header).ok()?;
+    Recorder::start(&options, None, writer).ok()
+}
+
+/// Makes `count` recorded calls that do nothing, and returns the ticks that took.
+#[unsafe(no_mangle)]
+pub extern "C" fn cost_calls(count: u64) -> u64 {
+    let start = clock::now_ordered();
+    for _ in 0..count {
+        call();
+    }
+    clock::now_ordered() - start
+}
+
+/// Reads the ticks twice, `count` times over, and returns the ticks that took.
+#[unsafe(no_mangle)]
+pub extern "C" fn cost_tick_pairs(count: u64) -> u64 {
+    let start = clock::now_ordered();
+    for _ in 0..count {
+        tick_pair();
+    }
+    clock::now_ordered() - start
+}
+
+/// Ticks per second.
+#[unsafe(no_mangle)]
+pub extern "C" fn cost_frequency() -> u64 {
+    clock::frequency()
+}
+
+/// Has everything recorded so far written, so that no round pays for the one before.
+#[unsafe(no_mangle)]
+pub extern "C" fn cost_flush() {
+    if let Some(recorder) = process::recorder() {
+        recorder.flush();
+    }
+}
+
+/// One call, from enter to exit.
+#[inline(never)]
+fn call() {
+    let Some(thread) = process::current(Domain::SIM) else {
+        return;
+    };
+    let frame = 0_u8;
+    let stack_pointer = (&raw const frame) as usize;
+    let entered = thread.with(|host| host.enter(OPERATION, stack_pointer, clock::now()));
+    let Some(entered) = entered else {
+        return;
+    };
+    // Here the runtime would work.
+    let end = clock::now();
+    if thread.is_current() {
+        thread.with(|host| host.exit(&entered, end, 0, 0));
+    }
+}
+
+#[inline(never)]
+fn tick_pair() {
+    black_box(clock::now());
+    black_box(clock::now());
+}

@@ -1,0 +1,73 @@
+//! What recording costs, as one table: each figure beside something measured in the same run, and beside its target.
+//!
+//! `benches/run` builds everything and starts it. Nothing is asserted: on a shared machine a figure may miss its target, and
+//! whoever reads the table judges.
+
+mod in_process;
+mod programs;
+mod sample;
+mod trace_size;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// One row of the table.
+pub struct Row {
+    what: &'static str,
+    measured: String,
+    beside: String,
+    target: String,
+    met: bool,
+}
+
+/// Where the measured things lie.
+pub struct Places {
+    /// The command.
+    gputrail: PathBuf,
+    /// The library that stands for a source.
+    library: PathBuf,
+    /// For what is made on the way.
+    scratch: PathBuf,
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gputrail-cost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Outcome<()> {
+    let built = std::env::current_exe()?;
+    let scratch = tempfile::tempdir()?;
+    let places = Places {
+        gputrail: built.with_file_name("gputrail"),
+        library: built.with_file_name("libgputrail_cost.so"),
+        scratch: scratch.path().into(),
+    };
+    let (tick_pair, row) = in_process::measure(&places)?;
+    let mut rows = vec![row];
+    match programs::measure(&places, tick_pair) {
+        Ok(more) => rows.extend(more),
+        Err(error) => eprintln!("gputrail-cost: OpenCL programs could not be measured: {error}"),
+    }
+    print_table(&rows);
+    Ok(())
+}
+
+fn print_table(rows: &[Row]) {
+    println!("| what | result | beside | target | |");
+    println!("|---|---|---|---|---|");
+    for row in rows {
+        let verdict = if row.met { "met" } else { "missed" };
+        println!(
+            "| {} | {} | {} | {} | {verdict} |",
+            row.what, row.measured, row.beside, row.target
+        );
+    }
+}

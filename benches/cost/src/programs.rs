@@ -1,0 +1,230 @@
+//! OpenCL programs with and without recording, in alternation: a program of cheap calls and enqueues, and clpeak. Both run on
+//! PoCL's basic driver, which executes kernels in the calling thread.
+
+use crate::sample::median;
+use crate::trace_size::TraceSize;
+use crate::{Outcome, Places, Row};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Runs of each kind.
+const CALLS_ROUNDS: usize = 9;
+const CLPEAK_ROUNDS: usize = 9;
+/// Batches of calls in a run, and in a long one.
+const BATCHES: u32 = 400;
+const MANY_BATCHES: u32 = 4_000;
+/// What a cheap call may take more, beyond two tick reads, in nanoseconds.
+const ARGUMENT_ALLOWED: f64 = 15.0;
+/// What an enqueue may take more than with the minimal layer.
+const ENQUEUE_ALLOWED: f64 = 100.0;
+/// The pool that programs record with, and what they may grow by beyond it.
+const POOL_MIB: f64 = 16.0;
+const MEMORY_ALLOWED_MIB: f64 = 16.0;
+
+/// Where programs come from, and how they are recorded.
+struct Programs<'a> {
+    places: &'a Places,
+    calls: PathBuf,
+    minimal_layer: PathBuf,
+}
+
+/// What `calls` says of itself: nanoseconds, and MiB.
+#[derive(Copy, Clone, Debug)]
+struct Costs {
+    argument: f64,
+    enqueue: f64,
+    peak: f64,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum How {
+    Alone,
+    MinimalLayer,
+    Recorded,
+}
+
+pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
+    let programs = Programs {
+        places,
+        calls: compile(places, "calls.c", "calls", &["-lOpenCL"])?,
+        minimal_layer: compile(
+            places,
+            "minimal_layer.c",
+            "minimal_layer.so",
+            &["-shared", "-fPIC"],
+        )?,
+    };
+    let mut rows = programs.calls(tick_pair)?;
+    rows.push(programs.memory()?);
+    rows.extend(programs.clpeak()?);
+    Ok(rows)
+}
+
+/// Compiles one of the C files beside this package.
+fn compile(places: &Places, source: &str, name: &str, flags: &[&str]) -> Outcome<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("opencl")
+        .join(source);
+    let built = places.scratch.join(name);
+    let mut compiler = Command::new("cc");
+    compiler
+        .arg("-O2")
+        .arg("-o")
+        .arg(&built)
+        .arg(source)
+        .args(flags);
+    match compiler.status()?.success() {
+        true => Ok(built),
+        false => Err(format!("{compiler:?} failed").into()),
+    }
+}
+
+impl Programs<'_> {
+    /// `program` with everything set up; what is recorded goes to `trace`.
+    fn command(&self, program: &Path, how: How, trace: &Path) -> Command {
+        let mut command = match how {
+            How::Recorded => {
+                let mut command = Command::new(&self.places.gputrail);
+                command
+                    .args(["record", "-q", "-o"])
+                    .arg(trace)
+                    .arg("--")
+                    .arg(program);
+                command
+            }
+            _ => Command::new(program),
+        };
+        if how == How::MinimalLayer {
+            command.env("OPENCL_LAYERS", &self.minimal_layer);
+        }
+        // Kernels are compiled once, in the first run.
+        let cache = self.places.scratch.join("pocl");
+        let _ = std::fs::create_dir_all(&cache);
+        command
+            .env("POCL_DEVICES", "basic")
+            .env("POCL_CACHE_DIR", cache);
+        command
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.places.scratch.join("trace.pftrace")
+    }
+
+    fn costs(&self, how: How, batches: u32) -> Outcome<Costs> {
+        let mut command = self.command(&self.calls, how, &self.trace());
+        let output = command.arg(batches.to_string()).output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let numbers: Vec<f64> = said
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        match numbers[..] {
+            [argument, enqueue, kib] if output.status.success() => Ok(Costs {
+                argument,
+                enqueue,
+                peak: kib / 1024.0,
+            }),
+            _ => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+        }
+    }
+
+    fn calls(&self, tick_pair: f64) -> Outcome<Vec<Row>> {
+        self.costs(How::Alone, 1)?;
+        let (mut alone, mut minimal, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..CALLS_ROUNDS {
+            alone.push(self.costs(How::Alone, BATCHES)?);
+            minimal.push(self.costs(How::MinimalLayer, BATCHES)?);
+            recorded.push(self.costs(How::Recorded, BATCHES)?);
+        }
+        let argument = |costs: &[Costs]| median(costs.iter().map(|one| one.argument).collect());
+        let enqueue = |costs: &[Costs]| median(costs.iter().map(|one| one.enqueue).collect());
+        let added = argument(&recorded) - argument(&alone);
+        let more = enqueue(&recorded) - enqueue(&minimal);
+        Ok(vec![
+            Row {
+                what: "`clSetKernelArg`, recorded",
+                measured: format!("{added:+.1} ns: {:.2} x two tick reads", added / tick_pair),
+                beside: format!("{:.1} ns alone", argument(&alone)),
+                target: format!("two tick reads + {ARGUMENT_ALLOWED} ns"),
+                met: added <= tick_pair + ARGUMENT_ALLOWED,
+            },
+            Row {
+                what: "`clEnqueueNDRangeKernel` and its completion, recorded",
+                measured: format!(
+                    "{more:+.0} ns: {:.2} x",
+                    enqueue(&recorded) / enqueue(&minimal)
+                ),
+                beside: format!(
+                    "{:.0} ns with a minimal layer, {:.0} ns alone",
+                    enqueue(&minimal),
+                    enqueue(&alone)
+                ),
+                target: format!("minimal layer + {ENQUEUE_ALLOWED} ns"),
+                met: more <= ENQUEUE_ALLOWED,
+            },
+        ])
+    }
+
+    fn memory(&self) -> Outcome<Row> {
+        let growth = |batches| -> Outcome<f64> {
+            Ok(self.costs(How::Recorded, batches)?.peak - self.costs(How::Alone, batches)?.peak)
+        };
+        let (short, long) = (growth(BATCHES)?, growth(MANY_BATCHES)?);
+        Ok(Row {
+            what: "memory of the recorded process, 4.4 million calls",
+            measured: format!("{long:+.1} MiB: its pool {:+.1} MiB", long - POOL_MIB),
+            beside: format!("{short:+.1} MiB with a tenth of the calls"),
+            target: format!("pool of {POOL_MIB} MiB + {MEMORY_ALLOWED_MIB} MiB"),
+            met: long <= POOL_MIB + MEMORY_ALLOWED_MIB,
+        })
+    }
+
+    fn clpeak(&self) -> Outcome<Vec<Row>> {
+        let run = |how| -> Outcome<f64> {
+            let mut command = self.command(Path::new("clpeak"), how, &self.trace());
+            command
+                .arg("--kernel-latency")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let start = Instant::now();
+            match command.status()?.success() {
+                true => Ok(start.elapsed().as_secs_f64()),
+                false => Err(format!("{command:?} failed").into()),
+            }
+        };
+        run(How::Alone)?;
+        let (mut alone, mut recorded) = (Vec::new(), Vec::new());
+        for _ in 0..CLPEAK_ROUNDS {
+            alone.push(run(How::Alone)?);
+            recorded.push(run(How::Recorded)?);
+        }
+        let (alone, recorded) = (median(alone), median(recorded));
+        let size = TraceSize::of(&self.trace())?;
+        let per_call = size.call_bytes as f64 / size.calls as f64;
+        let per_kernel = size.kernel_bytes as f64 / size.kernels as f64;
+        Ok(vec![
+            Row {
+                what: "`gputrail record -- clpeak --kernel-latency`, wall time, trace included",
+                measured: format!("{:.3} x", recorded / alone),
+                beside: format!("{alone:.3} s alone"),
+                target: "1.10 x".into(),
+                met: recorded <= alone * 1.10,
+            },
+            Row {
+                what: "its trace, per API call",
+                measured: format!("{per_call:.1} bytes"),
+                beside: format!("{} calls", size.calls),
+                target: "40 bytes".into(),
+                met: per_call <= 40.0,
+            },
+            Row {
+                what: "its trace, per kernel",
+                measured: format!("{per_kernel:.1} bytes"),
+                beside: format!("{} pieces of work", size.kernels),
+                target: "100 bytes".into(),
+                met: per_kernel <= 100.0,
+            },
+        ])
+    }
+}
