@@ -18,15 +18,22 @@ fuzz_target!(|data: &[u8]| {
         Some(at) => data.split_at(at),
         None => (data, &[][..]),
     };
-    let captures: Vec<_> = [first, second].map(capture_of).iter().map(|one| file_of(one)).collect();
-    let readers = captures.iter().filter_map(|(_, path)| Reader::open(path).ok());
+    let captures: Vec<_> = [first, second]
+        .map(capture_of)
+        .iter()
+        .map(|one| file_of(one))
+        .collect();
+    let readers = captures
+        .iter()
+        .filter_map(|(_, path)| Reader::open(path).ok());
     let readers: Vec<Reader> = readers.collect();
     let mut trace = Vec::new();
     let options = Options {
         arguments: true,
         ..Options::default()
     };
-    let report = convert(&readers, &mut trace, &options, &mut Nobody).expect("memory takes any trace");
+    let report =
+        convert(&readers, &mut trace, &options, &mut Nobody).expect("memory takes any trace");
     assert_eq!(report.bytes, trace.len() as u64);
     Trace::decode(&trace[..]).expect("a well-formed trace");
 });

@@ -10,7 +10,11 @@ fuzz_target!(|data: &[u8]| {
     for record in records.by_ref() {
         seen += record.bytes().len();
         assert_eq!(record.bytes().len(), record.header().bytes());
-        let _ = (record.string(), record.get::<Api>(), record.read::<Arguments>());
+        let _ = (
+            record.string(),
+            record.get::<Api>(),
+            record.read::<Arguments>(),
+        );
         let _ = (record.read::<StringName>(), record.get::<KernelDispatch>());
         let _ = format!("{:?} {:?}", record.kind(), record.read::<MemoryCopy>());
         let _ = record.kind().index();

@@ -3,15 +3,20 @@
 
 use gputrail::buffer::Policy;
 use gputrail::session::{
-    BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE, Size, Start, Values,
-    decode_messages,
+    BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE,
+    Size, Start, Values, decode_messages,
 };
 use libfuzzer_sys::fuzz_target;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-const VARIABLES: [&str; 5] =
-    [SESSION_VARIABLE, CAPTURE_VARIABLE, BUFFERS_VARIABLE, BLOCK_VARIABLE, POLICY_VARIABLE];
+const VARIABLES: [&str; 5] = [
+    SESSION_VARIABLE,
+    CAPTURE_VARIABLE,
+    BUFFERS_VARIABLE,
+    BLOCK_VARIABLE,
+    POLICY_VARIABLE,
+];
 
 fuzz_target!(|data: &[u8]| {
     decode_messages(data);
