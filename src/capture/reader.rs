@@ -379,20 +379,25 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next place from `from` on, in steps of 8, where a chunk may begin.
+    /// The next place from `from` on, in steps of 8, where a chunk may begin. Looks at each place once,
+    /// whatever the bytes are: what only begins like a chunk costs no more than what does not.
     fn search(&mut self, from: u64) -> u64 {
-        let mut window = vec![0; 1 << 16];
+        let mut window = [0; 4096];
         let mut at = from;
         while at < self.bytes {
             let length = (self.bytes - at).min(window.len() as u64) as usize;
             if self.file.read_exact_at(&mut window[..length], at).is_err() {
                 return self.bytes;
             }
-            let place = window[..length]
-                .chunks(8)
-                .position(|word| word.starts_with(&CHUNK_MAGIC));
-            match place {
-                Some(words) => return at + 8 * words as u64,
+            let may_begin = |place: &usize| {
+                let here = &window[*place..length];
+                here.starts_with(&CHUNK_MAGIC)
+                    && here.get(..ChunkHeader::BYTES).is_none_or(|raw| {
+                        bytemuck::pod_read_unaligned::<ChunkHeader>(raw).is_sound()
+                    })
+            };
+            match (0..length).step_by(8).find(may_begin) {
+                Some(place) => return at + place as u64,
                 None => at += length as u64,
             }
         }

@@ -285,3 +285,20 @@ proptest::proptest! {
         read(&file.path);
     }
 }
+
+#[test]
+fn bytes_that_look_like_chunks_everywhere_are_stepped_over_in_one_pass() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
+    let mut bytes = std::fs::read(&file.path).unwrap();
+    let sound = bytes.len() as u64;
+    // 8 MiB of magic numbers: reading a window anew for each would take minutes.
+    bytes.extend(b"GTCK\0\0\0\0".repeat(1 << 20));
+    let chunk = bytes[size_of::<FileHeader>()..sound as usize].to_vec();
+    bytes.extend(&chunk);
+    std::fs::write(&file.path, bytes).unwrap();
+    let (ids, findings) = read(&file.path);
+    assert_eq!(ids, [0, 1], "the same run twice counts once");
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].contains("8388608 bytes that are no chunk"));
+}
