@@ -2,6 +2,7 @@
 
 use crate::cli::Convert;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::Order;
 use crate::{Failure, say, summary_text};
@@ -26,6 +27,8 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         Some(name) => Output::named(name)?,
         None => Output::beside(&arguments.captures[0])?,
     };
+    // An interruption ends the writing as an error does, and leaves nothing behind.
+    let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;
     let made = Order {

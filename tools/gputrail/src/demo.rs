@@ -2,6 +2,7 @@
 
 use crate::cli::Demo;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order};
 use crate::{Failure, say, summary_text};
@@ -14,6 +15,8 @@ use gputrail::source::sim;
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Demo) -> Result<u8, Failure> {
     let output = Output::named(&arguments.output)?;
+    // An interruption ends the writing as an error does, and leaves nothing behind.
+    let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");

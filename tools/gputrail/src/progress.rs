@@ -14,7 +14,7 @@ pub struct Progress {
     next: Instant,
     shown: bool,
     bytes: u64,
-    interrupts: u32,
+    signals: u32,
 }
 
 impl Progress {
@@ -25,7 +25,7 @@ impl Progress {
             next: Instant::now() + PATIENCE,
             shown: false,
             bytes: 0,
-            interrupts: signals::interrupts(),
+            signals: signals::taken(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Progress {
 
     fn add(&mut self, bytes: usize) -> io::Result<()> {
         self.bytes += bytes as u64;
-        if signals::interrupts() != self.interrupts {
+        if signals::taken() != self.signals {
             // Not the kind `Interrupted`, after which writers try again.
             return Err(io::Error::other("interrupted"));
         }

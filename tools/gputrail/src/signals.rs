@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// Ctrl-C, or anything like it, so far.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+/// Signals of any kind so far, each of which wants an end.
+static TAKEN_SO_FAR: AtomicU32 = AtomicU32::new(0);
 /// Bit n: signal n is to be forwarded.
 static FORWARD: AtomicU32 = AtomicU32::new(0);
 /// What wakes us.
@@ -44,19 +46,27 @@ impl Signals {
         self.wake.as_fd()
     }
 
-    /// How often somebody wanted an end, and what is to be forwarded.
+    /// How often the terminal, or somebody like it, has interrupted; and what is to be forwarded.
     pub fn news(&self) -> (u32, impl Iterator<Item = Signal>) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wake, &mut count);
         let forward = FORWARD.swap(0, Ordering::AcqRel);
         let signals = (0..32).filter(move |signal| forward & 1 << signal != 0);
-        (interrupts(), signals.filter_map(Signal::from_named_raw))
+        let interrupts = INTERRUPTS.load(Ordering::Acquire);
+        (interrupts, signals.filter_map(Signal::from_named_raw))
     }
 }
 
-/// How often somebody wanted an end.
-pub fn interrupts() -> u32 {
-    INTERRUPTS.load(Ordering::Acquire)
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // The handlers stay, and the number of the file may become another file's.
+        WAKE.store(-1, Ordering::Release);
+    }
+}
+
+/// How often a signal of any kind has asked us to end.
+pub fn taken() -> u32 {
+    TAKEN_SO_FAR.load(Ordering::Acquire)
 }
 
 fn disposition(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
@@ -92,6 +102,7 @@ fn handle(signal: libc::c_int, handler: usize) -> io::Result<()> {
 }
 
 extern "C" fn take(signal: libc::c_int, info: *const libc::siginfo_t, _: *const libc::c_void) {
+    TAKEN_SO_FAR.fetch_add(1, Ordering::AcqRel);
     if matches!(signal, libc::SIGINT | libc::SIGQUIT) {
         INTERRUPTS.fetch_add(1, Ordering::AcqRel);
     }
@@ -100,8 +111,8 @@ extern "C" fn take(signal: libc::c_int, info: *const libc::siginfo_t, _: *const 
     if !from_terminal || signal == libc::SIGTERM {
         FORWARD.fetch_or(1 << signal, Ordering::AcqRel);
     }
-    // SAFETY: the location is this thread's, and eight bytes are written to an eventfd, which stays
-    // open for as long as the process.
+    // SAFETY: the location is this thread's, and eight bytes are written to the eventfd, or to no file
+    // when it is gone.
     unsafe {
         let errno = *libc::__errno_location();
         let one = 1u64.to_ne_bytes();
