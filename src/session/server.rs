@@ -530,10 +530,11 @@ fn how_it_ended(live: &Live) -> End {
     End::Died(status.and_then(|status| status.terminating_signal()))
 }
 
-/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has.
+/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so
+/// has one with no memory at all: it has not become another program, it is ending.
 fn still_mapped(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
-        maps.windows(memory::MAPS_NAME.len())
-            .any(|window| window == memory::MAPS_NAME)
+        let mut windows = maps.windows(memory::MAPS_NAME.len());
+        maps.is_empty() || windows.any(|window| window == memory::MAPS_NAME)
     })
 }

@@ -10,10 +10,16 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Running, run};
+use gputrail_harness::trace::Trace;
 
 use crate::command::{Place, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
+
+/// How many processes the trace says died, rather than ended.
+fn deaths_in(trace: &mut Trace) -> i64 {
+    trace.value("select count(*) from slice where name = 'process died'")
+}
 
 #[test]
 fn exit_codes_are_passed_on() {
@@ -31,6 +37,8 @@ fn exit_codes_are_passed_on() {
         let mut trace = place.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "{then} {code}");
+        let deaths = if then == "exit" { 0 } else { 1 };
+        assert_eq!(deaths_in(&mut trace), deaths, "{then} {code}");
     }
 }
 
@@ -46,6 +54,7 @@ fn a_death_by_signal_is_passed_on_and_loses_nothing() {
         let mut trace = place.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "signal {signal}");
+        assert_eq!(deaths_in(&mut trace), 1, "signal {signal}");
     }
 }
 
