@@ -143,7 +143,7 @@ impl HostThread {
         }
     }
 
-    /// The call ends: its record is written. `flags` are bits of [`flags`](crate::record::flags).
+    /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
     /// `false` says that the record was dropped, and counted.
     #[inline]
     pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {

@@ -156,11 +156,7 @@ impl<'a> ProcessTrace<'a> {
             self.notes,
             self.latest.0,
             &self.own_event(&label, &annotations),
-        )?;
-        for note in &metadata.notes {
-            self.note(writer, note)?;
-        }
-        Ok(())
+        )
     }
 
     fn note<W: Write>(&self, writer: &mut TraceWriter<W>, note: &Note) -> io::Result<()> {
@@ -263,7 +259,13 @@ impl<'a> ProcessTrace<'a> {
             self.tell_calls(making, place)?;
         }
         self.join.finish(&mut self.found);
-        self.tell_found(making)
+        self.tell_found(making)?;
+        // Last, for what has no time of its own is about the end.
+        let metadata = self.metadata;
+        for note in &metadata.notes {
+            self.note(&mut making.writer, note)?;
+        }
+        Ok(())
     }
 
     fn thread<W: Write>(

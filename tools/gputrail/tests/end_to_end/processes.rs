@@ -16,9 +16,16 @@ use crate::command::{Place, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
-/// How many processes the trace says died, rather than ended.
+/// How many processes the trace says died, rather than ended; each after its last call.
 fn deaths_in(trace: &mut Trace) -> i64 {
-    trace.value("select count(*) from slice where name = 'process died'")
+    let last = trace
+        .value::<i64>("select max(ts) from slice join thread_track on track_id = thread_track.id");
+    let deaths = trace.rows::<(i64,)>("select ts from slice where name = 'process died'");
+    assert!(
+        deaths.iter().all(|(time,)| *time >= last),
+        "{deaths:?} before {last}"
+    );
+    deaths.len() as i64
 }
 
 #[test]
