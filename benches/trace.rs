@@ -19,10 +19,11 @@ use gputrail::perfetto::schema::{
     GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
 };
 use gputrail::perfetto::{
-    ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, Options, QueueDescription,
-    Resources, Stage, SystemClocks, TraceWriter, Work, convert,
+    ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, Observer, Options,
+    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Work, convert,
 };
 use gputrail::record::*;
+use gputrail::summary::Summary;
 use prost::Message;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -68,16 +69,15 @@ fn main() {
     let records = write_capture(&capture);
     let capture = Reader::open(&capture).expect("the capture just written");
     let mut trace = Vec::new();
-    let converting = best(|| {
-        trace.clear();
-        convert(
-            &[reopened(&capture)],
-            &mut trace,
-            &Options::default(),
-            &mut (),
-        )
-        .expect("no error");
-    });
+    let mut convert_for = |observer: &mut dyn Observer| {
+        best(|| {
+            trace.clear();
+            let captures = [reopened(&capture)];
+            convert(&captures, &mut trace, &Options::default(), observer).expect("no error");
+        })
+    };
+    let converting = convert_for(&mut ());
+    let summing_up = convert_for(&mut Summary::default());
     let out = directory.path().join("out");
     let writing = best(|| {
         let mut file = std::fs::File::create(&out).expect("a file");
@@ -86,6 +86,10 @@ fn main() {
             .for_each(|chunk| file.write_all(chunk).expect("room"));
     });
     println!("from capture to trace, one core");
+    println!(
+        "  with a summary            {:6.1} million records a second",
+        1e3 / nanos_per(summing_up, records)
+    );
     println!(
         "  million records a second  {:6.1}",
         1e3 / nanos_per(converting, records)

@@ -9,6 +9,8 @@ pub mod correlation;
 #[cfg(not(loom))]
 pub mod names;
 #[cfg(all(feature = "perfetto", not(loom)))]
+mod number_map;
+#[cfg(all(feature = "perfetto", not(loom)))]
 pub mod perfetto;
 #[cfg(not(loom))]
 pub mod process;

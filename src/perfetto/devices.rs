@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use super::convert::{Making, Report};
 use super::functions::context_api;
-use super::hash::NumberMap;
 use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
@@ -16,6 +15,7 @@ use super::work::{
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
 use crate::clock::HostClock;
+use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, ClockPair, Completion, ContextId, Domain, Nanos, QueueId, StreamId, Unfinished,
     WorkId, queue_properties,

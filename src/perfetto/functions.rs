@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use super::events::Label;
-use super::hash::NumberMap;
 use super::names::Name;
 use super::schema::GpuApi;
 use super::work::ContextApi;
 use super::writer::TraceWriter;
 use crate::capture::Metadata;
+use crate::number_map::NumberMap;
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
 
 /// Whose API it is, for Perfetto.
@@ -71,11 +71,25 @@ pub(super) struct Function {
 }
 
 /// The functions that a process has called.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Functions {
     list: Vec<Function>,
     places: NumberMap<Operation, usize>,
-    latest: Option<(Operation, usize)>,
+    /// Some of `places`, by the operation's lower bits.
+    recent: [Option<(Operation, usize)>; RECENT],
+}
+
+/// Calls repeat: so many functions are found without hashing.
+const RECENT: usize = 64;
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions {
+            list: Vec::new(),
+            places: NumberMap::default(),
+            recent: [None; RECENT],
+        }
+    }
 }
 
 impl Functions {
@@ -87,8 +101,9 @@ impl Functions {
         metadata: &Metadata,
         operation: Operation,
     ) -> usize {
-        if let Some((latest, place)) = self.latest
-            && latest == operation
+        let slot = operation.number as usize % RECENT;
+        if let Some((recent, place)) = self.recent[slot]
+            && recent == operation
         {
             return place;
         }
@@ -102,7 +117,7 @@ impl Functions {
                 place
             }
         };
-        self.latest = Some((operation, place));
+        self.recent[slot] = Some((operation, place));
         place
     }
 

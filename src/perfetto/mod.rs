@@ -12,7 +12,6 @@ mod devices;
 mod events;
 mod functions;
 mod gpus;
-mod hash;
 mod header;
 mod join;
 mod names;

@@ -8,12 +8,12 @@ use super::convert::Making;
 use super::devices::Devices;
 use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
-use super::hash::NumberMap;
 use super::join::{Enqueued, Found, Join};
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata, Reader};
 use crate::clock::HostClock;
+use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
     MemoryCopy, MemorySet, Nanos, Note, Operation, OperationGroup, Overhead, RecordRef, StringId,
@@ -405,7 +405,9 @@ impl<'a> ProcessTrace<'a> {
                         value,
                     });
                 }
-                if let Some(arguments) = arguments.remove(&record.correlation) {
+                if !arguments.is_empty()
+                    && let Some(arguments) = arguments.remove(&record.correlation)
+                {
                     annotate(&mut annotations, self.metadata, function, &arguments);
                 }
                 making

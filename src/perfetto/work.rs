@@ -10,7 +10,6 @@ use std::io::{self, Write};
 
 use prost::Message;
 
-use super::hash::NumberMap;
 use super::names::Sent;
 use super::packets::{NEEDS_STATE, Packets, Sequence, field};
 use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
@@ -20,6 +19,7 @@ use super::schema::{
     TracePacketDefaults, interned_graphics_context,
 };
 use super::wire::{Decimal, Encoder};
+use crate::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
 const MOST: usize = 4096;

@@ -74,6 +74,14 @@ impl BusyTime {
                 return;
             }
         }
+        // Nearly always it is the latest, or goes on where the latest ended.
+        if let Some(mut latest) = self.window.last_entry() {
+            if start >= *latest.key() && start <= *latest.get() {
+                let latest = latest.get_mut();
+                *latest = end.max(*latest);
+                return;
+            }
+        }
         // Whatever begins before the new end and ends after the new start becomes part of it.
         while let Some((&other_start, &other_end)) = self.window.range(..=end).next_back() {
             if other_end < start {

@@ -7,6 +7,7 @@ mod busy;
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::number_map::NumberMap;
 use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
 use crate::record::{Domain, Nanos, OperationGroup};
 pub use busy::{Busy, BusyTime};
@@ -121,8 +122,8 @@ pub struct GpuSummary {
 /// Listens to a recording and sums it up.
 #[derive(Debug, Default)]
 pub struct Summary {
-    functions: HashMap<(ProcessIndex, u32), FunctionSummary>,
-    work: HashMap<(ProcessIndex, u64), WorkSummary>,
+    functions: NumberMap<(ProcessIndex, u32), FunctionSummary>,
+    work: NumberMap<(ProcessIndex, u64), WorkSummary>,
     gpus: BTreeMap<GpuIndex, (String, BusyTime)>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table with keys made of numbers.
-pub(super) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// Mixes numbers by multiplication. Who chooses the numbers on purpose makes the tables slow; they come
 /// from the program that is traced, which could be slow more easily.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NumberHasher {
+pub(crate) struct NumberHasher {
     state: u64,
 }
 
