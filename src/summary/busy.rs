@@ -74,13 +74,13 @@ impl BusyTime {
                 return;
             }
         }
-        // Nearly always it is the latest, or goes on where the latest ended.
-        if let Some(mut latest) = self.window.last_entry() {
-            if start >= *latest.key() && start <= *latest.get() {
-                let latest = latest.get_mut();
-                *latest = end.max(*latest);
-                return;
-            }
+        // Often it goes on where the latest has not ended yet.
+        if let Some(mut latest) = self.window.last_entry()
+            && (*latest.key()..=*latest.get()).contains(&start)
+        {
+            let latest = latest.get_mut();
+            *latest = end.max(*latest);
+            return;
         }
         // Whatever begins before the new end and ends after the new start becomes part of it.
         while let Some((&other_start, &other_end)) = self.window.range(..=end).next_back() {
