@@ -1,7 +1,7 @@
 //! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
-use crate::buffer::{Layout, Mapping, SessionState};
+use crate::buffer::{Layout, Mapping, MappingError, SessionState};
 use crate::capture::{self, Cause};
 use crate::record::NoteKind;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -35,7 +35,10 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
     rustix::fs::ftruncate(&file, bytes)?;
     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(io::Error::other)?;
+    let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(|error| match error {
+        MappingError::Map { source, .. } => source,
+        other => io::Error::other(other),
+    })?;
     Ok(Pool {
         file,
         mapping,

@@ -11,6 +11,7 @@ use crate::trace::{self, Order};
 use crate::watch::Watch;
 use crate::{Failure, layers, say, summary_text};
 use anyhow::{Context, anyhow};
+use gputrail::buffer::{Layout, Policy};
 use gputrail::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
 };
@@ -32,6 +33,15 @@ const MOST_FINDINGS: usize = 5;
 /// no room for this much has none for a trace.
 const RESERVE: u64 = 256 << 10;
 
+/// What a recording gave.
+struct Recorded {
+    pid: u32,
+    status: ExitStatus,
+    finished: Finished,
+    /// Why processes with OpenCL were not traced.
+    findings: Vec<String>,
+}
+
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Record) -> Result<u8, Failure> {
     let layout =
@@ -41,38 +51,25 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         Some(name) => Output::named(name)?,
         None => Output::of_program(&program.name)?,
     };
+    let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let reserve = Reserve::new(workshop.path())?;
-    let unpacked = library::unpack()?;
-    let server = Server::start(ServerOptions {
-        directory: unpacked.directory.path().to_owned(),
-        captures: workshop.path().to_owned(),
+    let recorded = record(
+        &program,
+        &signals,
+        workshop.path(),
         layout,
-        policy: arguments.policy,
-        watermark: u32::MAX,
-        processes: PROCESSES,
-    })
-    .map_err(|error| anyhow!(error))?;
-    let signals = Signals::take().context("cannot take signals")?;
-
-    let mut child = program.start(&variables(&unpacked))?;
-    let pid = child.id();
-    let mut watch = Watch::new(pid, &unpacked.library);
-    wait(&child, &signals, &server, &mut watch)?;
-    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
-    let attached = server.attached();
-    let finished = server.finish();
-    let status = program::reap(&mut child)?;
-    drop(unpacked);
-
-    let path = output.path(pid)?;
+        arguments.policy,
+    )?;
     drop(reserve);
-    for capture in &finished.processes {
+    for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
         }
     }
-    let captures = captures(&finished, pid);
+
+    let captures = recorded.captures();
+    let path = output.path(recorded.pid)?;
     let made = Order {
         captures: &captures,
         output: &output,
@@ -82,8 +79,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         captures_may_go: !arguments.capture,
     }
     .make();
-    let findings = watch.findings(&attached);
-    say_what_went_wrong(&finished, pid, status, &findings);
+    recorded.say_what_went_wrong();
     let made = match made {
         Ok(made) => made,
         Err(error) => {
@@ -94,25 +90,49 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         }
     };
     if arguments.capture {
-        keep_captures(&finished.processes, &made.path)?;
+        keep_captures(&recorded.finished.processes, &made.path)?;
     } else if made.cut {
         say!("the trace ends early{}", keep(&captures, workshop));
     }
     if !arguments.quiet {
-        let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
-                      were gone too soon to look";
-        let nothing = finished.processes.is_empty() && findings.is_empty();
-        let short =
-            |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
-        summary_text::print(
-            &made,
-            &Known {
-                unseen: nothing.then_some(unseen),
-                incomplete: !finished.refused.is_empty() || finished.processes.iter().any(short),
-            },
-        );
+        summary_text::print(&made, &recorded.known());
     }
-    Ok(program::exit_code(status))
+    Ok(program::exit_code(recorded.status))
+}
+
+/// Runs the program, and records it and its children into `captures`.
+fn record(
+    program: &Program,
+    signals: &Signals,
+    captures: &Path,
+    layout: Layout,
+    policy: Policy,
+) -> Result<Recorded, Failure> {
+    let unpacked = library::unpack()?;
+    let server = Server::start(ServerOptions {
+        directory: unpacked.directory.path().to_owned(),
+        captures: captures.to_owned(),
+        layout,
+        policy,
+        watermark: u32::MAX,
+        processes: PROCESSES,
+    })
+    .map_err(|error| anyhow!(error))?;
+    let mut child = program.start(&variables(&unpacked))?;
+    let pid = child.id();
+    let mut watch = Watch::new(pid, &unpacked.library);
+    wait(&child, signals, &server, &mut watch)?;
+    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+    let mut known = server.attached();
+    let finished = server.finish();
+    let status = program::reap(&mut child)?;
+    known.extend(finished.refused.iter().map(|(pid, _)| pid));
+    Ok(Recorded {
+        pid,
+        status,
+        finished,
+        findings: watch.findings(&known),
+    })
 }
 
 /// What the program's environment gets.
@@ -165,57 +185,81 @@ fn wait(
     }
 }
 
-/// The captures, that of the program itself first.
-fn captures(finished: &Finished, pid: u32) -> Vec<PathBuf> {
-    let mut processes: Vec<_> = finished.processes.iter().collect();
-    processes.sort_by_key(|capture| (capture.pid != pid, capture.process));
-    processes
-        .into_iter()
-        .map(|capture| capture.path.clone())
-        .collect()
-}
+impl Recorded {
+    /// The captures, that of the program itself first.
+    fn captures(&self) -> Vec<PathBuf> {
+        let mut processes: Vec<_> = self.finished.processes.iter().collect();
+        processes.sort_by_key(|capture| (capture.pid != self.pid, capture.process));
+        processes
+            .into_iter()
+            .map(|capture| capture.path.clone())
+            .collect()
+    }
 
-fn say_what_went_wrong(finished: &Finished, pid: u32, status: ExitStatus, findings: &[String]) {
-    if let Some(death) = program::death(status) {
-        say!("the program was {death}");
-    }
-    for capture in &finished.processes {
-        let who = if capture.pid == pid {
-            "the program".into()
-        } else {
-            format!("process {}", capture.pid)
-        };
-        if let Some((errno, bytes)) = capture.capture_error {
-            let reason = match errno {
-                libc::EBADF => "it closed a file that is ours".into(),
-                errno => std::io::Error::from_raw_os_error(errno).to_string(),
+    fn say_what_went_wrong(&self) {
+        let Recorded {
+            pid,
+            status,
+            finished,
+            findings,
+        } = self;
+
+        if let Some(death) = program::death(*status) {
+            say!("the program was {death}");
+        }
+        for capture in &finished.processes {
+            let who = if capture.pid == *pid {
+                "the program".into()
+            } else {
+                format!("process {}", capture.pid)
             };
-            say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
+            if let Some((errno, bytes)) = capture.capture_error {
+                let reason = match errno {
+                    libc::EBADF => "it closed a file that is ours".into(),
+                    errno => std::io::Error::from_raw_os_error(errno).to_string(),
+                };
+                say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
+            }
+            // A capture that was full already could not take that either.
+            if let (Some(lost), None) = (&capture.lost, capture.capture_error) {
+                say!("what {who} had not written when it ended is lost: {lost}");
+            }
+            if capture.pid != *pid
+                && let End::Died(_) = capture.end
+            {
+                say!("{who} died: the trace has what it did until then");
+            }
+            if capture.end == End::Running {
+                say!("{who} was still running at the end: the trace has what it did until then");
+            }
         }
-        // A capture that was full already could not take that either.
-        if let (Some(lost), None) = (&capture.lost, capture.capture_error) {
-            say!("what {who} had not written when it ended is lost: {lost}");
+        for (pid, refusal) in &finished.refused {
+            say!("process {pid} was not recorded: {refusal}");
         }
-        if capture.pid != pid
-            && let End::Died(_) = capture.end
-        {
-            say!("{who} died: the trace has what it did until then");
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            say!("{finding}");
         }
-        if capture.end == End::Running {
-            say!("{who} was still running at the end: the trace has what it did until then");
+        if findings.len() > MOST_FINDINGS {
+            say!(
+                "and {} more processes like these",
+                findings.len() - MOST_FINDINGS
+            );
         }
     }
-    for (pid, refusal) in &finished.refused {
-        say!("process {pid} was not recorded: {refusal}");
-    }
-    for finding in findings.iter().take(MOST_FINDINGS) {
-        say!("{finding}");
-    }
-    if findings.len() > MOST_FINDINGS {
-        say!(
-            "and {} more processes like these",
-            findings.len() - MOST_FINDINGS
-        );
+
+    /// What the summary is to know besides.
+    fn known(&self) -> Known<'static> {
+        let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
+                  were gone too soon to look";
+        let processes = &self.finished.processes;
+        let refused = !self.finished.refused.is_empty();
+        let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
+        let short =
+            |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
+        Known {
+            unseen: nothing.then_some(unseen),
+            incomplete: refused || processes.iter().any(short),
+        }
     }
 }
 

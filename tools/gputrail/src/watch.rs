@@ -4,6 +4,7 @@
 use crate::layers;
 use crate::library::FILE_NAME;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -44,6 +45,7 @@ struct Sighting {
     loader: Option<PathBuf>,
     driver: Option<PathBuf>,
     layer_loaded: bool,
+    other_layer: Option<PathBuf>,
     layer_named: bool,
     other_user: bool,
 }
@@ -122,6 +124,8 @@ impl Sighting {
         if self.layer_loaded {
             text += "our layer was loaded too, but could not reach this gputrail; what it said stands \
                      in the program's own error output";
+        } else if let Some(layer) = &self.other_layer {
+            let _ = write!(text, "another gputrail traces it, with {}", layer.display());
         } else if !self.layer_named {
             let _ = write!(
                 text,
@@ -189,8 +193,11 @@ fn see(pid: u32, maps: &str, library: &Path) -> Option<Sighting> {
         program: name_of(pid),
         loader,
         driver,
-        layer_loaded: find(FILE_NAME).is_some(),
-        layer_named: names_layer(&environment, library),
+        layer_loaded: loaded.contains(&library),
+        other_layer: layers_of(&environment)
+            .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
+            .map(Path::to_owned),
+        layer_named: layers_of(&environment).any(|layer| layer == library),
         other_user: effective_user != rustix::process::geteuid().as_raw(),
     })
 }
@@ -205,16 +212,14 @@ fn loaded_libraries(maps: &str) -> Vec<&Path> {
     paths
 }
 
-fn names_layer(environment: &[u8], library: &Path) -> bool {
+/// The layers that an environment names.
+fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
     let prefix = format!("{}=", layers::VARIABLE);
     environment
         .split(|&byte| byte == 0)
-        .filter_map(|variable| variable.strip_prefix(prefix.as_bytes()))
-        .any(|value| {
-            value
-                .split(|&byte| byte == b':')
-                .any(|layer| layer == library.as_os_str().as_bytes())
-        })
+        .filter_map(move |variable| variable.strip_prefix(prefix.as_bytes()))
+        .flat_map(|value| value.split(|&byte| byte == b':'))
+        .map(|layer| Path::new(OsStr::from_bytes(layer)))
 }
 
 /// A loader that reads the variable has its name in its text.
@@ -258,6 +263,7 @@ mod tests {
             loader: Some("/lib/libOpenCL.so.1".into()),
             driver: None,
             layer_loaded: false,
+            other_layer: None,
             layer_named: true,
             other_user: false,
         }
@@ -273,16 +279,10 @@ mod tests {
     }
 
     #[test]
-    fn the_layer_is_found_in_an_environment() {
-        let library = Path::new("/run/a/lib.so");
-        assert!(names_layer(
-            b"A=1\0OPENCL_LAYERS=/x.so:/run/a/lib.so\0",
-            library
-        ));
-        assert!(!names_layer(
-            b"OPENCL_LAYERS=/run/a/lib.so.2\0XOPENCL_LAYERS=/run/a/lib.so",
-            library
-        ));
+    fn layers_are_found_in_an_environment() {
+        let environment = b"A=1\0OPENCL_LAYERS=/x.so:/run/a/lib.so\0XOPENCL_LAYERS=/y.so";
+        let layers: Vec<_> = layers_of(environment).collect();
+        assert_eq!(layers, ["/x.so", "/run/a/lib.so"].map(Path::new));
     }
 
     #[test]
@@ -296,6 +296,7 @@ mod tests {
         assert!(explain(|s| s.layer_named = false).contains("environment"));
         assert!(explain(|s| s.other_user = true).contains("another user"));
         assert!(explain(|s| s.layer_loaded = true).contains("could not reach"));
+        assert!(explain(|s| s.other_layer = Some("/x".into())).contains("another gputrail"));
         assert!(explain(|s| s.loader = Some("/proc/self/comm".into())).contains("knows no layers"));
         assert!(
             explain(|s| (s.loader, s.driver) = (None, Some("/lib/libpocl.so".into())))
