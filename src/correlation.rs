@@ -182,6 +182,13 @@ impl HostThread {
         self.lane.write_arguments(arguments)
     }
 
+    /// Writes the values of the arguments of `call`, where their number is known.
+    #[inline]
+    pub fn write_values<const N: usize>(&mut self, call: &Call, values: [u64; N]) -> bool {
+        let arguments = ArgumentsOf::new(call.correlation, call.operation, values);
+        self.lane.write_values(arguments)
+    }
+
     /// An id for a piece of asynchronous work.
     #[inline]
     pub fn new_work(&mut self) -> WorkId {
@@ -229,6 +236,12 @@ impl HostThread {
     /// The thread.
     pub fn thread(&self) -> ThreadId {
         self.lane.thread()
+    }
+
+    /// See [`Lane::number`].
+    #[inline]
+    pub fn lane_number(&self) -> u32 {
+        self.lane.number()
     }
 
     /// See [`Lane::set_may_wait`].

@@ -10,8 +10,8 @@ use super::block::{BlockState, Owner};
 use super::{LaneSlot, MAX_OPEN_CALLS, Policy, Shared};
 use crate::clock;
 use crate::record::{
-    Arguments, CorrelationId, Kind, Loss, Operation, Overhead, OverheadKind, Record, ThreadId,
-    Ticks,
+    Arguments, ArgumentsOf, CorrelationId, Kind, Loss, Operation, Overhead, OverheadKind, Record,
+    ThreadId, Ticks,
 };
 use crate::sync::Ordering;
 use std::sync::Arc;
@@ -146,6 +146,17 @@ impl Lane {
         true
     }
 
+    /// Appends the values of a call's arguments, where their number is known.
+    #[inline]
+    pub(crate) fn write_values<const N: usize>(&mut self, mut arguments: ArgumentsOf<N>) -> bool {
+        if !self.has_room(Kind::ARGUMENTS, size_of::<ArgumentsOf<N>>()) {
+            return false;
+        }
+        arguments.header.sequence = self.sequence;
+        self.commit(bytemuck::bytes_of(&arguments));
+        true
+    }
+
     /// Whether `bytes` more fit, if need be in another block.
     #[inline(always)]
     fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
@@ -191,6 +202,11 @@ impl Lane {
     /// collector's or a tool's own threads, in callbacks of a runtime, or in signal handlers.
     pub fn set_may_wait(&mut self, may_wait: bool) -> bool {
         std::mem::replace(&mut self.may_wait, may_wait)
+    }
+
+    /// A number that no other lane of the buffer has at the same time, below the layout's number of lanes.
+    pub fn number(&self) -> u32 {
+        self.slot
     }
 
     /// The thread it was opened for.

@@ -63,3 +63,34 @@ impl Arguments {
         record
     }
 }
+
+/// An [`Arguments`] record with room for just `N` values: what is written where their number is known.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct ArgumentsOf<const N: usize> {
+    pub header: Header,
+    pub correlation: CorrelationId,
+    pub operation: Operation,
+    pub count: u32,
+    pub values: [u64; N],
+}
+
+// SAFETY: zeros are valid for every field.
+unsafe impl<const N: usize> Zeroable for ArgumentsOf<N> {}
+// SAFETY: `repr(C)`, of fields of 8, 8, 4, 4 and N times 8 bytes that are all plain data: no padding.
+unsafe impl<const N: usize> Pod for ArgumentsOf<N> {}
+
+impl<const N: usize> ArgumentsOf<N> {
+    pub fn new(correlation: CorrelationId, operation: Operation, values: [u64; N]) -> Self {
+        const { assert!(N <= MAX_ARGUMENTS) };
+        let mut header = Header::of::<Arguments>();
+        header.words = const { (Arguments::bytes_for(N) / 8) as u16 };
+        ArgumentsOf {
+            header,
+            correlation,
+            operation,
+            count: N as u32,
+            values,
+        }
+    }
+}

@@ -8,9 +8,9 @@ use super::completion::{self, OUTSTANDING};
 use super::dispatch::{next, operation};
 use super::ffi::*;
 use super::outstanding::Enqueued;
-use super::queues::{self, QueueInfo};
+use super::queues;
 use super::waits;
-use super::work::{Enqueue, OnQueue, Place, Put};
+use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::names::Names;
@@ -54,12 +54,17 @@ impl Call {
         self.end
     }
 
-    /// The call ends with `status`.
+    /// The call ends with `status`; `values` are those of its arguments that are kept.
     #[inline(always)]
-    pub fn exit(mut self, status: cl_int) {
+    pub fn exit<const N: usize>(mut self, status: cl_int, values: [u64; N]) {
         let (end, core) = (self.end(), self.core);
         let flags = if status < 0 { flags::FAILED } else { 0 };
-        self.host(|host| host.exit(&core, end, status, flags));
+        self.host(|host| {
+            if N > 0 {
+                host.write_values(&core, values);
+            }
+            host.exit(&core, end, status, flags)
+        });
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
@@ -101,20 +106,8 @@ impl Call {
         })
     }
 
-    /// Keeps arguments, as `add` gives them.
-    #[inline(always)]
-    pub fn annotate(&mut self, add: impl FnOnce(&mut Call, &mut Values)) {
-        self.end();
-        let mut values = Values(Arguments::blank());
-        values.0.correlation = self.core.correlation;
-        values.0.operation = self.core.operation;
-        add(self, &mut values);
-        if values.0.count > 0 {
-            self.host(|host| host.write_arguments(&mut values.0));
-        }
-    }
-
-    /// The runtime took `work` into `queue`, with `event`, for which the program asked if `asked` is not null.
+    /// The runtime took `work` into `queue`, with `event`, for which the program asked if `asked` is not
+    /// null: gives the program its event, and follows it to its completion.
     ///
     /// # Safety
     ///
@@ -129,107 +122,77 @@ impl Call {
         asked: *mut cl_event,
         blocking: bool,
     ) {
-        self.end();
+        let (call, end) = (self.core, self.end());
         // SAFETY: the caller's promise.
         let mut queue = unsafe { queue.queue() };
         if queue.is_null() {
             queue = work.own_queue();
         }
         let info = queues::lookup(self, queue);
-        // SAFETY: the caller's promise.
-        let id = unsafe { self.track(&info, event, asked) };
-        let header_flags = if id.1 { 0 } else { flags::UNTRACKED }
-            | if blocking { 0 } else { flags::ASYNCHRONOUS };
-        work.enqueue(self, &info, id.0, header_flags);
-        if blocking {
-            waits::blocked(self, &info, id.0);
-        }
-    }
-
-    /// Writes the record of `work`.
-    #[inline(always)]
-    pub fn put(&mut self, queue: &QueueInfo, mut work: impl Put, id: WorkId, header_flags: u8) {
-        let call = self.core;
-        self.host(|host| {
-            work.put(&Place {
+        let put = self.host(|host| {
+            completion::write_parked(host);
+            let (id, lane) = (host.new_work(), host.lane_number());
+            let ticket = if event.is_null() {
+                None
+            } else {
+                let enqueued = Enqueued {
+                    event,
+                    work: id,
+                    correlation: call.correlation,
+                    agent: info.agent,
+                    window: (call.start, end),
+                };
+                OUTSTANDING.take(enqueued, lane)
+            };
+            let tracked = if ticket.is_some() {
+                0
+            } else {
+                flags::UNTRACKED
+            };
+            let place = Place {
                 correlation: call.correlation,
                 external: host.external(),
                 work: id,
                 enqueued: call.start,
-                agent: queue.agent,
-                context: queue.context,
-                queue: queue.id,
+                agent: info.agent,
+                context: info.context,
+                queue: info.id,
                 thread: host.thread(),
-                flags: header_flags,
-            });
-            host.write(work);
+                flags: tracked | if blocking { 0 } else { flags::ASYNCHRONOUS },
+            };
+            work.enqueue(host, &place);
+            (id, lane, ticket)
         });
-    }
-
-    /// Gives the program its event, and follows it to its completion. `false` says that no completion
-    /// will come.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Call::enqueued`].
-    #[inline(always)]
-    pub unsafe fn track(
-        &mut self,
-        queue: &QueueInfo,
-        event: cl_event,
-        asked: *mut cl_event,
-    ) -> (WorkId, bool) {
-        let correlation = self.core.correlation;
-        let window = (self.core.start, self.end);
-        let work = self.host(|host| {
-            completion::write_parked(host);
-            host.new_work()
-        });
-        let work = work.unwrap_or_default();
-        waits::last_work(queue.id, work);
-        if event.is_null() {
-            return (work, false);
-        }
+        let id = put.map(|(id, ..)| id).unwrap_or_default();
+        waits::last_work(info.id, id);
         if !asked.is_null() {
-            next!(clRetainEvent(event));
+            waits::remember(event, id);
             // SAFETY: the program's place for it.
             unsafe { asked.write(event) };
-            waits::remember(event, work);
         }
-        let enqueued = Enqueued {
-            event,
-            work,
-            correlation,
-            agent: queue.agent,
-            window,
-        };
-        let Some(ticket) = OUTSTANDING.take(enqueued) else {
-            completion::release(event);
-            return (work, false);
-        };
-        // Where this fails, the work is found by the next sweep.
-        next!(clSetEventCallback(
-            event,
-            CL_COMPLETE,
-            Some(completion::completed),
-            ticket.0 as *mut c_void
-        ));
-        (work, true)
-    }
-}
-
-/// Arguments that are being collected.
-pub(super) struct Values(Arguments);
-
-impl Values {
-    /// Adds a value, if arguments of its type are kept.
-    #[inline(always)]
-    pub fn add(&mut self, kept: Option<ArgumentType>, value: impl FnOnce() -> u64) {
-        if kept.is_some()
-            && let Some(place) = self.0.values.get_mut(self.0.count as usize)
-        {
-            *place = value();
-            self.0.count += 1;
+        match put {
+            Some((_, lane, Some(ticket))) => {
+                if !asked.is_null() {
+                    // The program has the reference that came with the event; this is ours.
+                    next!(clRetainEvent(event));
+                }
+                OUTSTANDING.set_callback_time(lane, end);
+                let to = ticket.0 as *mut c_void;
+                // Where this fails, the work is found by the next sweep.
+                next!(clSetEventCallback(
+                    event,
+                    CL_COMPLETE,
+                    Some(completion::completed),
+                    to
+                ));
+                OUTSTANDING.set_callback_time(lane, Ticks::NONE);
+            }
+            // Nobody follows it.
+            _ if asked.is_null() && !event.is_null() => completion::release(event),
+            _ => {}
+        }
+        if blocking {
+            waits::blocked(self, &info, id);
         }
     }
 }

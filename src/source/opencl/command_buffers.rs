@@ -4,8 +4,8 @@
 use super::call::Call;
 use super::ffi::*;
 use super::kernels;
-use super::queues::QueueInfo;
-use super::work::{Enqueue, Put, Work, list};
+use super::work::{Enqueue, Place, Work, list};
+use crate::correlation::HostThread;
 use crate::record::*;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -119,27 +119,20 @@ impl Enqueue for CommandBuffer {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }
 
-    fn enqueue(self, call: &mut Call, queue: &QueueInfo, id: WorkId, flags: u8) {
+    fn enqueue(self, host: &mut HostThread, place: &Place) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
         if commands.is_empty() {
             // Its commands were not seen.
             let mut whole = Work::native(None);
             (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
-            return call.put(queue, whole, id, flags);
+            whole.enqueue(host, place);
         }
         for command in commands {
-            put(call, queue, command, id, flags);
+            match command {
+                Command::Kernel(kernel) => kernel.enqueue(host, place),
+                Command::Copy(copy) => copy.enqueue(host, place),
+                Command::Set(set) => set.enqueue(host, place),
+            }
         }
-    }
-}
-
-fn put(call: &mut Call, queue: &QueueInfo, command: Command, id: WorkId, flags: u8) {
-    fn one(call: &mut Call, queue: &QueueInfo, work: impl Put, id: WorkId, flags: u8) {
-        call.put(queue, work, id, flags);
-    }
-    match command {
-        Command::Kernel(kernel) => one(call, queue, kernel, id, flags),
-        Command::Copy(copy) => one(call, queue, copy, id, flags),
-        Command::Set(set) => one(call, queue, set, id, flags),
     }
 }

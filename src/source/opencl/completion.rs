@@ -48,7 +48,6 @@ pub(super) unsafe extern "C-unwind" fn completed(
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let enqueued = claim.enqueued;
     let mut completion = completion_of(&enqueued);
-    completion.completed = clock::now();
     completion.status = status;
     let times = times(enqueued.event);
     let [queued, submitted, start, end] = times.unwrap_or_default();
@@ -59,11 +58,19 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     }
     completion.header = header(&completion);
     release(enqueued.event);
-    match thread.map(|thread| thread.with(|host| host.try_write(completion)) == Some(true)) {
-        Some(true) => OUTSTANDING.free(claim),
-        Some(false) => OUTSTANDING.park(claim, &completion),
-        // After the end, or on a thread without a lane; both are counted where that is found out.
-        None => OUTSTANDING.free(claim),
+    let written = thread.map(|thread| {
+        let write = |host: &mut HostThread| {
+            let lane = host.lane_number();
+            let time = OUTSTANDING.callback_time(lane);
+            completion.completed = time.unwrap_or_else(clock::now);
+            host.try_write(completion).then_some(lane)
+        };
+        thread.with(write).flatten()
+    });
+    match written {
+        Some(None) => OUTSTANDING.park(claim, &completion),
+        // Without a thread: after the end, or on one without a lane; both are counted where that is found out.
+        written => OUTSTANDING.free(claim, written.flatten()),
     }
     if times.is_some() {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
@@ -147,7 +154,7 @@ pub(super) fn abandon(thread: Current) {
             completion.status = 1;
             completion.header = header(&completion);
             thread.with(|host| host.write(completion));
-            OUTSTANDING.free(claim);
+            OUTSTANDING.free(claim, None);
         },
     );
 }

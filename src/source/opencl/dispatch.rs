@@ -129,8 +129,8 @@ macro_rules! wrapper {
             if result == CL_SUCCESS {
                 after!(call (), { $($hook)* });
             }
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(result);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(result, values);
             result
         }
     };
@@ -142,8 +142,8 @@ macro_rules! wrapper {
             };
             let result = middle!(call $name($($arg),*) { $($hook)* });
             after!(call result, { $($hook)* });
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(CL_SUCCESS);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(CL_SUCCESS, values);
             result
         }
     };
@@ -162,8 +162,8 @@ macro_rules! wrapper {
             if !result.is_null() {
                 after!(call result, { $($hook)* });
             }
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(status);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(status, values);
             result
         }
     };
@@ -183,8 +183,8 @@ macro_rules! wrapper {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe { call.enqueued($queue, $work, own, asked, blocking) };
             }
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(result);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(result, values);
             result
         }
     };
@@ -208,8 +208,8 @@ macro_rules! wrapper {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe { call.enqueued($queue, $work.mapped_at(result), own, asked, $blocking.0 != 0) };
             }
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(status);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(status, values);
             result
         }
     };
@@ -224,26 +224,36 @@ macro_rules! wrapper {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe { call.enqueued($queue, $work, cl_event::NULL, ptr::null_mut(), false) };
             }
-            annotate!(call $group $($arg: $ty),*);
-            call.exit(result);
+            let values = kept_arguments!(call $group $($arg: $ty),*);
+            call.exit(result, values);
             result
         }
     };
 }
 pub(super) use {after, middle, wrapper};
 
-/// Keeps the arguments of a call, where its group is one whose arguments are kept.
-macro_rules! annotate {
-    ($call:ident QUERY $($rest:tt)*) => {};
-    ($call:ident LIFETIME $($rest:tt)*) => {};
-    ($call:ident SET $($rest:tt)*) => {};
-    ($call:ident SYNCHRONIZE $($rest:tt)*) => {};
-    ($call:ident OTHER $($rest:tt)*) => {};
-    ($call:ident $group:ident $($arg:ident: $ty:ty),*) => {
-        $call.annotate(|call, values| { $(values.add(<$ty as Argument>::TYPE, || $arg.value(call));)* });
-    };
+/// The values of a call's arguments that are kept, where its group is one whose arguments are.
+macro_rules! kept_arguments {
+    ($call:ident QUERY $($rest:tt)*) => { [] };
+    ($call:ident LIFETIME $($rest:tt)*) => { [] };
+    ($call:ident SET $($rest:tt)*) => { [] };
+    ($call:ident SYNCHRONIZE $($rest:tt)*) => { [] };
+    ($call:ident OTHER $($rest:tt)*) => { [] };
+    ($call:ident $group:ident $($arg:ident: $ty:ty),*) => {{
+        $call.end();
+        // As many as are kept, which the compiler knows: this is a row of stores.
+        const KEPT: usize = 0 $(+ <$ty as Argument>::TYPE.is_some() as usize)*;
+        let mut values = [0u64; KEPT];
+        let mut places = values.iter_mut();
+        $(if <$ty as Argument>::TYPE.is_some()
+            && let Some(place) = places.next()
+        {
+            *place = $arg.value(&mut $call);
+        })*
+        values
+    }};
 }
-pub(super) use annotate;
+pub(super) use kept_arguments;
 
 opencl_functions!(declare);
 

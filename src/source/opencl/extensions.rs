@@ -7,7 +7,9 @@
 use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
-use super::dispatch::{self, Argument, Description, FUNCTIONS, after, annotate, middle, wrapper};
+use super::dispatch::{
+    self, Argument, Description, FUNCTIONS, after, kept_arguments, middle, wrapper,
+};
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::work::{Work, rect};

@@ -93,7 +93,31 @@ pub(super) struct Outstanding {
     /// The free list: `changes << 32 | index + 1`. The count keeps a slot that left and came back
     /// from looking like one that never moved.
     free: AtomicU64,
+    /// By lane, for the thread that has it. Where callbacks run on the thread that enqueues, slots go back
+    /// and forth without a locked instruction.
+    kept: [Kept; LANES],
     parked: AtomicUsize,
+}
+
+/// Lanes that keep a slot.
+const LANES: usize = 1024;
+
+/// What a lane's thread leaves for itself.
+#[repr(align(64))]
+struct Kept {
+    /// A free slot: index and 1, or 0.
+    slot: AtomicU32,
+    /// While a callback is being set: when. A callback that is called right then needs no clock.
+    callback_time: AtomicU64,
+}
+
+impl Kept {
+    const fn new() -> Kept {
+        Kept {
+            slot: AtomicU32::new(0),
+            callback_time: AtomicU64::new(0),
+        }
+    }
 }
 
 /// A slot that was claimed: it must be freed, parked or put back.
@@ -109,6 +133,7 @@ impl Outstanding {
             slots: AtomicPtr::new(ptr::null_mut()),
             fresh: AtomicUsize::new(0),
             free: AtomicU64::new(0),
+            kept: [const { Kept::new() }; LANES],
             parked: AtomicUsize::new(0),
         }
     }
@@ -129,6 +154,9 @@ impl Outstanding {
         self.fresh.store(0, Ordering::Relaxed);
         self.free.store(0, Ordering::Relaxed);
         self.parked.store(0, Ordering::Relaxed);
+        self.kept
+            .iter()
+            .for_each(|kept| kept.slot.store(0, Ordering::Relaxed));
         self.slots.store(slots.cast(), Ordering::Release);
         Ok(())
     }
@@ -142,11 +170,11 @@ impl Outstanding {
         unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
     }
 
-    /// Takes a slot for `enqueued`, or says that the slab is full.
+    /// Takes a slot for `enqueued`, or says that the slab is full. `lane` is the calling thread's.
     #[inline]
-    pub fn take(&self, enqueued: Enqueued) -> Option<Ticket> {
+    pub fn take(&self, enqueued: Enqueued, lane: u32) -> Option<Ticket> {
         let slots = self.slots();
-        let index = self.pop(slots)?;
+        let index = self.take_kept(lane).or_else(|| self.pop(slots))?;
         let slot = &slots[index];
         let generation = (slot.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
         slot.event.store(enqueued.event.into(), Ordering::Relaxed);
@@ -219,7 +247,7 @@ impl Outstanding {
                 return;
             }
             self.parked.fetch_sub(1, Ordering::Relaxed);
-            self.free(Claim::of(slot, ticket));
+            self.free(Claim::of(slot, ticket), None);
         }
     }
 
@@ -229,14 +257,47 @@ impl Outstanding {
         self.parked.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives the slot back.
+    /// The calling thread, of `lane`, sets a callback at `time`; or has done so, if that is none.
     #[inline]
-    pub fn free(&self, claim: Claim<'_>) {
+    pub fn set_callback_time(&self, lane: u32, time: Ticks) {
+        if let Some(kept) = self.kept.get(lane as usize) {
+            kept.callback_time.store(time.0, Ordering::Relaxed);
+        }
+    }
+
+    /// When the calling thread, of `lane`, began to set the callback in which it is.
+    #[inline]
+    pub fn callback_time(&self, lane: u32) -> Option<Ticks> {
+        let time = self
+            .kept
+            .get(lane as usize)?
+            .callback_time
+            .load(Ordering::Relaxed);
+        (time != 0).then_some(Ticks(time))
+    }
+
+    /// The slot that `lane` keeps. Plain loads and stores: the lane is one thread's at a time, and who gets
+    /// it next sees what was done before.
+    #[inline]
+    fn take_kept(&self, lane: u32) -> Option<usize> {
+        let kept = &self.kept.get(lane as usize)?.slot;
+        let index = kept.load(Ordering::Relaxed).checked_sub(1)?;
+        kept.store(0, Ordering::Relaxed);
+        Some(index as usize)
+    }
+
+    /// Gives the slot back; to `lane`, if it is the calling thread's and keeps none.
+    #[inline]
+    pub fn free(&self, claim: Claim<'_>, lane: Option<u32>) {
         let index = claim.ticket.index() as u64;
-        claim
-            .slot
-            .state
-            .store(claim.ticket.state(FREE), Ordering::Relaxed);
+        let free = claim.ticket.state(FREE);
+        claim.slot.state.store(free, Ordering::Relaxed);
+        if let Some(lane) = lane
+            && let Some(Kept { slot: kept, .. }) = self.kept.get(lane as usize)
+            && kept.load(Ordering::Relaxed) == 0
+        {
+            return kept.store(index as u32 + 1, Ordering::Relaxed);
+        }
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             claim.slot.next.store(head as u32, Ordering::Relaxed);
@@ -386,10 +447,10 @@ mod tests {
     #[test]
     fn a_callback_that_comes_after_the_sweep_finds_nothing_to_do() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1)).unwrap();
-        outstanding.sweep(|_| true, |claim| outstanding.free(claim));
+        let ticket = outstanding.take(enqueued(1), 0).unwrap();
+        outstanding.sweep(|_| true, |claim| outstanding.free(claim, None));
         assert!(outstanding.claim(ticket).is_none());
-        let again = outstanding.take(enqueued(2)).unwrap();
+        let again = outstanding.take(enqueued(2), 0).unwrap();
         assert_eq!(again.index(), ticket.index());
         assert!(outstanding.claim(ticket).is_none());
         assert_eq!(outstanding.claim(again).unwrap().enqueued, enqueued(2));
@@ -398,7 +459,7 @@ mod tests {
     #[test]
     fn a_callback_during_a_sweep_leaves_the_work_to_the_sweep() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1)).unwrap();
+        let ticket = outstanding.take(enqueued(1), 0).unwrap();
         let mut done = 0;
         outstanding.sweep(
             |_| {
@@ -407,7 +468,7 @@ mod tests {
             },
             |claim| {
                 done += 1;
-                outstanding.free(claim);
+                outstanding.free(claim, None);
             },
         );
         assert_eq!((done, outstanding.len()), (1, 0));
@@ -416,7 +477,7 @@ mod tests {
     #[test]
     fn work_that_has_not_completed_stays_for_its_callback() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1)).unwrap();
+        let ticket = outstanding.take(enqueued(1), 0).unwrap();
         outstanding.sweep(|_| false, |_| unreachable!());
         assert_eq!(outstanding.references(enqueued(1).event), 1);
         assert!(outstanding.claim(ticket).is_some());
@@ -425,7 +486,7 @@ mod tests {
     #[test]
     fn parked_times_are_written_later_and_once() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(9)).unwrap();
+        let ticket = outstanding.take(enqueued(9), 0).unwrap();
         let mut completion = Completion::blank();
         (completion.work, completion.correlation, completion.agent) =
             (WorkId(9), CorrelationId(9), AgentId(1));
@@ -448,12 +509,12 @@ mod tests {
     fn a_full_slab_says_so() {
         let outstanding = open();
         let tickets: Vec<_> = (0..CAPACITY as u64)
-            .map(|number| outstanding.take(enqueued(number)).unwrap())
+            .map(|number| outstanding.take(enqueued(number), 0).unwrap())
             .collect();
-        assert!(outstanding.take(enqueued(0)).is_none());
-        outstanding.free(outstanding.claim(tickets[7]).unwrap());
-        assert_eq!(outstanding.take(enqueued(0)).unwrap().index(), 7);
-        assert!(outstanding.take(enqueued(0)).is_none());
+        assert!(outstanding.take(enqueued(0), 0).is_none());
+        outstanding.free(outstanding.claim(tickets[7]).unwrap(), None);
+        assert_eq!(outstanding.take(enqueued(0), 0).unwrap().index(), 7);
+        assert!(outstanding.take(enqueued(0), 0).is_none());
     }
 
     #[test]
@@ -467,13 +528,13 @@ mod tests {
                         let one = enqueued(thread << 32 | round << 1);
                         let two = enqueued(thread << 32 | round << 1 | 1);
                         let tickets = [
-                            outstanding.take(one).unwrap(),
-                            outstanding.take(two).unwrap(),
+                            outstanding.take(one, 0).unwrap(),
+                            outstanding.take(two, 0).unwrap(),
                         ];
                         for (ticket, expected) in tickets.into_iter().zip([one, two]) {
                             let claim = outstanding.claim(ticket).unwrap();
                             assert_eq!(claim.enqueued, expected);
-                            outstanding.free(claim);
+                            outstanding.free(claim, None);
                         }
                     }
                 });

@@ -1,11 +1,10 @@
 //! Pieces of work as the function table describes them: one constructor a kind of call, which gives the
 //! record with all that the call's arguments say. [`Put`] adds where, when and by whom.
 
-use super::call::Call;
 use super::ffi::*;
 use super::kernels;
 use super::memory::{self, MemoryInfo};
-use super::queues::QueueInfo;
+use crate::correlation::HostThread;
 use crate::record::*;
 use core::slice;
 
@@ -35,13 +34,14 @@ pub(super) trait Enqueue {
     }
 
     /// Writes the records.
-    fn enqueue(self, call: &mut Call, queue: &QueueInfo, id: WorkId, flags: u8);
+    fn enqueue(self, host: &mut HostThread, place: &Place);
 }
 
 impl<P: Put> Enqueue for P {
     #[inline(always)]
-    fn enqueue(self, call: &mut Call, queue: &QueueInfo, id: WorkId, flags: u8) {
-        call.put(queue, self, id, flags);
+    fn enqueue(mut self, host: &mut HostThread, place: &Place) {
+        self.put(place);
+        host.write(self);
     }
 }
 
