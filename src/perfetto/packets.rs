@@ -110,11 +110,17 @@ pub(super) struct Sequence {
     /// Time of the latest packet in the incremental clock, BOOTTIME ns. None: what a reader knows of
     /// the sequence is nothing, and [`Sequence::restart`] is due.
     now: Option<u64>,
+    /// Whether it has had packets.
+    begun: bool,
 }
 
 impl Sequence {
     pub fn new(id: u32) -> Sequence {
-        Sequence { id, now: None }
+        Sequence {
+            id,
+            now: None,
+            begun: false,
+        }
     }
 
     /// Whether [`Sequence::restart`] must come before the next packet.
@@ -142,7 +148,7 @@ impl Sequence {
         packets.message(&TracePacket {
             trusted_packet_sequence_id: Some(self.id),
             sequence_flags: Some(CLEARED),
-            first_packet_on_sequence: Some(true),
+            first_packet_on_sequence: (!self.begun).then_some(true),
             trace_packet_defaults: Some(defaults),
             data: Some(trace_packet::Data::ClockSnapshot(ClockSnapshot {
                 clocks: vec![
@@ -163,6 +169,7 @@ impl Sequence {
             ..TracePacket::default()
         })?;
         self.now = Some(time);
+        self.begun = true;
         Ok(())
     }
 

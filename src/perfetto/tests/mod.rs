@@ -35,8 +35,12 @@ struct Seen {
 
 impl Reader {
     fn new(bytes: &[u8]) -> Reader {
-        let packets = Trace::decode(bytes).expect("a whole trace").packet;
-        Reader { packets }
+        let trace = Trace::decode(bytes).expect("a whole trace");
+        // No field is unknown to the schema, and none takes more bytes than prost would give it.
+        assert_eq!(trace.encoded_len(), bytes.len());
+        Reader {
+            packets: trace.packet,
+        }
     }
 
     /// Calls `visit` for each packet that has a body, with its time and the state of its sequence.
