@@ -9,7 +9,7 @@ const MAX_TEXT: usize = 256 << 20;
 const MAX_ENTRIES: usize = 8 << 20;
 
 /// The names store of a capture, as read back, and its clocks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// The process.
     pub process: Option<Process>,

@@ -6,8 +6,10 @@
 //!
 //! * [`Writer`] appends chunks: blocks of records, metadata, the end.
 //! * [`Reader`] reads all names and clocks first, then streams the records.
+//! * [`Follower`] reads a capture while it is being written.
 //! * [`recover`] appends what a dead process had committed to its mapping and not yet written.
 
+mod follow;
 mod format;
 mod metadata;
 mod reader;
@@ -17,6 +19,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use follow::{Follower, Step};
 pub use format::{ChunkKind, FileHeader};
 pub use metadata::Metadata;
 pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};

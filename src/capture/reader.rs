@@ -93,6 +93,18 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
+    pub(super) fn new(header: &ChunkHeader, file_offset: u64, bytes: &'a [u8]) -> Chunk<'a> {
+        Chunk {
+            lane: header.lane,
+            thread: header.thread,
+            sequence: header.sequence,
+            offset: header.offset,
+            first_record: header.first_record,
+            file_offset,
+            bytes,
+        }
+    }
+
     /// The records.
     pub fn records(&self) -> Records<'a> {
         Records::new(self.bytes)
@@ -157,7 +169,7 @@ impl Reader {
     pub fn chunks(&self) -> Chunks<'_> {
         Chunks {
             walk: Walk::new(&self.file, self.bytes),
-            delivered: HashMap::new(),
+            delivered: Delivered::default(),
         }
     }
 
@@ -191,7 +203,11 @@ impl Reader {
     }
 }
 
-fn read_file_header(path: &Path, file: &File, bytes: u64) -> Result<FileHeader, ReadError> {
+pub(super) fn read_file_header(
+    path: &Path,
+    file: &File,
+    bytes: u64,
+) -> Result<FileHeader, ReadError> {
     let not_a_capture = |what: String| ReadError::NotACapture {
         path: path.into(),
         what,
@@ -235,8 +251,34 @@ fn read_file_header(path: &Path, file: &File, bytes: u64) -> Result<FileHeader, 
 /// between writing one and noting that it had, come once.
 pub struct Chunks<'a> {
     walk: Walk<'a>,
-    /// For each lane the block and the end in it up to which records have been delivered.
-    delivered: HashMap<u32, (u32, u32)>,
+    delivered: Delivered,
+}
+
+/// For each lane the block, and the end in it, up to which records have been delivered.
+#[derive(Debug, Default)]
+pub(super) struct Delivered(HashMap<u32, (u32, u32)>);
+
+impl Delivered {
+    /// Whether the records of a chunk have come before.
+    pub fn has(&self, header: &ChunkHeader) -> bool {
+        // Lane 0 is no lane: what the collector and the recovery say for themselves.
+        header.lane != 0
+            && self
+                .0
+                .get(&header.lane)
+                .is_some_and(|last| *last >= place(header))
+    }
+
+    /// The records of a chunk have come.
+    pub fn add(&mut self, header: &ChunkHeader) {
+        self.0.insert(header.lane, place(header));
+    }
+}
+
+/// The block of a chunk, and its end in it.
+fn place(header: &ChunkHeader) -> (u32, u32) {
+    let end = header.offset.saturating_add(header.payload_bytes);
+    (header.sequence, end)
 }
 
 impl Chunks<'_> {
@@ -248,20 +290,10 @@ impl Chunks<'_> {
             if header.kind != ChunkKind::RECORDS {
                 continue;
             }
-            let end = header.offset.saturating_add(header.payload_bytes);
-            let place = (header.sequence, end);
-            if header.lane != 0
-                && self
-                    .delivered
-                    .get(&header.lane)
-                    .is_some_and(|last| *last >= place)
-            {
+            if self.delivered.has(&header) || !self.walk.read_payload(&header, at) {
                 continue;
             }
-            if !self.walk.read_payload(&header, at) {
-                continue;
-            }
-            self.delivered.insert(header.lane, place);
+            self.delivered.add(&header);
             let records = &mut Records::new(&self.walk.payload);
             records.for_each(drop);
             if let Some(malformed) = records.malformed() {
@@ -270,15 +302,7 @@ impl Chunks<'_> {
                     malformed.to_string(),
                 );
             }
-            return Some(Chunk {
-                lane: header.lane,
-                thread: header.thread,
-                sequence: header.sequence,
-                offset: header.offset,
-                first_record: header.first_record,
-                file_offset: at,
-                bytes: &self.walk.payload,
-            });
+            return Some(Chunk::new(&header, at, &self.walk.payload));
         }
     }
 

@@ -4,6 +4,7 @@
 //! the records can be streamed: memory is bounded by the number of names, threads and queues and by
 //! what is in flight, not by the length of the recording.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,9 +14,9 @@ use super::header::{Machine, SystemClocks};
 use super::observer::{GpuIndex, Observer, ProcessIndex};
 use super::process::ProcessTrace;
 use super::writer::TraceWriter;
-use crate::capture::{Finding, Reader};
+use crate::capture::{FileHeader, Finding, Metadata, Reader};
 use crate::clock::{HostClock, TickSource};
-use crate::record::{AgentId, ClockSnapshot};
+use crate::record::{AgentId, ClockSnapshot, ProcessId};
 
 /// Snapshots nearer to the one before than this add nothing.
 const SNAPSHOT_SPACING: u64 = 500_000_000;
@@ -106,11 +107,10 @@ pub fn convert<W: Write, O: Observer + ?Sized>(
 ) -> Result<Report, ConvertError> {
     let start = |source| ConvertError { written: 0, source };
     let snapshots = all_snapshots(captures);
-    let machine = machine(captures, options);
-    let seed = captures.iter().fold(0, |seed, capture| {
-        let (identity, _) = capture.header().identity.split_at(8);
-        seed ^ u64::from_le_bytes(identity.try_into().expect("8 bytes"))
-    });
+    let machine = machine(captures.iter().map(Reader::metadata), options);
+    let seed = captures
+        .iter()
+        .fold(0, |seed, capture| seed ^ seed_of(capture.header()));
     let first = snapshots.first().copied().unwrap_or_default();
     let writer = TraceWriter::new(out, seed, &first, &machine).map_err(start)?;
     let mut making = Making {
@@ -155,7 +155,10 @@ fn make<W: Write, O: Observer + ?Sized>(
     for snapshot in snapshots.get(1..).unwrap_or_default() {
         making.writer.clocks(snapshot)?;
     }
-    describe(captures, making)?;
+    let processes = captures
+        .iter()
+        .map(|capture| (capture.header().process, capture.metadata()));
+    describe(processes, making)?;
     for (place, (capture, gpus)) in (0..).zip(captures.iter().zip(indices)) {
         let findings = one(capture, ProcessIndex(place), gpus, making)?;
         let findings = findings.into_iter();
@@ -183,7 +186,9 @@ fn one<W: Write, O: Observer + ?Sized>(
             return Ok(findings);
         }
     };
-    let mut trace = ProcessTrace::new(capture, process, host, gpus, making)?;
+    let names = Cow::Borrowed(capture.metadata());
+    let pid = capture.header().process;
+    let mut trace = ProcessTrace::new(names, pid, process, host, gpus, making)?;
     let mut chunks = capture.chunks();
     while let Some(chunk) = chunks.next() {
         for record in chunk.records() {
@@ -209,20 +214,18 @@ fn host_clock(capture: &Reader) -> Result<HostClock, String> {
 }
 
 /// What the trace says of itself, for new versions.
-fn describe<W: Write, O: ?Sized>(
-    captures: &[Reader],
+pub(super) fn describe<'m, W: Write, O: ?Sized>(
+    processes: impl Iterator<Item = (ProcessId, &'m Metadata)>,
     making: &mut Making<'_, W, O>,
 ) -> io::Result<()> {
     let mut attributes = vec![(
         "gputrail.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),
     )];
-    for capture in captures {
-        let metadata = capture.metadata();
+    for (pid, metadata) in processes {
         let Some(process) = metadata.process else {
             continue;
         };
-        let pid = capture.header().process;
         for (key, id) in [
             ("command", process.command),
             ("configuration", process.configuration),
@@ -239,9 +242,11 @@ fn describe<W: Write, O: ?Sized>(
 }
 
 /// The machine, by the captures and by what the options add.
-fn machine(captures: &[Reader], options: &Options) -> Machine {
-    let host = captures.iter().find_map(|capture| {
-        let metadata = capture.metadata();
+pub(super) fn machine<'m>(
+    mut processes: impl Iterator<Item = &'m Metadata>,
+    options: &Options,
+) -> Machine {
+    let host = processes.find_map(|metadata| {
         let host = metadata.string(metadata.process?.host);
         (!host.is_empty()).then(|| host.to_owned())
     });
@@ -255,29 +260,47 @@ fn machine(captures: &[Reader], options: &Options) -> Machine {
     }
 }
 
+/// What tells a trace apart, from the capture's identity.
+pub(super) fn seed_of(header: &FileHeader) -> u64 {
+    let (identity, _) = header.identity.split_at(8);
+    u64::from_le_bytes(identity.try_into().expect("8 bytes"))
+}
+
 /// The clock snapshots of all captures in order, thinned out, and without clocks that were set back.
 fn all_snapshots(captures: &[Reader]) -> Vec<SystemClocks> {
-    let system = |snapshot: &ClockSnapshot| SystemClocks {
-        boottime: snapshot.boottime.0,
-        monotonic: snapshot.monotonic.0,
-        monotonic_raw: snapshot.monotonic_raw.0,
-        realtime: snapshot.realtime.0,
-    };
-    let all = captures
+    let mut all: Vec<&ClockSnapshot> = captures
         .iter()
-        .flat_map(|capture| &capture.metadata().snapshots);
-    let mut all: Vec<SystemClocks> = all
-        .map(system)
-        .filter(|clocks| clocks.boottime != 0)
+        .flat_map(|capture| &capture.metadata().snapshots)
         .collect();
-    all.sort_unstable_by_key(|clocks| clocks.boottime);
-    let mut kept: Vec<SystemClocks> = Vec::new();
-    let mut latest = SystemClocks::default();
-    for mut clocks in all {
-        let first = kept.is_empty();
-        if !first && clocks.boottime < latest.boottime.saturating_add(SNAPSHOT_SPACING) {
-            continue;
+    all.sort_by_key(|snapshot| snapshot.boottime);
+    let mut thinned = Snapshots::default();
+    all.into_iter()
+        .filter_map(|snapshot| thinned.next(snapshot))
+        .collect()
+}
+
+/// Thins out clock snapshots that come in order.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    latest: Option<SystemClocks>,
+}
+
+impl Snapshots {
+    /// What the trace says of `snapshot`, if it adds something. Clocks that were set back are left out.
+    pub fn next(&mut self, snapshot: &ClockSnapshot) -> Option<SystemClocks> {
+        let mut clocks = SystemClocks {
+            boottime: snapshot.boottime.0,
+            monotonic: snapshot.monotonic.0,
+            monotonic_raw: snapshot.monotonic_raw.0,
+            realtime: snapshot.realtime.0,
+        };
+        let due = self
+            .latest
+            .map_or(0, |latest| latest.boottime.saturating_add(SNAPSHOT_SPACING));
+        if clocks.boottime == 0 || clocks.boottime < due {
+            return None;
         }
+        let latest = self.latest.get_or_insert_default();
         latest.boottime = clocks.boottime;
         for (clock, latest) in [
             (&mut clocks.monotonic, &mut latest.monotonic),
@@ -290,7 +313,6 @@ fn all_snapshots(captures: &[Reader]) -> Vec<SystemClocks> {
                 *latest = *clock;
             }
         }
-        kept.push(clocks);
+        Some(clocks)
     }
-    kept
 }

@@ -14,7 +14,7 @@ use super::work::{
 };
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
-use crate::clock::HostClock;
+use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, ClockPair, Completion, ContextId, Domain, Nanos, QueueId, StreamId, Unfinished,
@@ -27,11 +27,10 @@ const SHARED: u64 = 1 << 39;
 const OWN_BITS: u32 = 40;
 
 /// The devices and queues of one process.
-pub(super) struct Devices<'a> {
-    metadata: &'a Metadata,
+pub(super) struct Devices {
     process: ProcessIndex,
     pid: u32,
-    name: &'a str,
+    name: String,
     device: Device,
     agents: BTreeMap<AgentId, AgentView>,
     contexts: NumberMap<ContextId, GpuContext>,
@@ -39,29 +38,25 @@ pub(super) struct Devices<'a> {
     queue_names: HashMap<String, u32>,
 }
 
-impl<'a> Devices<'a> {
+impl Devices {
     pub fn new<W: Write>(
-        metadata: &'a Metadata,
+        metadata: &Metadata,
         process: ProcessIndex,
         pid: u32,
-        name: &'a str,
+        name: &str,
         host: &HostClock,
         gpus: HashMap<AgentId, GpuIndex>,
         writer: &mut TraceWriter<W>,
-    ) -> Devices<'a> {
-        let mut pairs: HashMap<AgentId, Vec<ClockPair>> = HashMap::new();
-        for pair in &metadata.pairs {
-            pairs.entry(pair.agent).or_default().push(*pair);
-        }
+    ) -> Devices {
+        let pairs = pairs(metadata);
         let view = |agent: &crate::record::Agent| {
             let pairs = pairs.get(&agent.id).map_or(&[][..], |pairs| pairs);
             AgentView::new(agent, metadata, gpus[&agent.id], host, pairs)
         };
         Devices {
-            metadata,
             process,
             pid,
-            name,
+            name: name.to_owned(),
             device: writer.device(),
             agents: metadata
                 .agents
@@ -72,6 +67,20 @@ impl<'a> Devices<'a> {
             queues: NumberMap::default(),
             queue_names: HashMap::new(),
         }
+    }
+
+    /// Tells the agents' clocks anew, by `host` and by all readings that `metadata` has now.
+    pub fn set_clocks(&mut self, metadata: &Metadata, host: &HostClock) {
+        let pairs = pairs(metadata);
+        for (agent, view) in &mut self.agents {
+            view.set_clock(host, pairs.get(agent).map_or(&[][..], |pairs| pairs));
+        }
+    }
+
+    /// What the clock of each agent is.
+    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+        let domain = |(agent, view): (&AgentId, &AgentView)| (*agent, view.clock.domain());
+        self.agents.iter().map(domain).collect()
     }
 
     /// The clock of each device, in words.
@@ -95,19 +104,22 @@ impl<'a> Devices<'a> {
     pub fn tell<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
+        metadata: &Metadata,
         host: &HostClock,
         found: &Found,
     ) -> io::Result<()> {
-        match found {
-            Found::Both(work, completion) => self.work(making, host, Some(work), Some(completion)),
-            Found::Enqueued(work) => self.work(making, host, Some(work), None),
-            Found::Completed(completion) => self.work(making, host, None, Some(completion)),
-        }
+        let (work, completion) = match found {
+            Found::Both(work, completion) => (Some(work), Some(completion)),
+            Found::Enqueued(work) => (Some(work), None),
+            Found::Completed(completion) => (None, Some(completion)),
+        };
+        self.work(making, metadata, host, work, completion)
     }
 
     fn work<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
+        metadata: &Metadata,
         host: &HostClock,
         work: Option<&Enqueued>,
         completion: Option<&Completion>,
@@ -119,16 +131,16 @@ impl<'a> Devices<'a> {
         ];
         let known = |agent: &AgentId| self.agents.contains_key(agent);
         let agent = agents.into_iter().flatten().find(known).unwrap_or_default();
-        let known = |queue: &QueueId| self.metadata.queues.contains_key(queue);
+        let known = |queue: &QueueId| metadata.queues.contains_key(queue);
         let queue = work
             .map(|work| work.queue)
             .filter(known)
             .unwrap_or_default();
-        let hardware = self.queue(&mut making.writer, queue, agent);
+        let hardware = self.queue(&mut making.writer, metadata, queue, agent);
 
         let view = self.agents.get(&agent);
         let place = Place::new(view, host, work, completion, &mut making.report);
-        let (kind, stage, name) = self.stage(work);
+        let (kind, stage, name) = stage(metadata, work);
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
         count(&mut making.report, kind, place.interval());
@@ -170,11 +182,11 @@ impl<'a> Devices<'a> {
                 start: start.0,
                 duration: place.duration(),
                 queue: hardware,
-                stream: self.stream(work, queue),
+                stream: stream(metadata, work, queue),
                 stage: Stage {
                     number: stage,
                     name: &name,
-                    demangled: self.demangled(work),
+                    demangled: demangled(metadata, work),
                     architecture: view.map_or("", |view| &view.architecture),
                     kernel: kind == WorkKind::Kernel,
                 },
@@ -187,69 +199,20 @@ impl<'a> Devices<'a> {
         )
     }
 
-    /// What a piece of work is, as kind, number and name.
-    fn stage(&self, work: Option<&Enqueued>) -> (WorkKind, u64, std::borrow::Cow<'a, str>) {
-        let number = |family: u64, member: u64| family << 32 | member;
-        match work.map(|work| work.what) {
-            Some(What::Kernel { kernel, .. }) => {
-                let symbol = self.metadata.kernels.get(&kernel);
-                let name = symbol.map_or("", |symbol| self.metadata.string(symbol.name));
-                let name = match (short_name(self.demangled(work)), name) {
-                    ("", "") => format!("kernel {kernel}").into(),
-                    ("", name) | (name, _) => name.into(),
-                };
-                (WorkKind::Kernel, number(1, kernel.0.into()), name)
-            }
-            Some(What::Copy { transfer, .. }) => {
-                let name = transfer.name().unwrap_or("copy").into();
-                (WorkKind::Copy, number(2, transfer.0.into()), name)
-            }
-            Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), "fill".into()),
-            Some(What::Synchronization(what)) => {
-                let name = what.name().unwrap_or("synchronization").into();
-                (WorkKind::Synchronization, number(4, what.0.into()), name)
-            }
-            None => (
-                WorkKind::Unknown,
-                number(5, 0),
-                "work without its enqueue".into(),
-            ),
-        }
-    }
-
-    fn demangled(&self, work: Option<&Enqueued>) -> &'a str {
-        let Some(What::Kernel { kernel, .. }) = work.map(|work| work.what) else {
-            return "";
-        };
-        let symbol = self.metadata.kernels.get(&kernel);
-        symbol.map_or("", |symbol| self.metadata.string(symbol.demangled))
-    }
-
-    /// Number of the stream that a piece of work is shown under: its own, or its queue's.
-    fn stream(&self, work: Option<&Enqueued>, queue: QueueId) -> u32 {
-        match work.map_or(StreamId::NONE, |work| work.stream) {
-            StreamId::NONE => self
-                .metadata
-                .queues
-                .get(&queue)
-                .map_or(0, |queue| queue.number),
-            StreamId(stream) => stream,
-        }
-    }
-
     fn queue<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
+        metadata: &Metadata,
         id: QueueId,
         agent: AgentId,
     ) -> HardwareQueue {
         if let Some(queue) = self.queues.get(&(id, agent)) {
             return *queue;
         }
-        let record = self.metadata.queues.get(&id);
+        let record = metadata.queues.get(&id);
         let view = self.agents.get(&agent);
         let properties = record.map_or(0, |queue| queue.properties);
-        let own_name = record.map_or("", |queue| self.metadata.string(queue.name));
+        let own_name = record.map_or("", |queue| metadata.string(queue.name));
         let label = match (own_name, record) {
             ("", Some(queue)) if properties & queue_properties::COPY_ENGINE != 0 => {
                 format!("copy engine {}", queue.number)
@@ -288,6 +251,64 @@ impl<'a> Devices<'a> {
         self.queues.insert((id, agent), queue);
         queue
     }
+}
+
+/// What a piece of work is, as kind, number and name.
+fn stage<'m>(
+    metadata: &'m Metadata,
+    work: Option<&Enqueued>,
+) -> (WorkKind, u64, std::borrow::Cow<'m, str>) {
+    let number = |family: u64, member: u64| family << 32 | member;
+    match work.map(|work| work.what) {
+        Some(What::Kernel { kernel, .. }) => {
+            let symbol = metadata.kernels.get(&kernel);
+            let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
+            let name = match (short_name(demangled(metadata, work)), name) {
+                ("", "") => format!("kernel {kernel}").into(),
+                ("", name) | (name, _) => name.into(),
+            };
+            (WorkKind::Kernel, number(1, kernel.0.into()), name)
+        }
+        Some(What::Copy { transfer, .. }) => {
+            let name = transfer.name().unwrap_or("copy").into();
+            (WorkKind::Copy, number(2, transfer.0.into()), name)
+        }
+        Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), "fill".into()),
+        Some(What::Synchronization(what)) => {
+            let name = what.name().unwrap_or("synchronization").into();
+            (WorkKind::Synchronization, number(4, what.0.into()), name)
+        }
+        None => (
+            WorkKind::Unknown,
+            number(5, 0),
+            "work without its enqueue".into(),
+        ),
+    }
+}
+
+fn demangled<'m>(metadata: &'m Metadata, work: Option<&Enqueued>) -> &'m str {
+    let Some(What::Kernel { kernel, .. }) = work.map(|work| work.what) else {
+        return "";
+    };
+    let symbol = metadata.kernels.get(&kernel);
+    symbol.map_or("", |symbol| metadata.string(symbol.demangled))
+}
+
+/// Number of the stream that a piece of work is shown under: its own, or its queue's.
+fn stream(metadata: &Metadata, work: Option<&Enqueued>, queue: QueueId) -> u32 {
+    match work.map_or(StreamId::NONE, |work| work.stream) {
+        StreamId::NONE => metadata.queues.get(&queue).map_or(0, |queue| queue.number),
+        StreamId(stream) => stream,
+    }
+}
+
+/// The readings of each agent's clock.
+fn pairs(metadata: &Metadata) -> HashMap<AgentId, Vec<ClockPair>> {
+    let mut pairs: HashMap<AgentId, Vec<ClockPair>> = HashMap::new();
+    for pair in &metadata.pairs {
+        pairs.entry(pair.agent).or_default().push(*pair);
+    }
+    pairs
 }
 
 /// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of

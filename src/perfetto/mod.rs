@@ -1,11 +1,12 @@
 //! Captures into Perfetto traces.
 //!
-//! [`convert`] makes one trace of the captures of a recording, and lets an [`Observer`] hear of all that
+//! [`convert`] makes one trace of the captures of a recording ([`follow`] of one that is still being made), and lets an [`Observer`] hear of all that
 //! happened. Below it, [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
 //! hot kinds of packets are encoded by hand ([`wire`]), the others through the messages of
 //! [`schema`]. Traces open without errors in Perfetto from version 52 on; newer versions show more.
 //! `docs/trace.md` says what a trace shows, and where.
 
+mod ahead;
 mod calls;
 mod convert;
 mod devices;
@@ -24,6 +25,7 @@ pub mod wire;
 mod work;
 mod writer;
 
+pub use ahead::{Ahead, follow};
 pub use convert::{ConvertError, Options, Report, convert};
 pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};

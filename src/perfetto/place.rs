@@ -30,21 +30,32 @@ impl AgentView {
         host: &HostClock,
         pairs: &[ClockPair],
     ) -> AgentView {
-        let clock = AgentClock::new(host, pairs);
         let title = match agent.kind {
             AgentKind::CPU => "CPU device",
             AgentKind::ACCELERATOR => "Accelerator",
             _ => "GPU",
         };
+        let clock = AgentClock::new(host, pairs);
         AgentView {
             gpu,
-            bound: Nanos(clock.error_bound().0.saturating_add(host.error_bound().0)),
+            bound: bound(&clock, host),
             clock,
             architecture: metadata.string(agent.architecture).to_owned(),
             domain: agent.domain,
             title: format!("{title} {}", gpu.0),
         }
     }
+
+    /// Tells the clock anew.
+    pub fn set_clock(&mut self, host: &HostClock, pairs: &[ClockPair]) {
+        self.clock = AgentClock::new(host, pairs);
+        self.bound = bound(&self.clock, host);
+    }
+}
+
+/// How far a time of `clock` and one of `host` may be off together.
+fn bound(clock: &AgentClock, host: &HostClock) -> Nanos {
+    Nanos(clock.error_bound().0.saturating_add(host.error_bound().0))
 }
 
 /// Where a piece of work stands in time, as far as that is known.

@@ -1,5 +1,6 @@
 //! One capture on its way into the trace: record by record, onto the tracks of its process.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -11,13 +12,13 @@ use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join};
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
-use crate::capture::{Finding, Metadata, Reader};
-use crate::clock::HostClock;
+use crate::capture::{Finding, Metadata};
+use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    MemoryCopy, MemorySet, Nanos, Note, Operation, OperationGroup, Overhead, RecordRef, StringId,
-    Synchronization, ThreadId, flags,
+    MemoryCopy, MemorySet, Nanos, Note, Operation, OperationGroup, Overhead, ProcessId, RecordRef,
+    StringId, Synchronization, ThreadId, flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -45,13 +46,15 @@ struct Thread {
 
 /// A process on its way into the trace.
 pub(super) struct ProcessTrace<'a> {
-    metadata: &'a Metadata,
+    metadata: Cow<'a, Metadata>,
     index: ProcessIndex,
     track: ProcessTrack,
     notes: Track,
     host: HostClock,
     /// The latest time seen, where what has no time of its own is put.
     latest: Nanos,
+    /// When the recording began.
+    began: Nanos,
     words: Words,
     functions: Functions,
     threads: Vec<Thread>,
@@ -59,7 +62,7 @@ pub(super) struct ProcessTrace<'a> {
     places: NumberMap<ThreadId, usize>,
     /// The place looked up last.
     place: usize,
-    devices: Devices<'a>,
+    devices: Devices,
     join: Join,
     found: Vec<Found>,
     submitted: Vec<u64>,
@@ -69,16 +72,16 @@ pub(super) struct ProcessTrace<'a> {
 impl<'a> ProcessTrace<'a> {
     /// Describes the process and what its names store holds.
     pub fn new<W: Write, O: Observer + ?Sized>(
-        capture: &'a Reader,
+        metadata: Cow<'a, Metadata>,
+        pid: ProcessId,
         index: ProcessIndex,
         host: HostClock,
         gpus: HashMap<AgentId, GpuIndex>,
         making: &mut Making<'_, W, O>,
     ) -> io::Result<ProcessTrace<'a>> {
-        let metadata = capture.metadata();
         let writer = &mut making.writer;
         let words = Words::new(writer);
-        let pid = capture.header().process.0;
+        let pid = pid.0;
         let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
         let process = metadata.process;
         let executable = text(process.map(|process| process.executable));
@@ -87,15 +90,20 @@ impl<'a> ProcessTrace<'a> {
         let arguments: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
         let track = writer.process(pid, name, &arguments)?;
         let notes = writer.process_child(track, "gputrail")?;
-        let devices = Devices::new(metadata, index, pid, name, &host, gpus, writer);
-        making.report.clocks.extend(devices.clocks());
-        let mut trace = ProcessTrace {
+        let devices = Devices::new(&metadata, index, pid, name, &host, gpus, writer);
+        let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
+        let began = times
+            .filter(|time| time.is_some())
+            .min()
+            .unwrap_or(Nanos(1));
+        Ok(ProcessTrace {
             metadata,
+            began,
             index,
             track,
             notes,
             host,
-            latest: Nanos::NONE,
+            latest: began,
             words,
             functions: Functions::default(),
             threads: Vec::new(),
@@ -106,25 +114,39 @@ impl<'a> ProcessTrace<'a> {
             found: Vec::new(),
             submitted: Vec::new(),
             waited: Vec::new(),
-        };
-        trace.introduce(&mut making.writer)?;
-        Ok(trace)
+        })
+    }
+
+    /// The process as far as it is known.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Takes in a record of the names store.
+    pub fn learn(&mut self, record: &RecordRef<'_>) {
+        self.metadata.to_mut().add(record);
+    }
+
+    /// Tells time by `host` from now on, and by the agents' clocks read since.
+    pub fn set_host(&mut self, host: HostClock) {
+        self.devices.set_clocks(&self.metadata, &host);
+        self.host = host;
+    }
+
+    /// The clock of each agent, as it is used now.
+    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+        self.devices.domains()
     }
 
     /// Says on the process's own track how it was recorded, where every version shows it.
-    fn introduce<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
-        let metadata = self.metadata;
-        let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
-        self.latest = times
-            .filter(|time| time.is_some())
-            .min()
-            .unwrap_or(Nanos(1));
+    fn introduce<W: Write>(&self, writer: &mut TraceWriter<W>) -> io::Result<()> {
         let clocks: Vec<String> = self
             .devices
             .clocks()
             .map(|(_, gpu, clock)| format!("device {}: {clock}", gpu.0))
             .collect();
         let clocks = clocks.join("; ");
+        let metadata = &self.metadata;
         let process = metadata.process;
         let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
         let annotations = [
@@ -154,7 +176,7 @@ impl<'a> ProcessTrace<'a> {
         let label = OwnLabel::Name(self.words.recording);
         writer.instant(
             self.notes,
-            self.latest.0,
+            self.began.0,
             &self.own_event(&label, &annotations),
         )
     }
@@ -260,9 +282,10 @@ impl<'a> ProcessTrace<'a> {
         }
         self.join.finish(&mut self.found);
         self.tell_found(making)?;
+        making.report.clocks.extend(self.devices.clocks());
+        self.introduce(&mut making.writer)?;
         // Last, for what has no time of its own is about the end.
-        let metadata = self.metadata;
-        for note in &metadata.notes {
+        for note in &self.metadata.notes {
             self.note(&mut making.writer, note)?;
         }
         Ok(())
@@ -341,7 +364,7 @@ impl<'a> ProcessTrace<'a> {
         let writer = &mut making.writer;
         let place = self
             .functions
-            .place(writer, &self.words, self.metadata, operation);
+            .place(writer, &self.words, &self.metadata, operation);
         self.functions.at(place).group == OperationGroup::ENQUEUE
     }
 
@@ -371,7 +394,7 @@ impl<'a> ProcessTrace<'a> {
                 let place = self.functions.place(
                     &mut making.writer,
                     &self.words,
-                    self.metadata,
+                    &self.metadata,
                     record.operation,
                 );
                 let function = self.functions.at(place);
@@ -408,7 +431,7 @@ impl<'a> ProcessTrace<'a> {
                 if !arguments.is_empty()
                     && let Some(arguments) = arguments.remove(&record.correlation)
                 {
-                    annotate(&mut annotations, self.metadata, function, &arguments);
+                    annotate(&mut annotations, &self.metadata, function, &arguments);
                 }
                 making
                     .observer
@@ -490,7 +513,8 @@ impl<'a> ProcessTrace<'a> {
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
         for found in self.found.drain(..) {
-            self.devices.tell(making, &self.host, &found)?;
+            self.devices
+                .tell(making, &self.metadata, &self.host, &found)?;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub use environment::{
 };
 pub use message::{Config, Hello, Reason, Refusal};
 pub use pattern::{Pattern, PatternError, Values, numbered};
-pub use server::{End, Finished, ProcessCapture, Server, ServerError, ServerOptions};
+pub use server::{Arrivals, End, Finished, ProcessCapture, Server, ServerError, ServerOptions};
 pub use signal::signal_name;
 
 /// Name of the socket in the session's directory.

@@ -6,6 +6,7 @@ use super::handshake::{self, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
 use crate::buffer::{Layout, Mapping, Policy, SessionState};
+use crate::sync::lock_std;
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -115,7 +116,7 @@ pub struct Server {
 struct Shared {
     wake: OwnedFd,
     command: AtomicU32,
-    attached: Mutex<Vec<u32>>,
+    attached: Mutex<Vec<(u32, PathBuf)>>,
 }
 
 /// Bits of `Shared::command`.
@@ -164,11 +165,13 @@ impl Server {
 
     /// Process ids of all that have attached so far.
     pub fn attached(&self) -> Vec<u32> {
-        self.shared
-            .attached
-            .lock()
-            .expect("no holder panics")
-            .clone()
+        let attached = lock_std(&self.shared.attached);
+        attached.iter().map(|(pid, _)| *pid).collect()
+    }
+
+    /// For a thread that waits for somebody to attach.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(self.shared.clone())
     }
 
     /// Kills all processes that are being recorded.
@@ -182,6 +185,18 @@ impl Server {
         self.shared.tell(FINISH);
         // What the thread does after that, giving memory back, need not be waited for.
         self.result.recv().unwrap_or_default()
+    }
+}
+
+/// Who has attached to a session so far.
+#[derive(Clone)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// The capture of the first process that attached.
+    pub fn first_capture(&self) -> Option<PathBuf> {
+        let attached = lock_std(&self.0.attached);
+        attached.first().map(|(_, path)| path.clone())
     }
 }
 
@@ -408,11 +423,7 @@ impl Session {
             self.ready.get_or_insert(pool);
             return Ok(config);
         }
-        self.shared
-            .attached
-            .lock()
-            .expect("no holder panics")
-            .push(pid);
+        lock_std(&self.shared.attached).push((pid, path.clone()));
         self.live.push(Live {
             capture: ProcessCapture {
                 process,

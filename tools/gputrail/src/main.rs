@@ -2,6 +2,7 @@
 //! examples. What it says itself goes to standard error, each line after `gputrail: `.
 
 mod agents;
+mod ahead;
 mod cli;
 mod convert;
 mod demo;

@@ -1,5 +1,6 @@
 //! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
 
+use crate::ahead::Ahead;
 use crate::cli::Record;
 use crate::library::{self, Unpacked};
 use crate::output::Output;
@@ -59,27 +60,65 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         &signals,
         workshop.path(),
         layout,
+<<<<<<< HEAD
         arguments.policy,
     )?;
+=======
+        policy: arguments.policy,
+        watermark: u32::MAX,
+        processes: PROCESSES,
+    })
+    .map_err(|error| anyhow!(error))?;
+    let signals = Signals::take().context("cannot take signals")?;
+
+    let mut child = program.start(&variables(&unpacked))?;
+    let pid = child.id();
+    let options = Order::options(arguments.arguments);
+    let ahead = Ahead::start(server.arrivals(), workshop.path(), options);
+    let mut watch = Watch::new(pid, &unpacked.library);
+    wait(&child, &signals, &server, &mut watch)?;
+    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+    let attached = server.attached();
+    let finished = server.finish();
+    let status = program::reap(&mut child)?;
+    drop(unpacked);
+
+    let path = output.path(pid)?;
+>>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
     drop(reserve);
     for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
         }
     }
+<<<<<<< HEAD
 
     let captures = recorded.captures();
     let path = output.path(recorded.pid)?;
     let made = Order {
+=======
+    let captures = captures(&finished, pid);
+    let order = Order {
+>>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
         captures: &captures,
         output: &output,
         path: &path,
         workshop: workshop.path(),
         arguments: arguments.arguments,
         captures_may_go: !arguments.capture,
+<<<<<<< HEAD
     }
     .make();
     recorded.say_what_went_wrong();
+=======
+    };
+    let made = match ahead.and_then(|ahead| ahead.finish(&finished)) {
+        Some((file, parts)) => order.deliver(&file, parts),
+        None => order.make(),
+    };
+    let findings = watch.findings(&attached);
+    say_what_went_wrong(&finished, pid, status, &findings);
+>>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
     let made = match made {
         Ok(made) => made,
         Err(error) => {

@@ -47,19 +47,28 @@ impl Order<'_> {
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
         let file = self.workshop.join("trace");
         match self.write(&readers, &file) {
-            Ok(parts) => {
-                let path = self.output.deliver(&file, self.path);
-                Ok(
-                    parts
-                        .at(path.with_context(|| format!("cannot write {}", self.path.display()))?),
-                )
-            }
+            Ok(parts) => self.deliver(&file, parts),
             Err(failed) if !is_full(&failed.error.source) => Err(anyhow!(failed.error)),
             Err(failed) => match other_disk(self.workshop) {
                 Some(place) => self.make_in(&place, readers, &file),
                 None => self.cut(failed, &file),
             },
         }
+    }
+
+    /// What a trace of the order is made with.
+    pub fn options(arguments: bool) -> Options {
+        Options {
+            arguments,
+            machine: Machine::this(),
+        }
+    }
+
+    /// Gives its name to a trace that has been made already, in `file`.
+    pub fn deliver(&self, file: &Path, parts: Parts) -> Result<Made> {
+        let path = self.output.deliver(file, self.path);
+        let path = path.with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(parts.at(path))
     }
 
     /// Makes the trace on another disk, and brings it home when the captures have made room.
@@ -101,10 +110,7 @@ impl Order<'_> {
             report: Report::default(),
             summary: Summary::default(),
         };
-        let options = Options {
-            arguments: self.arguments,
-            machine: Machine::this(),
-        };
+        let options = Order::options(self.arguments);
         let result = match File::create_new(path) {
             Ok(file) => perfetto::convert(
                 readers,
@@ -138,9 +144,9 @@ impl Order<'_> {
 }
 
 /// What has been counted.
-struct Parts {
-    report: Report,
-    summary: Summary,
+pub struct Parts {
+    pub report: Report,
+    pub summary: Summary,
 }
 
 impl Parts {

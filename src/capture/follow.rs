@@ -1,0 +1,111 @@
+//! Reading a capture that is still being written.
+//!
+//! Chunks are whole when they can be seen whole: each is written by one write, or is not the last.
+//! Names stand in the file before the records that refer to them, so one pass is enough. Whatever
+//! does not look like that is left to a [`Reader`](super::Reader), when the capture is complete.
+
+use super::format::{ChunkHeader, ChunkKind, FileHeader};
+use super::reader::{Chunk, Delivered, Finding, ReadError, read_file_header};
+use crate::record::Records;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A capture that grows.
+#[derive(Debug)]
+pub struct Follower {
+    file: File,
+    header: FileHeader,
+    at: u64,
+    payload: Vec<u8>,
+    delivered: Delivered,
+}
+
+/// What comes next in a capture that grows.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// Records of one lane.
+    Records(Chunk<'a>),
+    /// Names and clocks.
+    Metadata(Records<'a>),
+    /// Nothing yet, or nothing more.
+    Nothing,
+}
+
+impl Follower {
+    /// Opens the capture at `path`; `None` while it has no header yet.
+    pub fn open(path: &Path) -> Result<Option<Follower>, ReadError> {
+        let io = |source| ReadError::Io {
+            path: path.into(),
+            source,
+        };
+        let file = File::open(path).map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        if bytes < size_of::<FileHeader>() as u64 {
+            return Ok(None);
+        }
+        Ok(Some(Follower {
+            header: read_file_header(path, &file, bytes)?,
+            file,
+            at: size_of::<FileHeader>() as u64,
+            payload: Vec::new(),
+            delivered: Delivered::default(),
+        }))
+    }
+
+    /// The file's header.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The next chunk, if it is there. The error says that the file is damaged here.
+    pub fn step(&mut self) -> Result<Step<'_>, Finding> {
+        loop {
+            let at = self.at;
+            let damaged = |what: &str| Finding {
+                offset: at,
+                what: what.into(),
+            };
+            let mut raw = [0; ChunkHeader::BYTES];
+            if !self.read(&mut raw, at)? {
+                return Ok(Step::Nothing);
+            }
+            let header: ChunkHeader = bytemuck::pod_read_unaligned(&raw);
+            if !header.is_sound() {
+                return Err(damaged("no chunk begins here"));
+            }
+            let mut payload = std::mem::take(&mut self.payload);
+            payload.resize(header.payload_bytes as usize, 0);
+            let whole = self.read(&mut payload, at + ChunkHeader::BYTES as u64);
+            self.payload = payload;
+            if !whole? {
+                return Ok(Step::Nothing);
+            }
+            if crc32fast::hash(&self.payload) != header.payload_checksum {
+                return Err(damaged("a chunk with a wrong checksum"));
+            }
+            self.at = at + (ChunkHeader::BYTES + self.payload.len()) as u64;
+            match header.kind {
+                ChunkKind::RECORDS if !self.delivered.has(&header) => {
+                    self.delivered.add(&header);
+                    return Ok(Step::Records(Chunk::new(&header, at, &self.payload)));
+                }
+                ChunkKind::METADATA => return Ok(Step::Metadata(Records::new(&self.payload))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads `bytes` at `at`; `false` if the file does not have them all yet.
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<bool, Finding> {
+        match self.file.read_exact_at(bytes, at) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(Finding {
+                offset: at,
+                what: format!("cannot be read: {error}"),
+            }),
+        }
+    }
+}
