@@ -8,11 +8,12 @@ use crate::private_dir::PrivateDir;
 use crate::program::{self, Program};
 use crate::signals::Signals;
 use crate::summary_text::Known;
-use crate::trace::{self, Order};
+use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
 use crate::{Failure, layers, say, summary_text};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
+use gputrail::perfetto::Options;
 use gputrail::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
 };
@@ -38,6 +39,8 @@ const RESERVE: u64 = 256 << 10;
 struct Recorded {
     pid: u32,
     status: ExitStatus,
+    /// The trace, where it could be made meanwhile.
+    ahead: Option<(PathBuf, Parts)>,
     finished: Finished,
     /// Why processes with OpenCL were not traced.
     findings: Vec<String>,
@@ -55,70 +58,36 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let reserve = Reserve::new(workshop.path())?;
-    let recorded = record(
+    let mut recorded = record(
         &program,
         &signals,
         workshop.path(),
         layout,
-<<<<<<< HEAD
         arguments.policy,
+        Order::options(arguments.arguments),
     )?;
-=======
-        policy: arguments.policy,
-        watermark: u32::MAX,
-        processes: PROCESSES,
-    })
-    .map_err(|error| anyhow!(error))?;
-    let signals = Signals::take().context("cannot take signals")?;
-
-    let mut child = program.start(&variables(&unpacked))?;
-    let pid = child.id();
-    let options = Order::options(arguments.arguments);
-    let ahead = Ahead::start(server.arrivals(), workshop.path(), options);
-    let mut watch = Watch::new(pid, &unpacked.library);
-    wait(&child, &signals, &server, &mut watch)?;
-    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
-    let attached = server.attached();
-    let finished = server.finish();
-    let status = program::reap(&mut child)?;
-    drop(unpacked);
-
-    let path = output.path(pid)?;
->>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
     drop(reserve);
     for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
         }
     }
-<<<<<<< HEAD
 
     let captures = recorded.captures();
     let path = output.path(recorded.pid)?;
-    let made = Order {
-=======
-    let captures = captures(&finished, pid);
     let order = Order {
->>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
         captures: &captures,
         output: &output,
         path: &path,
         workshop: workshop.path(),
         arguments: arguments.arguments,
         captures_may_go: !arguments.capture,
-<<<<<<< HEAD
-    }
-    .make();
-    recorded.say_what_went_wrong();
-=======
     };
-    let made = match ahead.and_then(|ahead| ahead.finish(&finished)) {
+    let made = match recorded.ahead.take() {
         Some((file, parts)) => order.deliver(&file, parts),
         None => order.make(),
     };
-    let findings = watch.findings(&attached);
-    say_what_went_wrong(&finished, pid, status, &findings);
->>>>>>> 59a683e (Make the trace while its program runs, where the end would tell the same)
+    recorded.say_what_went_wrong();
     let made = match made {
         Ok(made) => made,
         Err(error) => {
@@ -146,6 +115,7 @@ fn record(
     captures: &Path,
     layout: Layout,
     policy: Policy,
+    trace: Options,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack()?;
     let server = Server::start(ServerOptions {
@@ -159,6 +129,7 @@ fn record(
     .map_err(|error| anyhow!(error))?;
     let mut child = program.start(&variables(&unpacked))?;
     let pid = child.id();
+    let ahead = Ahead::start(server.arrivals(), captures, trace);
     let mut watch = Watch::new(pid, &unpacked.library);
     wait(&child, signals, &server, &mut watch)?;
     // The session ends first: it tells how a process died by looking at one that is not reaped yet.
@@ -169,6 +140,7 @@ fn record(
     Ok(Recorded {
         pid,
         status,
+        ahead: ahead.and_then(|ahead| ahead.finish(&finished)),
         finished,
         findings: watch.findings(&known),
     })
@@ -241,6 +213,7 @@ impl Recorded {
             status,
             finished,
             findings,
+            ..
         } = self;
 
         if let Some(death) = program::death(*status) {
