@@ -41,13 +41,18 @@ fn the_demo_is_shaped_like_a_training_run() {
     let place = Place::new();
     let mut trace = demo(&place);
     trace.assert_sound();
-    let devices = trace
-        .value::<i64>("select count(distinct extract_arg(arg_set_id, 'gpu_id')) from gpu_slice");
-    let queues = trace.value::<i64>("select count(distinct track_id) from gpu_slice");
-    assert!(
-        queues >= 4,
-        "two devices of several streams, but {queues} queues, {devices} devices"
-    );
+    let tracks = "select distinct t.name from gpu_slice g join gpu_track t on g.track_id = t.id";
+    let tracks: Vec<(String,)> = trace.rows(tracks);
+    for device in ["GPU 0", "GPU 1"] {
+        let queues = tracks
+            .iter()
+            .filter(|(name,)| name.starts_with(device))
+            .count();
+        assert!(
+            queues >= 2,
+            "several streams on {device}, but there are {tracks:?}"
+        );
+    }
     let threads = trace.value::<i64>(
         "select count(distinct utid) from slice join thread_track on slice.track_id = thread_track.id",
     );
@@ -56,6 +61,13 @@ fn the_demo_is_shaped_like_a_training_run() {
         "select count(*) from slice join thread_track on slice.track_id = thread_track.id where depth > 0",
     );
     assert!(nested > 0, "nested calls");
+    let steps = trace.value::<i64>(
+        "select count(distinct extract_arg(arg_set_id, 'debug.external_id')) from slice",
+    );
+    assert!(
+        steps >= 2,
+        "each step has an external id, but {steps} are in use"
+    );
     // Work on different queues at the same time.
     let overlaps = trace.value::<i64>(
         "select count(*) from gpu_slice a join gpu_slice b on a.track_id < b.track_id \
@@ -78,4 +90,20 @@ fn every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows() {
     ] {
         assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");
     }
+}
+
+#[test]
+fn every_kernel_is_tied_to_the_call_that_launched_it() {
+    needs!(every_kernel_is_tied_to_the_call_that_launched_it: Need::TraceProcessor);
+    let place = Place::new();
+    let mut trace = demo(&place);
+    let launches = trace.value::<i64>(
+        "select count(distinct display_value) from slice join args using (arg_set_id) \
+         where key glob 'gpu_correlation.render_stage_submission_event_ids*'",
+    );
+    let work = trace.value::<i64>("select count(*) from gpu_slice");
+    assert_eq!(
+        launches, work,
+        "each operation of a device is named by one call"
+    );
 }

@@ -4,6 +4,7 @@
 mod command;
 mod completeness;
 mod demo;
+mod losses;
 mod outputs;
 mod processes;
 mod transparency;

@@ -147,6 +147,28 @@ fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
 }
 
 #[test]
+fn agents_are_listed() {
+    needs!(agents_are_listed: Need::Pocl);
+    let place = Place::new();
+    let mut command = place.gputrail(["agents"]);
+    let text = well(gputrail_harness::pocl::on_pocl(
+        &mut command,
+        Driver::Threaded,
+    ))
+    .text();
+    let expected = [
+        "OpenCL",
+        "Portable Computing Language",
+        "compute units",
+        "clock",
+        "Simulated GPU",
+    ];
+    for words in expected {
+        assert!(text.contains(words), "{words} is not in:\n{text}");
+    }
+}
+
+#[test]
 fn damaged_captures_are_named_with_what_was_expected() {
     needs!(damaged_captures_are_named_with_what_was_expected: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let place = Place::new();

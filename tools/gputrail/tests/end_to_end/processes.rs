@@ -138,6 +138,51 @@ fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
 }
 
 #[test]
+fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
+    needs!(a_second_ctrl_c_kills_a_program_that_does_not_listen: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let ready = place.join("ready");
+    let script = format!(
+        "trap '' INT; '{}' 20; echo ready > '{}'; while :; do sleep 1; done",
+        lives.display(),
+        ready.display()
+    );
+    let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
+    let running = Running::start(command.process_group(0));
+    while !ready.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    for _ in 0..2 {
+        // SAFETY: kill() takes numbers; the process group is that of our own child, not waited for.
+        unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
+        sleep(Duration::from_millis(300)); // two signals at once are one
+    }
+    let ended = running.end();
+    assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 20);
+}
+
+#[test]
+fn queues_of_several_processes_stay_apart() {
+    needs!(queues_of_several_processes_stay_apart: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let script = format!("for i in 1 2 3; do '{}' 10; done", lives.display());
+    well(&mut place.record(Driver::Threaded, "sh", &["-c", &script]));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    let sql = "select count(*) from gpu_slice join gpu_track on track_id = gpu_track.id group by gpu_track.name";
+    assert_eq!(
+        trace.rows::<(i64,)>(sql),
+        [(10,); 3],
+        "one track for the queue of each process"
+    );
+}
+
+#[test]
 fn a_killed_program_leaves_what_it_had_done() {
     needs!(a_killed_program_leaves_what_it_had_done: NEEDS[0], NEEDS[1], NEEDS[2]);
     let place = Place::new();

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::pocl::Driver;
+use gputrail_harness::trace::packet_kinds;
 use gputrail_harness::{needs, repository};
 
 use crate::command::{Place, well};
@@ -33,10 +34,12 @@ fn the_demo_opens_without_a_complaint() {
 
 #[test]
 fn a_recorded_program_opens_without_a_complaint() {
-    needs!(a_recorded_program_opens_without_a_complaint: Need::Browser, Need::Pocl, Need::Program("ffmpeg"));
+    needs!(a_recorded_program_opens_without_a_complaint: Need::Browser, Need::PythonBindings, Need::Pocl, Need::Program("ffmpeg"));
     let place = Place::new();
     let arguments = ffmpeg(10, &["-f", "null", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     well(&mut place.record(Driver::Threaded, "ffmpeg", &arguments));
     opens_clean(&place, &place.join("run.pftrace"));
+    let kinds = packet_kinds(&place.join("run.pftrace"));
+    assert!(kinds.contains_key("gpu_render_stage_event"), "{kinds:?}");
 }

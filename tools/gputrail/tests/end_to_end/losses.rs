@@ -1,0 +1,84 @@
+//! Little memory for records: one policy waits and loses nothing, the other drops and says exactly
+//! how much.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, kernels, well};
+
+/// More records than the smallest pools below hold at once.
+const KERNELS: &str = "20000";
+
+fn recorded(place: &Place, policy: &str) -> Trace {
+    let lives = place.program("lives");
+    let options = [
+        "--policy",
+        policy,
+        "--buffers",
+        "64K",
+        "--buffer-size",
+        "16K",
+    ];
+    well(&mut place.record_with(&options, Driver::Basic, &lives, &[KERNELS]));
+    place.trace()
+}
+
+fn calls(trace: &mut Trace) -> i64 {
+    let sql = "select count(*) from slice join thread_track on track_id = thread_track.id \
+        where slice.name glob 'cl*'";
+    trace.value(sql)
+}
+
+/// How many records of a kind the trace says are lost, by the events on its own track.
+fn lost(trace: &mut Trace, kind: &str) -> i64 {
+    trace.value(&format!(
+        "select ifnull(sum(extract_arg(arg_set_id, 'debug.count')), 0) from slice \
+         where name = 'records lost' and extract_arg(arg_set_id, 'debug.kind') glob '{kind}'"
+    ))
+}
+
+#[test]
+fn the_lossless_policy_loses_nothing_in_the_smallest_pool() {
+    needs!(the_lossless_policy_loses_nothing_in_the_smallest_pool:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let mut trace = recorded(&place, "lossless");
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work").to_string(), KERNELS);
+}
+
+#[test]
+fn what_the_discarding_policy_drops_is_counted_exactly() {
+    needs!(what_the_discarding_policy_drops_is_counted_exactly:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let all_calls = calls(&mut recorded(&place, "lossless"));
+    let mut trace = recorded(&place, "discard");
+    let (kept, dropped) = (calls(&mut trace), lost(&mut trace, "api"));
+    assert!(dropped > 0, "the pool was meant to be too small");
+    assert_eq!(
+        kept + dropped,
+        all_calls,
+        "{kept} calls in the trace, {dropped} lost"
+    );
+    let (kept, dropped) = (
+        kernels(&mut trace, "work"),
+        lost(&mut trace, "kernel dispatch"),
+    );
+    assert_eq!(
+        (kept + dropped).to_string(),
+        KERNELS,
+        "{kept} kernels, {dropped} lost"
+    );
+    let complaint = (
+        "traced_buf_trace_writer_packet_loss".to_owned(),
+        lost(&mut trace, "*"),
+    );
+    assert_eq!(
+        trace.complaints(),
+        [complaint],
+        "and the viewer shows that there is a loss"
+    );
+}
