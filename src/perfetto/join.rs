@@ -45,8 +45,10 @@ pub(super) struct Enqueued {
     pub queue: QueueId,
     pub stream: StreamId,
     pub untracked: bool,
+    /// It is part of a command buffer, and shares its work id and its completion.
+    pub shared: bool,
     pub what: What,
-    /// Number among the kernels of a command buffer, which share their work id.
+    /// Number among the parts of a command buffer, which share their work id.
     pub serial: u32,
 }
 
@@ -60,6 +62,7 @@ impl From<&KernelDispatch> for Enqueued {
             queue: record.queue,
             stream: record.stream,
             untracked: record.header.has(flags::UNTRACKED),
+            shared: record.header.has(flags::SHARED) || record.launch == LaunchType::COMMAND_BUFFER,
             what: What::Kernel {
                 kernel: record.kernel,
                 launch: Launch {
@@ -89,6 +92,7 @@ impl From<&MemoryCopy> for Enqueued {
             queue: record.queue,
             stream: record.stream,
             untracked: record.header.has(flags::UNTRACKED),
+            shared: record.header.has(flags::SHARED),
             what: What::Copy {
                 transfer: record.transfer,
                 bytes: record.bytes,
@@ -108,6 +112,7 @@ impl From<&MemorySet> for Enqueued {
             queue: record.queue,
             stream: record.stream,
             untracked: record.header.has(flags::UNTRACKED),
+            shared: record.header.has(flags::SHARED),
             what: What::Set {
                 bytes: record.bytes,
             },
@@ -126,6 +131,7 @@ impl From<&Synchronization> for Enqueued {
             queue: record.queue,
             stream: record.stream,
             untracked: record.header.has(flags::UNTRACKED),
+            shared: record.header.has(flags::SHARED),
             what: What::Synchronization(record.what),
             serial: 0,
         }
@@ -147,7 +153,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 struct Early {
     completion: Completion,
-    /// It has met kernels of a command buffer, and waits for more of them only.
+    /// It has met parts of a command buffer, and waits for more of them only.
     met: bool,
 }
 
@@ -179,7 +185,7 @@ impl Join {
     /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
     /// that the work was given.
     pub fn enqueue(&mut self, mut work: Enqueued, found: &mut Vec<Found>) -> u32 {
-        let shared = is_shared(&work);
+        let shared = work.shared;
         if shared {
             self.serial = self.serial.wrapping_add(1).max(1);
             work.serial = self.serial;
@@ -213,7 +219,7 @@ impl Join {
             let work = self.enqueued.remove(&key).expect("it was just found");
             found.push(Found::Both(work, completion));
             met = true;
-            if !is_shared(&work) {
+            if !work.shared {
                 return;
             }
         }
@@ -234,17 +240,6 @@ impl Join {
         let unmet = completed.filter(|early| !early.met);
         found.extend(unmet.map(|early| Found::Completed(early.completion)));
     }
-}
-
-/// Whether the work may share its completion with other work.
-fn is_shared(work: &Enqueued) -> bool {
-    matches!(
-        work.what,
-        What::Kernel {
-            how: LaunchType::COMMAND_BUFFER,
-            ..
-        }
-    )
 }
 
 #[cfg(test)]
@@ -286,6 +281,22 @@ mod tests {
         assert_eq!(found, [both(1), both(2)]);
         join.finish(&mut found);
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn the_parts_of_a_command_buffer_share_one_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let fill = Enqueued {
+            shared: true,
+            ..enqueued(1)
+        };
+        join.enqueue(fill, &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.complete(completion(1), &mut found);
+        join.enqueue(fill, &mut found);
+        join.finish(&mut found);
+        let both = |found: &Found| matches!(found, Found::Both(..));
+        assert_eq!((found.len(), found.iter().all(both)), (3, true));
     }
 
     #[test]

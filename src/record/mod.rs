@@ -108,6 +108,9 @@ pub mod flags {
     pub const RECOVERED: u8 = 1 << 4;
     /// No completion will come for this work: its completion could not be tracked.
     pub const UNTRACKED: u8 = 1 << 5;
+    /// The work is part of a command buffer or graph: other records have its work id too, and one completion
+    /// is that of all of them.
+    pub const SHARED: u8 = 1 << 6;
 }
 
 /// A record with a fixed layout.

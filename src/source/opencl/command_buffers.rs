@@ -127,6 +127,10 @@ impl Enqueue for CommandBuffer {
             (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
             whole.enqueue(host, place);
         }
+        let place = &Place {
+            flags: place.flags | flags::SHARED,
+            ..*place
+        };
         for command in commands {
             match command {
                 Command::Kernel(kernel) => kernel.enqueue(host, place),

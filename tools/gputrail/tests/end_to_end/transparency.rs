@@ -69,6 +69,14 @@ fn events_and_their_reference_counts_are_as_if_nobody_watched() {
 }
 
 #[test]
+fn what_programs_do_more_rarely_goes_as_if_nobody_watched() {
+    needs!(what_programs_do_more_rarely_goes_as_if_nobody_watched: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    for driver in [Driver::Basic, Driver::Threaded] {
+        same_with_and_without(driver, "./rare", &[]);
+    }
+}
+
+#[test]
 fn clinfo_prints_the_same() {
     needs!(clinfo_prints_the_same: Need::Pocl, Need::TraceProcessor, Need::Program("clinfo"));
     same_with_and_without(Driver::Threaded, "clinfo", &[]);
