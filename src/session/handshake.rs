@@ -60,7 +60,7 @@ pub(super) fn accept(listener: &OwnedFd, pending: usize) -> Option<Pending> {
     Some(Pending {
         connection,
         peer: Peer {
-            // Safe rustix has no process id 0, which is that of a process outside our namespace.
+            // Never 0: whoever got to the private directory is a descendant of ours or sees our processes.
             pid: credentials.pid.as_raw_nonzero().get() as u32,
             uid: credentials.uid.as_raw(),
         },

@@ -33,7 +33,9 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
     .context("the trace could not be made")?;
     if arguments.capture {
         let kept = trace::keep_file(&capture, &made.path.with_extension("gputrail"))?;
-        say!("capture kept in {}", kept.display());
+        if !arguments.quiet {
+            say!("capture kept in {}", kept.display());
+        }
     }
     if !arguments.quiet {
         summary_text::print(&made, &Known::default());

@@ -98,7 +98,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         }
     };
     if arguments.capture {
-        keep_captures(&recorded.finished.processes, &made.path)?;
+        keep_captures(&recorded.finished.processes, &made.path, arguments.quiet)?;
     } else if made.cut {
         say!("the trace ends early{}", keep(&captures, workshop));
     }
@@ -215,7 +215,6 @@ impl Recorded {
             findings,
             ..
         } = self;
-
         if let Some(death) = program::death(*status) {
             say!("the program was {death}");
         }
@@ -276,7 +275,7 @@ impl Recorded {
 }
 
 /// Moves the captures beside the trace.
-fn keep_captures(processes: &[ProcessCapture], trace: &Path) -> Result<(), Failure> {
+fn keep_captures(processes: &[ProcessCapture], trace: &Path, quiet: bool) -> Result<(), Failure> {
     for capture in processes {
         let name = match processes {
             [_] => trace.with_extension("gputrail"),
@@ -288,7 +287,9 @@ fn keep_captures(processes: &[ProcessCapture], trace: &Path) -> Result<(), Failu
         };
         let path = trace::keep_file(&capture.path, &name)
             .with_context(|| format!("the capture cannot be kept as {}", name.display()))?;
-        say!("capture kept in {}", path.display());
+        if !quiet {
+            say!("capture kept in {}", path.display());
+        }
     }
     Ok(())
 }
