@@ -41,6 +41,11 @@ impl Default for CollectorOptions {
     }
 }
 
+/// Time between two calls of [`Sink::tick`], once the collector has run for as long.
+const TICK: Duration = Duration::from_secs(1);
+/// Blocks that have their pages in place before anybody needs them.
+const AHEAD: u32 = 16;
+
 /// Takes what the lanes of one buffer have committed to the sinks.
 #[derive(Clone)]
 pub struct Collector {
@@ -131,26 +136,39 @@ impl Inner {
 
     fn run(&self) {
         let wake = &self.buffer.shared.wake;
-        self.buffer.mapping().populate();
-        let mut last_tick = Instant::now();
+        let mut populated = self.populate_from(0);
+        let (mut last_tick, mut next_tick) = (Instant::now(), self.options.period);
         while !self.ended.load(Ordering::SeqCst) {
             wake.sleep(self.options.period);
             if self.ended.load(Ordering::SeqCst) {
                 break;
             }
             self.deliver(self.options.watermark);
+            populated = self.populate_from(populated);
             if self.buffer.mapping().state() == SessionState::Abandoned {
                 self.finish();
                 break;
             }
-            if last_tick.elapsed() >= Duration::from_secs(1) {
+            // Soon after the start too: two readings of the clocks tell their rates.
+            if last_tick.elapsed() >= next_tick {
                 last_tick = Instant::now();
+                next_tick = TICK.min(next_tick * 4);
                 lock_std(&self.work)
                     .sinks
                     .iter_mut()
                     .for_each(|sink| sink.tick());
             }
         }
+    }
+
+    /// Has pages in place for the blocks in use and some more, given how many blocks had them.
+    fn populate_from(&self, populated: u32) -> u32 {
+        let mapping = self.buffer.mapping();
+        let blocks = mapping.layout().blocks();
+        let in_use = blocks.saturating_sub(self.buffer.empty_blocks() as u32);
+        let wanted = (in_use + AHEAD).min(blocks).max(populated);
+        mapping.populate(populated..wanted);
+        wanted
     }
 
     fn deliver(&self, watermark: u32) {

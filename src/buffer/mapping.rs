@@ -283,23 +283,19 @@ impl Mapping {
             .map_err(|source| MappingError::Map { bytes, source })
     }
 
-    /// Brings the pages of all blocks into place, first those that lanes will take first. The
-    /// collector does it, so that neither the program's start nor a lane's first writes cost faults.
-    pub(crate) fn populate(&self) {
-        const STEP: usize = 1 << 20;
-        let (start, end) = (self.layout.data_offset(), self.layout.total_bytes());
-        for from in (start..end).step_by(STEP) {
-            let length = STEP.min(end - from);
-            // SAFETY: within the mapping; populating changes none of its bytes.
-            let done = unsafe {
-                let place = self.memory.0.as_mut_ptr().add(from);
-                rustix::mm::madvise(place.cast(), length, rustix::mm::Advice::LinuxPopulateWrite)
-            };
-            // An older kernel does not know how: then the first writes bring the pages.
-            if done.is_err() {
-                return;
-            }
+    /// Brings the pages of some blocks into place. The collector does it ahead of need, so that neither
+    /// the program's start nor a lane's first writes to a block cost faults.
+    pub(crate) fn populate(&self, blocks: std::ops::Range<u32>) {
+        if blocks.is_empty() {
+            return;
         }
+        let length = blocks.len() * self.layout.block_bytes();
+        let place = self.data(blocks.start).cast();
+        assert!(blocks.end <= self.layout.blocks);
+        // An older kernel does not know how: then the first writes bring the pages.
+        // SAFETY: within the mapping by the layout; populating changes none of its bytes.
+        let _ =
+            unsafe { rustix::mm::madvise(place, length, rustix::mm::Advice::LinuxPopulateWrite) };
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.

@@ -6,6 +6,7 @@ use super::block::{Scan, deliver_in_order};
 use super::pool::Pool;
 use super::*;
 use crate::record::*;
+use crate::sync::AtomicU32;
 use loom::thread;
 
 /// Blocks that hold exactly two records of 40 bytes.
@@ -102,6 +103,32 @@ fn blocks_go_round_and_what_is_written_or_dropped_adds_up() {
             .unlaned(Kind::CLOCK_PAIR)
             .load(std::sync::atomic::Ordering::Relaxed);
         assert_eq!(written.len() as u64 + seen.lost + unlaned, 7);
+    });
+}
+
+#[test]
+fn no_block_is_taken_by_two() {
+    model(|| {
+        let pool = Arc::new(Pool::new(2));
+        let taken: Arc<[AtomicU32; 2]> = Arc::new(std::array::from_fn(|_| AtomicU32::new(0)));
+        let take_and_put = |pool: &Pool, taken: &[AtomicU32; 2]| {
+            for _ in 0..2 {
+                if let Some(block) = pool.take() {
+                    assert_eq!(taken[block as usize].swap(1, Ordering::Relaxed), 0);
+                    taken[block as usize].store(0, Ordering::Relaxed);
+                    pool.put(block);
+                }
+            }
+        };
+        let other = {
+            let (pool, taken) = (pool.clone(), taken.clone());
+            thread::spawn(move || take_and_put(&pool, &taken))
+        };
+        take_and_put(&pool, &taken);
+        other.join().unwrap();
+        let mut left: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
+        left.sort_unstable();
+        assert_eq!(left, [0, 1]);
     });
 }
 

@@ -3,37 +3,80 @@
 //! Touched only when a lane changes blocks. The collector puts blocks back; lanes of a lossless
 //! buffer may wait here, with a bound on each wait, so that a lost wake-up costs one period.
 
-use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, fence, lock};
+use crate::sync::{AtomicU32, AtomicU64, Condvar, Mutex, Ordering, fence, lock};
 
-#[cfg(not(loom))]
-type Queue = crossbeam_queue::ArrayQueue<u32>;
+/// The empty blocks, the one emptied last on top: few blocks are in use at a time, and they are those
+/// whose pages are in place and in the caches.
+///
+/// A stack after R. K. Treiber (1986); the count of changes beside its top tells a top that left and
+/// came back from one that never moved.
+struct Stack {
+    /// changes << 32 | the top block and 1, or 0.
+    top: AtomicU64,
+    /// For each block in the stack, the one below it and 1, or 0.
+    below: Box<[AtomicU32]>,
+    /// Blocks in the stack, or just about to be.
+    count: AtomicU32,
+}
 
-/// Under loom the queue is a lock around a deque: crossbeam's own atomics are not loom's.
-#[cfg(loom)]
-struct Queue(Mutex<std::collections::VecDeque<u32>>);
-
-#[cfg(loom)]
-impl Queue {
-    fn new(_: usize) -> Queue {
-        Queue(Mutex::new(Default::default()))
+impl Stack {
+    fn new(blocks: u32) -> Stack {
+        Stack {
+            top: AtomicU64::new(0),
+            below: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            count: AtomicU32::new(0),
+        }
     }
+
+    fn push(&self, block: u32) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut top = self.top.load(Ordering::Relaxed);
+        loop {
+            self.below[block as usize].store(top as u32, Ordering::Relaxed);
+            let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(block + 1);
+            // Release: whoever takes the block sees what was done with it, and what lies below it.
+            match self
+                .top
+                .compare_exchange_weak(top, new, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
     fn pop(&self) -> Option<u32> {
-        lock(&self.0).pop_front()
+        // Acquire: pairs with the release of `push`; so does that of every later push, since pops
+        // between them only exchange what they found.
+        let mut top = self.top.load(Ordering::Acquire);
+        loop {
+            let block = (top as u32).checked_sub(1)?;
+            let below = self.below[block as usize].load(Ordering::Relaxed);
+            let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(below);
+            match self
+                .top
+                .compare_exchange_weak(top, new, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    self.count.fetch_sub(1, Ordering::Relaxed);
+                    return Some(block);
+                }
+                Err(now) => top = now,
+            }
+        }
     }
-    fn push(&self, block: u32) -> Result<(), u32> {
-        lock(&self.0).push_back(block);
-        Ok(())
-    }
-    fn len(&self) -> usize {
-        lock(&self.0).len()
-    }
+
     fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.top.load(Ordering::Relaxed) as u32 == 0
+    }
+
+    fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed) as usize
     }
 }
 
 pub(super) struct Pool {
-    empty: Queue,
+    empty: Stack,
     /// 1 once no lane may take a block any more.
     closed: AtomicU32,
     /// Lanes in `wait`.
@@ -48,14 +91,14 @@ impl Pool {
     /// A pool in which all of `blocks` are empty.
     pub fn new(blocks: u32) -> Pool {
         let pool = Pool {
-            empty: Queue::new(blocks as usize),
+            empty: Stack::new(blocks),
             closed: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             blocks: blocks as usize,
             lock: Mutex::new(()),
             returned: Condvar::new(),
         };
-        (0..blocks).for_each(|block| pool.put(block));
+        (0..blocks).rev().for_each(|block| pool.put(block));
         pool
     }
 
@@ -89,9 +132,7 @@ impl Pool {
 
     /// Takes back a block that was emptied.
     pub fn put(&self, block: u32) {
-        // The queue has room for every block there is, and a block is put back once per use.
-        let full = self.empty.push(block).is_err();
-        debug_assert!(!full, "block {block} was put back twice");
+        self.empty.push(block);
         self.wake_waiting();
     }
 

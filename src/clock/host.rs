@@ -9,8 +9,8 @@ use crate::record::{ClockSnapshot, Nanos, Ticks};
 #[error("no usable clock snapshot: the times of this capture cannot be told")]
 pub struct NoSnapshot;
 
-/// Assumed error of a rate that stands in a capture's header: it was measured over milliseconds.
-const NOMINAL_RATE_ERROR: f64 = 1e-4;
+/// Assumed error of a rate that stands in a capture's header: it was measured in no time.
+const NOMINAL_RATE_ERROR: f64 = 1e-3;
 
 /// Turns the ticks of one capture into nanoseconds of a system clock.
 ///
