@@ -129,6 +129,9 @@ impl Call {
             queue = work.own_queue();
         }
         let info = queues::lookup(self, queue);
+        if OUTSTANDING.is_full() {
+            completion::make_room(self.thread);
+        }
         let put = self.host(|host| {
             completion::write_parked(host);
             let (id, lane) = (host.new_work(), host.lane_number());

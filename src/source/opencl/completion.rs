@@ -13,6 +13,7 @@ use crate::correlation::HostThread;
 use crate::process::Current;
 use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
 use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Work that has not completed.
 pub(super) static OUTSTANDING: Outstanding = Outstanding::new();
@@ -141,6 +142,22 @@ pub(super) fn sweep(thread: Current) {
         },
     );
     thread.with(write_parked);
+}
+
+/// Looks for slots of work whose callbacks never came. A look at all of them takes milliseconds: not more than
+/// one a second.
+#[cold]
+pub(super) fn make_room(thread: Current) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let (now, last) = (clock::now().0, LAST.load(Ordering::Relaxed));
+    let due = last == 0 || now.saturating_sub(last) > clock::frequency();
+    if due
+        && LAST
+            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    {
+        sweep(thread);
+    }
 }
 
 /// Says of all work that is still outstanding that it did not finish. Its events are left alone: the

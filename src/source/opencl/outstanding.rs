@@ -251,6 +251,13 @@ impl Outstanding {
         }
     }
 
+    /// Whether every slot is in use, but perhaps for those that lanes keep.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.fresh.load(Ordering::Relaxed) >= CAPACITY
+            && self.free.load(Ordering::Relaxed) as u32 == 0
+    }
+
     /// Whether times wait to be written.
     #[inline]
     pub fn any_parked(&self) -> bool {

@@ -221,6 +221,35 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     info
 }
 
+/// Takes profiling out of what a runtime says of the properties. A list of properties is here only where the
+/// runtime made it up itself, for a queue that was created without one.
+///
+/// # Safety
+///
+/// `value` is the runtime's answer.
+unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_ulong) {
+    if what == CL_QUEUE_PROPERTIES {
+        // SAFETY: the caller's promise: it is a set of flags.
+        unsafe { *value &= !CL_QUEUE_PROFILING_ENABLE };
+        return;
+    }
+    let mut bytes = 0;
+    next!(clGetCommandQueueInfo(
+        queue,
+        what,
+        0,
+        ptr::null_mut(),
+        &raw mut bytes
+    ));
+    // SAFETY: the caller's promise: it is a list of so many bytes.
+    let list = unsafe { slice::from_raw_parts_mut(value, bytes / size_of::<cl_ulong>()) };
+    for pair in list.chunks_exact_mut(2) {
+        if pair[0] == cl_ulong::from(CL_QUEUE_PROPERTIES) {
+            pair[1] &= !CL_QUEUE_PROFILING_ENABLE;
+        }
+    }
+}
+
 pub(super) unsafe fn info(
     call: &mut Call,
     queue: cl_command_queue,
@@ -243,12 +272,11 @@ pub(super) unsafe fn info(
         }
     }
     let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
-    if what == CL_QUEUE_PROPERTIES && result == CL_SUCCESS && !value.is_null() {
-        let info = lookup(call, queue);
-        if info.hides_profiling() {
-            // SAFETY: the runtime wrote the properties there.
-            unsafe { *value.cast::<u64>() &= !CL_QUEUE_PROFILING_ENABLE };
-        }
+    let answered = result == CL_SUCCESS && !value.is_null();
+    let asked_for = what == CL_QUEUE_PROPERTIES || what == CL_QUEUE_PROPERTIES_ARRAY;
+    if answered && asked_for && lookup(call, queue).hides_profiling() {
+        // SAFETY: the runtime wrote its answer there.
+        unsafe { hide_profiling(queue, what, value.cast()) };
     }
     result
 }
