@@ -143,7 +143,15 @@ fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
     assert_eq!(kernels(&mut converted, "work"), 25);
     let sql = "select name, count(*), sum(dur) from slice group by name order by name";
     let direct = place.trace().rows::<(String, i64, i64)>(sql);
-    assert_eq!(converted.rows::<(String, i64, i64)>(sql), direct);
+    let converted = converted.rows::<(String, i64, i64)>(sql);
+    assert_eq!(converted.len(), direct.len());
+    for (converted, direct) in converted.iter().zip(&direct) {
+        assert_eq!((&converted.0, converted.1), (&direct.0, direct.1));
+        // The trace that was made during the run looked at the clocks more often than the capture.
+        let tolerance = 20 * direct.1 + direct.2 / 100_000;
+        let difference = (converted.2 - direct.2).abs();
+        assert!(difference <= tolerance, "{converted:?} against {direct:?}");
+    }
 }
 
 #[test]
