@@ -98,7 +98,7 @@ pub(super) fn retained(_: &mut Call, buffer: cl_command_buffer_khr) {
 pub(super) fn released(_: &mut Call, buffer: cl_command_buffer_khr) {
     let mut buffers = buffers();
     if let Some(known) = buffers.get_or_insert_default().get_mut(&buffer.into()) {
-        known.references -= 1;
+        known.references = known.references.saturating_sub(1);
         if known.references == 0 {
             buffers.get_or_insert_default().remove(&buffer.into());
         }

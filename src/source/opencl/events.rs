@@ -24,7 +24,9 @@ pub(super) unsafe fn info(
         if before == OUTSTANDING.references(event) {
             if result == CL_SUCCESS {
                 // SAFETY: the runtime wrote the count there.
-                unsafe { *value.cast::<cl_uint>() -= before };
+                unsafe {
+                    (*value.cast::<cl_uint>()) = (*value.cast::<cl_uint>()).saturating_sub(before)
+                };
             }
             return result;
         }

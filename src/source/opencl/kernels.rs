@@ -121,7 +121,9 @@ fn local_argument(kernel: cl_kernel, index: cl_uint, bytes: u32) {
         Some((_, known)) => *known = bytes,
         None => arguments.push((index, bytes)),
     }
-    let sum = arguments.iter().map(|(_, bytes)| *bytes).sum();
+    let sum = arguments
+        .iter()
+        .fold(0u32, |sum, (_, bytes)| sum.saturating_add(*bytes));
     KERNELS.update(kernel, |info| info.dynamic_local = sum);
 }
 
