@@ -120,7 +120,7 @@ macro_rules! wrappers {
         ) -> cl_command_queue {
             let create = |list| next!(clCreateCommandQueueWithPropertiesKHR(context, device, list, errcode));
             // SAFETY: the program's list.
-            unsafe { queues::create_by(call, properties, create) }
+            unsafe { queues::create_by(call, properties, errcode, create) }
         }
 
         $(wrapper! {

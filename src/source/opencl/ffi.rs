@@ -59,6 +59,7 @@ pub type NativeKernel = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 pub const CL_SUCCESS: cl_int = 0;
 pub const CL_PROFILING_INFO_NOT_AVAILABLE: cl_int = -7;
 pub const CL_INVALID_VALUE: cl_int = -30;
+pub const CL_INVALID_QUEUE_PROPERTIES: cl_int = -35;
 
 pub const CL_COMPLETE: cl_int = 0;
 

@@ -61,7 +61,8 @@ pub(super) unsafe fn create(
 ) -> cl_command_queue {
     let forced = cl_bitfield(properties.0 | CL_QUEUE_PROFILING_ENABLE);
     let queue = next!(clCreateCommandQueue(context, device, forced, errcode));
-    if queue.is_null() {
+    // SAFETY: the wrapper's place for the status, which the runtime wrote.
+    if queue.is_null() && properties != forced && unsafe { is_about_properties(*errcode) } {
         // With what the program asked for, so that it gets the answer that it would have got.
         let queue = next!(clCreateCommandQueue(context, device, properties, errcode));
         return created(call, queue, properties.0, properties.0, None);
@@ -82,17 +83,18 @@ pub(super) unsafe fn create_with_properties(
         ))
     };
     // SAFETY: the program's list.
-    unsafe { create_by(call, properties, create) }
+    unsafe { create_by(call, properties, errcode, create) }
 }
 
 /// Makes a queue by `create`, from a list of properties.
 ///
 /// # Safety
 ///
-/// `properties` is null or the program's list.
+/// `properties` is null or the program's list, and `create` writes a status to `errcode`.
 pub(super) unsafe fn create_by(
     call: &mut Call,
     properties: *const cl_ulong,
+    errcode: *mut cl_int,
     create: impl Fn(*const cl_ulong) -> cl_command_queue,
 ) -> cl_command_queue {
     // SAFETY: the caller's promise.
@@ -100,11 +102,18 @@ pub(super) unsafe fn create_by(
     let forced = with_profiling(asked);
     let (before, after) = (flags(asked), flags(&forced));
     let queue = create(forced.as_ptr());
-    if queue.is_null() {
+    // SAFETY: the caller's promise.
+    if queue.is_null() && before != after && unsafe { is_about_properties(*errcode) } {
         // With what the program asked for, so that it gets the answer that it would have got.
         return created(call, create(properties), before, before, None);
     }
     created(call, queue, before, after, Some(asked))
+}
+
+/// Whether a queue may have failed for what we asked for, and not for something else that a second try would only
+/// report a second time.
+fn is_about_properties(status: cl_int) -> bool {
+    matches!(status, CL_INVALID_VALUE | CL_INVALID_QUEUE_PROPERTIES)
 }
 
 /// A list of properties and values with its final 0; empty if there is none.
