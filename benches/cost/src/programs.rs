@@ -212,6 +212,9 @@ impl Programs<'_> {
         let wall = |runs: &[(f64, f64)]| median(runs.iter().map(|(wall, _)| *wall).collect());
         let used = |runs: &[(f64, f64)]| median(runs.iter().map(|(_, used)| *used).collect());
         let more = (used(&recorded) - used(&alone)) * 1e3;
+        let best =
+            |runs: &[(f64, f64)]| runs.iter().map(|(wall, _)| *wall).fold(f64::MAX, f64::min);
+        let best = best(&recorded) / best(&alone);
         let (alone, recorded) = (wall(&alone), wall(&recorded));
         let size = TraceSize::of(&self.trace())?;
         let per_call = size.call_bytes as f64 / size.calls as f64;
@@ -220,7 +223,9 @@ impl Programs<'_> {
             Row {
                 what: "`gputrail record -- clpeak --kernel-latency`, wall time, trace included",
                 measured: format!("{:.3} x", recorded / alone),
-                beside: format!("{alone:.3} s alone; {more:+.0} ms of processor time"),
+                beside: format!(
+                    "{alone:.3} s alone; {best:.3} x between the best of each; {more:+.0} ms of processor time"
+                ),
                 target: "1.10 x".into(),
                 met: recorded <= alone * 1.10,
             },
