@@ -51,7 +51,7 @@ impl Default for RecorderOptions {
             block_bytes: DEFAULT_BLOCK_BYTES,
             policy: Policy::Lossless,
             watermark: u32::MAX,
-            period: Duration::from_millis(20),
+            period: Duration::from_millis(100),
             ticks: clock::init(),
             lanes: DEFAULT_LANES,
         }

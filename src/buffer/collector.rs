@@ -25,7 +25,7 @@ pub trait Sink: Send {
 /// How the collector works.
 #[derive(Copy, Clone, Debug)]
 pub struct CollectorOptions {
-    /// Longest sleep.
+    /// Longest sleep. While there is something to deliver, the collector looks more often.
     pub period: Duration,
     /// Bytes in a lane's block from which on they are delivered before the block is full; 0 delivers
     /// whatever is there at each poll, a block's size or more only full blocks.
@@ -41,6 +41,10 @@ impl Default for CollectorOptions {
     }
 }
 
+/// Longest sleep after there was something to deliver.
+const BUSY_PERIOD: Duration = Duration::from_millis(5);
+/// Time to the first call of [`Sink::tick`].
+const FIRST_TICK: Duration = Duration::from_millis(20);
 /// Time between two calls of [`Sink::tick`], once the collector has run for as long.
 const TICK: Duration = Duration::from_secs(1);
 /// Blocks that have their pages in place before anybody needs them.
@@ -137,13 +141,17 @@ impl Inner {
     fn run(&self) {
         let wake = &self.buffer.shared.wake;
         let mut populated = self.populate_from(0);
-        let (mut last_tick, mut next_tick) = (Instant::now(), self.options.period);
+        let (mut last_tick, mut next_tick) = (Instant::now(), FIRST_TICK);
+        let mut pause = BUSY_PERIOD.min(self.options.period);
         while !self.ended.load(Ordering::SeqCst) {
-            wake.sleep(self.options.period);
+            wake.sleep(pause);
             if self.ended.load(Ordering::SeqCst) {
                 break;
             }
-            self.deliver(self.options.watermark);
+            pause = match self.deliver(self.options.watermark) {
+                true => BUSY_PERIOD.min(self.options.period),
+                false => self.options.period.min(pause * 2),
+            };
             populated = self.populate_from(populated);
             if self.buffer.mapping().state() == SessionState::Abandoned {
                 self.finish();
@@ -171,14 +179,20 @@ impl Inner {
         wanted
     }
 
-    fn deliver(&self, watermark: u32) {
+    /// Delivers what is due; whether there was anything.
+    fn deliver(&self, watermark: u32) -> bool {
         let mut work = lock_std(&self.work);
         let Work { sinks, scan, .. } = &mut *work;
         let shared = &self.buffer.shared;
-        let deliver = |view: &BlockView<'_>| sinks.iter_mut().for_each(|sink| sink.records(view));
+        let mut any = false;
+        let deliver = |view: &BlockView<'_>| {
+            any = true;
+            sinks.iter_mut().for_each(|sink| sink.records(view));
+        };
         deliver_in_order(&shared.mapping, watermark, scan, deliver, |block| {
             shared.pool.put(block)
         });
+        any
     }
 
     /// Reports what lanes had dropped and could not report, as records of lane 0.

@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Time between two looks at a capture that has not grown.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Time between two looks at a capture: when it has just grown, and when it has not for long.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+/// What a look takes at least when there is something to do.
+const WORK: Duration = Duration::from_micros(200);
 /// Bytes that are left free on the disk.
 const SPARE: u64 = 256 << 20;
 /// Lets the program's threads go first.
@@ -76,10 +78,17 @@ fn make(
 ) -> Option<Parts> {
     // If the thread cannot be made to stand back, it does its work all the same.
     let _ = setpriority_process(Some(rustix::thread::gettid()), NICENESS);
-    let wait = || {
+    let (mut pause, mut woke) = (PAUSES.0, Instant::now());
+    let mut wait = || {
         let more = running.load(Ordering::Acquire);
         if more {
-            std::thread::park_timeout(PAUSE);
+            // There was something to do, or there was not.
+            pause = match woke.elapsed() > WORK {
+                true => PAUSES.0,
+                false => PAUSES.1.min(pause * 2),
+            };
+            std::thread::park_timeout(pause);
+            woke = Instant::now();
         }
         more
     };
