@@ -12,8 +12,8 @@ pub fn can_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b':')
 }
 
-/// The variable's value with `ours` added to what it names already. A layer of the session that we
-/// ourselves run in, if any, makes way: two of them would record every call twice.
+/// The variable's value with `ours` added to what it names already. The layer of the session that we
+/// ourselves run in, if any, and copies of ours make way: two of them would record every call twice.
 pub fn with(existing: Option<&OsStr>, outer_session: Option<&Path>, ours: &Path) -> OsString {
     debug_assert!(can_name(ours));
     let others = existing
@@ -24,11 +24,20 @@ pub fn with(existing: Option<&OsStr>, outer_session: Option<&Path>, ours: &Path)
         .filter(|layer| !layer.is_empty())
         .filter(|layer| {
             let layer = Path::new(OsStr::from_bytes(layer));
-            layer != ours && outer_session.is_none_or(|session| !layer.starts_with(session))
+            layer != ours
+                && outer_session.is_none_or(|session| !layer.starts_with(session))
+                && !is_copy(layer, ours)
         })
         .collect();
     layers.push(ours.as_os_str().as_bytes());
     OsString::from_vec(layers.join(&b':'))
+}
+
+/// Whether two files hold the same: the library, as `gputrail library` wrote it somewhere.
+fn is_copy(layer: &Path, ours: &Path) -> bool {
+    let length = |path: &Path| std::fs::metadata(path).map(|data| data.len()).ok();
+    let bytes = |path: &Path| std::fs::read(path).ok();
+    length(ours).is_some() && length(layer) == length(ours) && bytes(layer) == bytes(ours)
 }
 
 #[cfg(test)]
@@ -63,6 +72,20 @@ mod tests {
             "/run/outer2/lib.so:/run/a/lib.so"
         );
         assert_eq!(with_existing("/run/a/lib.so"), "/run/a/lib.so");
+    }
+
+    #[test]
+    fn a_copy_of_ours_makes_way_and_other_libraries_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, copy, other] = ["ours.so", "copy.so", "other.so"].map(|name| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, if name == "other.so" { "them" } else { "ours" }).unwrap();
+            path
+        });
+        let existing = format!("{}:{}", copy.display(), other.display());
+        let layers = with(Some(existing.as_ref()), None, &ours);
+        let expected = format!("{}:{}", other.display(), ours.display());
+        assert_eq!(layers, OsString::from(expected));
     }
 
     #[test]

@@ -120,3 +120,22 @@ fn other_layers_work_beside_ours() {
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 15);
 }
+
+#[test]
+fn recording_where_the_variables_are_set_already_records_once() {
+    needs!(recording_where_the_variables_are_set_already_records_once:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let library = place.join("libgputrail.so");
+    well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
+    let mut command = place.record(Driver::Threaded, &lives, &["15"]);
+    well(
+        command
+            .env("OPENCL_LAYERS", &library)
+            .env("GPUTRAIL_CAPTURE", "run.gputrail"),
+    );
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 15, "each kernel once");
+}
