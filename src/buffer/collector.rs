@@ -144,7 +144,7 @@ impl Inner {
         let (mut last_tick, mut next_tick) = (Instant::now(), FIRST_TICK);
         let mut pause = BUSY_PERIOD.min(self.options.period);
         while !self.ended.load(Ordering::SeqCst) {
-            wake.sleep(pause);
+            wake.sleep(pause, pause > BUSY_PERIOD);
             if self.ended.load(Ordering::SeqCst) {
                 break;
             }

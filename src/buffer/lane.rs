@@ -353,6 +353,8 @@ impl Lane {
             // Waking is a system call: as long as there are blocks enough, the collector's next look will do.
             if self.shared.pool.is_low() {
                 self.shared.wake.wake();
+            } else {
+                self.shared.wake.tell();
             }
         }
     }

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at a capture: when it has just grown, and when it has not for long.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 /// What a look takes at least when there is something to do.
 const WORK: Duration = Duration::from_micros(200);
 /// Bytes that are left free on the disk.
