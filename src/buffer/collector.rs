@@ -48,7 +48,7 @@ const FIRST_TICK: Duration = Duration::from_millis(20);
 /// Time between two calls of [`Sink::tick`], once the collector has run for as long.
 const TICK: Duration = Duration::from_secs(1);
 /// Blocks that have their pages in place before anybody needs them.
-const AHEAD: u32 = 16;
+const AHEAD: u32 = 48;
 
 /// Takes what the lanes of one buffer have committed to the sinks.
 #[derive(Clone)]
@@ -169,12 +169,12 @@ impl Inner {
         }
     }
 
-    /// Has pages in place for the blocks in use and some more, given how many blocks had them.
+    /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
     fn populate_from(&self, populated: u32) -> u32 {
         let mapping = self.buffer.mapping();
         let blocks = mapping.layout().blocks();
         let in_use = blocks.saturating_sub(self.buffer.empty_blocks() as u32);
-        let wanted = (in_use + AHEAD).min(blocks).max(populated);
+        let wanted = (2 * in_use + AHEAD).min(blocks).max(populated);
         mapping.populate(populated..wanted);
         wanted
     }
