@@ -26,7 +26,8 @@ struct State {
     last: LastIds,
     /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
     pending: Vec<u8>,
-    together: bool,
+    /// The thread that names many things at once. Others write what they name, and what is pending.
+    together: Option<std::thread::ThreadId>,
 }
 
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl Names {
                 strings: HashMap::new(),
                 last: LastIds::default(),
                 pending: Vec::new(),
-                together: false,
+                together: None,
             })),
         }
     }
@@ -161,10 +162,10 @@ impl Names {
     /// Writes what `name_many` names in one piece: for many names at once. The ids it gets must not be
     /// used in records before it returns.
     pub fn together<R>(&self, name_many: impl FnOnce(&Names) -> R) -> R {
-        lock_std(&self.state).together = true;
+        lock_std(&self.state).together = Some(std::thread::current().id());
         let result = name_many(self);
         let mut state = lock_std(&self.state);
-        state.together = false;
+        state.together = None;
         state.write();
         result
     }
@@ -209,7 +210,11 @@ impl State {
 
     fn write(&mut self) {
         const ENOUGH: usize = 1 << 20;
-        if self.pending.is_empty() || self.together && self.pending.len() < ENOUGH {
+        let more_to_come = self.pending.len() < ENOUGH
+            && self
+                .together
+                .is_some_and(|thread| thread == std::thread::current().id());
+        if self.pending.is_empty() || more_to_come {
             return;
         }
         // An error stays with the writer, and ends the capture for everybody.

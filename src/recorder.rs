@@ -37,8 +37,9 @@ pub struct RecorderOptions {
     pub watermark: u32,
     /// Longest time between two looks of the collector.
     pub period: Duration,
-    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread,
-    /// its blocks are written when the pool runs low and at the end, and it keeps its own clocks.
+    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread
+    /// and no clock snapshots. It calls [`Recorder::flush`] itself while blocks are left, since nobody
+    /// empties one that its lanes would wait for, and writes its own clocks.
     pub ticks: TickSource,
     /// Lanes at a time.
     pub lanes: u32,

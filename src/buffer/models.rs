@@ -133,6 +133,30 @@ fn no_block_is_taken_by_two() {
 }
 
 #[test]
+fn a_top_block_that_left_and_came_back_is_not_taken_for_one_that_stayed() {
+    model(|| {
+        let pool = Arc::new(Pool::new(2));
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                // The second block stays taken while the first one is the top again.
+                let (first, second) = (pool.take(), pool.take());
+                if let Some(first) = first {
+                    pool.put(first);
+                }
+                second
+            })
+        };
+        let mine = [pool.take(), pool.take()];
+        let held = other.join().unwrap();
+        let mut all: Vec<u32> = mine.into_iter().chain([held]).flatten().collect();
+        all.extend(std::iter::from_fn(|| pool.take()));
+        all.sort_unstable();
+        assert_eq!(all, [0, 1], "every block is somewhere, once");
+    });
+}
+
+#[test]
 fn who_waits_for_a_block_is_woken_when_one_comes_back() {
     model(|| {
         let pool = Arc::new(Pool::new(1));

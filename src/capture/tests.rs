@@ -100,6 +100,21 @@ fn records_and_names_are_read_back() {
 }
 
 #[test]
+fn a_name_is_in_the_capture_when_its_id_is_known_whatever_other_threads_name() {
+    let (file, writer) = capture();
+    let names = Names::new(writer);
+    names.together(|many| {
+        many.string("pending");
+        let other = many.clone();
+        let named = std::thread::spawn(move || other.string("named"))
+            .join()
+            .unwrap();
+        let reader = Reader::open(&file.path).unwrap();
+        assert_eq!(reader.metadata().string(named), "named");
+    });
+}
+
+#[test]
 fn runs_that_were_written_twice_come_once() {
     let (file, writer) = capture();
     writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
