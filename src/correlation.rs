@@ -147,8 +147,6 @@ impl HostThread {
     /// `false` says that the record was dropped, and counted.
     #[inline]
     pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {
-        self.depth = call.depth;
-        self.lane.close_calls(call.depth);
         let api = Api {
             header: const { Header::of::<Api>() }.with(flags),
             start: call.start,
@@ -161,7 +159,12 @@ impl HostThread {
             operation: call.operation,
             reserved: 0,
         };
-        self.lane.write(api)
+        let written = self.lane.write(api);
+        // Not before: a process may die in between, or wait for a block for long. A call that is found
+        // in both places, the recovery takes for one that has ended.
+        self.depth = call.depth;
+        self.lane.close_calls(call.depth);
+        written
     }
 
     /// Writes a record of another kind. `false` says that it was dropped, and counted.

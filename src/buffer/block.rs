@@ -210,6 +210,20 @@ pub(crate) fn deliver_in_order(
     }
 }
 
+/// Shows `show` what is committed in each block that a lane fills, also what has been consumed.
+///
+/// Only one thread at a time may do this, or [`deliver_in_order`], to a mapping.
+pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
+    for block in 0..mapping.layout().blocks() {
+        if mapping.block_state(block) == BlockState::Filling {
+            let committed = mapping.block(block).committed();
+            let committed = committed.min(mapping.layout().block_bytes() as u32);
+            // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
+            unsafe { mapping.read(block, 0, committed, &mut show) };
+        }
+    }
+}
+
 fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
     found.clear();
     for block in 0..mapping.layout().blocks() {

@@ -26,7 +26,7 @@ mod tests;
 
 pub use block::BlockView;
 #[cfg(not(loom))]
-pub(crate) use block::deliver_in_order;
+pub(crate) use block::{deliver_in_order, show_filling};
 #[cfg(not(loom))]
 pub(crate) use collector::loss_of;
 #[cfg(not(loom))]

@@ -175,9 +175,10 @@ impl Reader {
 
     fn read_metadata(&mut self) {
         let mut walk = Walk::new(&self.file, self.bytes);
-        while let Some((header, at)) = walk.next_header() {
+        let names = |header: &ChunkHeader| header.kind == ChunkKind::METADATA;
+        while let Some((header, at)) = walk.next(names) {
             match header.kind {
-                ChunkKind::METADATA if walk.read_payload(&header, at) => {
+                ChunkKind::METADATA => {
                     let mut records = Records::new(&walk.payload);
                     records
                         .by_ref()
@@ -286,11 +287,11 @@ impl Chunks<'_> {
     #[allow(clippy::should_implement_trait)] // the item borrows from the iterator
     pub fn next(&mut self) -> Option<Chunk<'_>> {
         loop {
-            let (header, at) = self.walk.next_header()?;
-            if header.kind != ChunkKind::RECORDS {
-                continue;
-            }
-            if self.delivered.has(&header) || !self.walk.read_payload(&header, at) {
+            let delivered = &self.delivered;
+            let due =
+                |header: &ChunkHeader| header.kind == ChunkKind::RECORDS && !delivered.has(header);
+            let (header, at) = self.walk.next(due)?;
+            if !due(&header) {
                 continue;
             }
             self.delivered.add(&header);
@@ -342,6 +343,8 @@ struct Walk<'a> {
     at: u64,
     payload: Vec<u8>,
     findings: Findings,
+    /// Bytes of payloads that were read and not whole.
+    in_vain: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -352,18 +355,24 @@ impl<'a> Walk<'a> {
             at: size_of::<FileHeader>() as u64,
             payload: Vec::new(),
             findings: Findings::default(),
+            in_vain: 0,
         }
     }
 
-    /// The next sound header and its offset; the payload is stepped over.
-    fn next_header(&mut self) -> Option<(ChunkHeader, u64)> {
+    /// The next whole chunk's header, and its offset. Of a chunk that is `wanted` the payload has been
+    /// read; any other is stepped over.
+    ///
+    /// A chunk that was torn because its writer died claims bytes that others may have appended since:
+    /// where a payload is not whole, the next chunk is looked for right behind its header.
+    fn next(&mut self, wanted: impl Fn(&ChunkHeader) -> bool) -> Option<(ChunkHeader, u64)> {
+        // From where on bytes belong to nothing and have not been reported.
         let mut lost_since = None;
         loop {
             let at = self.at;
             let left = self.bytes.saturating_sub(at);
             if left < ChunkHeader::BYTES as u64 {
                 let from = lost_since.unwrap_or(at);
-                if self.bytes > from {
+                if from < self.bytes {
                     self.findings.add(
                         from,
                         format!("{} bytes that are no chunk", self.bytes - from),
@@ -380,22 +389,30 @@ impl<'a> Walk<'a> {
             }
             let header: ChunkHeader = bytemuck::pod_read_unaligned(&raw);
             if header.is_sound() {
-                if let Some(from) = lost_since {
+                if let Some(from) = lost_since.filter(|from| *from < at) {
                     self.findings
                         .add(from, format!("{} bytes that are no chunk", at - from));
                 }
                 let needed = ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
-                if needed <= left {
+                if needed <= left && self.is_whole(&header, at, wanted(&header)) {
                     self.at = at + needed;
                     return Some((header, at));
                 }
-                let what = format!(
-                    "a chunk of {needed} bytes, but only {left} are left: the file was cut"
-                );
-                self.findings.add(at, what);
-                // It may be damage instead: go on looking behind the header.
-                self.at = at + 8;
-                lost_since = Some(self.at);
+                if needed > left {
+                    let what = format!(
+                        "a chunk of {needed} bytes, but only {left} are left: the file was cut"
+                    );
+                    self.findings.add(at, what);
+                }
+                let end = (at + needed).min(self.bytes);
+                lost_since = Some(end);
+                // Many that claim much and hold nothing are not to cost more than the file twice.
+                let from = if self.in_vain > self.bytes {
+                    end
+                } else {
+                    at + 8
+                };
+                self.at = self.search(from);
                 continue;
             }
             lost_since.get_or_insert(at);
@@ -428,6 +445,22 @@ impl<'a> Walk<'a> {
         self.bytes
     }
 
+    /// Whether the chunk at `at` is whole. One that is not `wanted` is not read to know that when another
+    /// chunk, or the end, follows on it.
+    fn is_whole(&mut self, header: &ChunkHeader, at: u64, wanted: bool) -> bool {
+        let end = at + ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
+        if !wanted && (end == self.bytes || self.is_chunk(end)) {
+            return true;
+        }
+        self.read_payload(header, at)
+    }
+
+    fn is_chunk(&self, at: u64) -> bool {
+        let mut raw = [0; ChunkHeader::BYTES];
+        self.file.read_exact_at(&mut raw, at).is_ok()
+            && bytemuck::pod_read_unaligned::<ChunkHeader>(&raw).is_sound()
+    }
+
     /// Reads the payload of the chunk at `at` and checks it.
     fn read_payload(&mut self, header: &ChunkHeader, at: u64) -> bool {
         self.payload.resize(header.payload_bytes as usize, 0);
@@ -438,6 +471,7 @@ impl<'a> Walk<'a> {
         }
         let checksum = crc32fast::hash(&self.payload);
         if checksum != header.payload_checksum {
+            self.in_vain += u64::from(header.payload_bytes);
             self.findings.add(
                 from,
                 format!(

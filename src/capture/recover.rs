@@ -1,8 +1,9 @@
 //! What a process left behind in its mapping when it died.
 
 use super::writer::Writer;
-use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order};
+use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling};
 use crate::record::*;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 /// How the process ended, for the note that stands in the trace.
@@ -46,6 +47,7 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     };
     deliver_in_order(mapping, 0, &mut Default::default(), deliver, |_| {});
 
+    let ended = calls_that_ended_last(mapping);
     let mut own = OwnRecords::default();
     for index in 0..mapping.layout().lanes() {
         let slot = mapping.slot(index);
@@ -65,6 +67,9 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
         for call in &slot.calls[..depth] {
             let api = open_call(call, ancestor, thread);
             ancestor = api.correlation;
+            if ended.contains(&api.correlation) {
+                continue;
+            }
             own.push(api);
             recovered.open_calls += 1;
         }
@@ -85,6 +90,19 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     }
     note(writer, cause.what, &cause.words);
     recovered
+}
+
+/// The calls that ended last on each lane. A process may die when such a call's record is written and the
+/// call is not off the open-call stack yet; the record is then in the block that its lane fills.
+fn calls_that_ended_last(mapping: &Mapping) -> HashSet<CorrelationId> {
+    let mut calls = HashSet::new();
+    show_filling(mapping, |bytes| {
+        let last = Records::new(bytes)
+            .filter_map(|record| record.read::<Api>())
+            .last();
+        calls.extend(last.map(|api| api.correlation));
+    });
+    calls
 }
 
 fn open_call(call: &OpenCall, ancestor: CorrelationId, thread: ThreadId) -> Api {

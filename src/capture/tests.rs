@@ -290,6 +290,58 @@ fn what_a_dead_process_had_committed_is_recovered() {
     );
 }
 
+#[test]
+fn what_was_appended_behind_a_torn_chunk_is_read() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
+    let at = writer.bytes();
+    writer.records(&view(1, 1, 0, &run(2, 40))).unwrap();
+    drop(writer);
+    let whole = std::fs::read(&file.path).unwrap();
+    for length in (at + 1..whole.len() as u64).step_by(24) {
+        std::fs::write(&file.path, &whole[..length as usize]).unwrap();
+        // The process died in its write; the recovery writes all of the block anew.
+        let resumed = std::fs::File::options().append(true).open(&file.path);
+        let writer = Writer::resume(resumed.unwrap().into()).unwrap();
+        writer.records(&view(1, 1, 0, &run(2, 40))).unwrap();
+        note(&writer, NoteKind::DIED, "killed");
+        writer.records(&view(2, 0, 0, &run(42, 1))).unwrap();
+        let (ids, findings) = read(&file.path);
+        assert_eq!(ids, (0..43).collect::<Vec<_>>(), "cut at {length}");
+        assert_eq!(findings.len(), 1, "cut at {length}: {findings:?}");
+        assert!(
+            findings[0].starts_with(&format!("at byte {at}"))
+                || findings[0].starts_with(&format!("at byte {}: records", at + 48)),
+            "{findings:?}"
+        );
+        let reader = Reader::open(&file.path).unwrap();
+        assert_eq!(reader.metadata().notes.len(), 1, "cut at {length}");
+    }
+}
+
+#[test]
+fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_once() {
+    let (file, writer) = capture();
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let pool = tempfile::tempfile().unwrap();
+    pool.set_len(layout.total_bytes() as u64).unwrap();
+    let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    lane.open_call(0, Ticks(5), CorrelationId(1), Operation::default(), 0);
+    lane.open_call(1, Ticks(6), CorrelationId(2), Operation::default(), 0);
+    let mut api = Api::blank();
+    api.correlation = CorrelationId(2);
+    lane.write(api);
+    std::mem::forget(lane);
+    let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
+    let cause = Cause {
+        what: NoteKind::DIED,
+        words: "killed by signal 9".into(),
+    };
+    assert_eq!(recover(&left, &writer, &cause).open_calls, 1);
+    assert_eq!(read(&file.path), (vec![2, 1], vec![]));
+}
+
 proptest::proptest! {
     #[test]
     fn a_capture_of_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {

@@ -88,6 +88,11 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether the program has ended already.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the child is ours").is_some()
+    }
+
     /// Waits for the end of the program.
     pub fn end(mut self) -> Ended {
         let patience = Instant::now() + PATIENCE;

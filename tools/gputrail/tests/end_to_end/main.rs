@@ -4,6 +4,7 @@
 mod command;
 mod completeness;
 mod demo;
+mod kills;
 mod losses;
 mod outputs;
 mod processes;

@@ -111,7 +111,7 @@ fn waiting(place: &Place, lives: &std::path::Path) -> Running {
 }
 
 /// The process that `sh -c exec` became: the one whose parent is `parent`.
-fn child_of(parent: u32) -> i32 {
+pub fn child_of(parent: u32) -> i32 {
     let children = format!("/proc/{parent}/task/{parent}/children");
     let text = std::fs::read_to_string(children).expect("the recorder lives");
     text.split_whitespace()
