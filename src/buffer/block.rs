@@ -213,6 +213,7 @@ pub(crate) fn deliver_in_order(
 /// Shows `show` what is committed in each block that a lane fills, also what has been consumed.
 ///
 /// Only one thread at a time may do this, or [`deliver_in_order`], to a mapping.
+#[cfg(not(loom))]
 pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     for block in 0..mapping.layout().blocks() {
         if mapping.block_state(block) == BlockState::Filling {
