@@ -2,6 +2,7 @@
 
 use super::writer::Writer;
 use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling};
+use crate::clock;
 use crate::record::*;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -149,7 +150,8 @@ pub(crate) fn note(writer: &Writer, what: NoteKind, text: &str) {
     let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
     let mut payload = crate::names::string_record(id, text);
     let mut note = Note::blank();
-    (note.text, note.what) = (id, what);
+    // A process that others watch tells time by the machine's ticks, as they do.
+    (note.time, note.text, note.what) = (clock::now(), id, what);
     payload.extend_from_slice(bytemuck::bytes_of(&note));
     let _ = writer.metadata(&payload);
 }

@@ -1,6 +1,6 @@
 //! The device work of one process: clocks, queues, and what each piece of work is called.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -36,6 +36,8 @@ pub(super) struct Devices {
     contexts: NumberMap<ContextId, GpuContext>,
     queues: NumberMap<(QueueId, AgentId), HardwareQueue>,
     queue_names: HashMap<String, u32>,
+    /// When the latest work of a queue ended.
+    latest: NumberMap<HardwareQueue, Nanos>,
 }
 
 impl Devices {
@@ -66,6 +68,7 @@ impl Devices {
             contexts: NumberMap::default(),
             queues: NumberMap::default(),
             queue_names: HashMap::new(),
+            latest: NumberMap::default(),
         }
     }
 
@@ -113,9 +116,39 @@ impl Devices {
             Found::Enqueued(work) => (Some(work), None),
             Found::Completed(completion) => (None, Some(completion)),
         };
-        self.work(making, metadata, host, work, completion)
+        self.work(making, metadata, host, work, completion, None)
     }
 
+    /// Tells what had not completed at the end. Where the recording was `cut`, no earlier than that, the
+    /// oldest of a queue is what the queue hung on: it lasts until then. The others stand behind it.
+    pub fn tell_unfinished<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        metadata: &Metadata,
+        host: &HostClock,
+        found: &mut [Found],
+        cut: Option<Nanos>,
+    ) -> io::Result<()> {
+        let enqueued = |found: &Found| match found {
+            Found::Both(work, _) | Found::Enqueued(work) => work.enqueued,
+            Found::Completed(completion) => completion.completed,
+        };
+        found.sort_by_key(enqueued);
+        let latest = self.latest.values().copied().max();
+        let end = cut.map(|cut| latest.map_or(cut, |latest| latest.max(cut)));
+        let mut hanging = HashSet::new();
+        for found in &*found {
+            match found {
+                Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
+                    self.work(making, metadata, host, Some(work), None, end)?;
+                }
+                _ => self.tell(making, metadata, host, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a piece of work, which lasts at least until `hangs`.
     fn work<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
@@ -123,6 +156,7 @@ impl Devices {
         host: &HostClock,
         work: Option<&Enqueued>,
         completion: Option<&Completion>,
+        hangs: Option<Nanos>,
     ) -> io::Result<()> {
         // What the names store does not hold is all one: the tables grow with names only.
         let agents = [
@@ -157,9 +191,19 @@ impl Devices {
             launch,
             status,
         });
-        let Some(start) = place.begin() else {
+        let latest = self.latest.entry(hardware).or_default();
+        let Some(mut start) = place.begin() else {
             return Ok(());
         };
+        let mut duration = place.duration();
+        match (hangs, place.interval()) {
+            (Some(end), _) => {
+                start = start.max(*latest);
+                duration = Some(end.0.saturating_sub(start.0));
+            }
+            (None, Some((_, end))) => *latest = end.max(*latest),
+            (None, None) => {}
+        }
 
         // Named as OpenCL's profiling does, in nanoseconds against the start: short, for there are many.
         let mut details = Details::default();
@@ -180,7 +224,7 @@ impl Devices {
             &Work {
                 event: self.event(id, serial),
                 start: start.0,
-                duration: place.duration(),
+                duration,
                 queue: hardware,
                 stream: stream(metadata, work, queue),
                 stage: Stage {

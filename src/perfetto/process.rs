@@ -17,8 +17,8 @@ use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    MemoryCopy, MemorySet, Nanos, Note, Operation, OperationGroup, Overhead, ProcessId, RecordRef,
-    StringId, Synchronization, ThreadId, flags,
+    MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation, OperationGroup, Overhead, ProcessId,
+    RecordRef, StringId, Synchronization, ThreadId, flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -192,6 +192,15 @@ impl<'a> ProcessTrace<'a> {
         writer.instant(self.notes, time.0, &self.own_event(&label, &annotations))
     }
 
+    /// When the recording was cut, as far as calls and notes tell; none if it was not.
+    fn cut(&self) -> Option<Nanos> {
+        let notes = self.metadata.notes.iter();
+        let cuts =
+            notes.filter(|note| [NoteKind::DIED, NoteKind::ENDED_EARLY].contains(&note.what));
+        cuts.map(|note| self.host.to_boottime(note.time).max(self.latest))
+            .max()
+    }
+
     fn time_or_latest(&self, time: Nanos) -> Nanos {
         if time.is_some() { time } else { self.latest }
     }
@@ -281,7 +290,10 @@ impl<'a> ProcessTrace<'a> {
             self.tell_calls(making, place)?;
         }
         self.join.finish(&mut self.found);
-        self.tell_found(making)?;
+        let mut unfinished = std::mem::take(&mut self.found);
+        let (metadata, host, end) = (&self.metadata, &self.host, self.cut());
+        self.devices
+            .tell_unfinished(making, metadata, host, &mut unfinished, end)?;
         making.report.clocks.extend(self.devices.clocks());
         self.introduce(&mut making.writer)?;
         // Last, for what has no time of its own is about the end.

@@ -1,6 +1,6 @@
 /* Does some work and then ends, forks, or becomes another program, as its arguments say:
  *
- *     lives WORK [exit CODE | _exit CODE | signal NUMBER | wait | fork | exec | spawn | threads COUNT | nothing]
+ *     lives WORK [exit CODE | _exit CODE | quick_exit CODE | abort | crash | signal NUMBER | wait | fork | exec | spawn | threads COUNT | nothing]
  *
  * WORK kernels named `work` are run, by each thread with `threads`. `fork`, `exec` and `spawn` have as many more run by a
  * child, by the program that takes this one's place, and by a program started through a shell; `wait` prints "ready" and
@@ -80,6 +80,9 @@ int main(int count, char **arguments) {
     if (kernels > 0) work();
     if (strcmp(then, "exit") == 0) exit(number);
     if (strcmp(then, "_exit") == 0) _exit(number);
+    if (strcmp(then, "quick_exit") == 0) quick_exit(number);
+    if (strcmp(then, "abort") == 0) abort();
+    if (strcmp(then, "crash") == 0) *(volatile int *)number = 1;
     if (strcmp(then, "signal") == 0) {
         signal(number, SIG_DFL);
         raise(number);

@@ -60,6 +60,7 @@ static void count(void) {
 WITNESS(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), kernel, index, size, value)
 WITNESS(clFlush, (cl_command_queue queue), queue)
 WITNESS(clFinish, (cl_command_queue queue), queue)
+WITNESS(clWaitForEvents, (cl_uint waits, const cl_event *events), waits, events)
 WITNESS(clEnqueueNDRangeKernel,
         (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global, const size_t *local,
          cl_uint waits, const cl_event *wait_list, cl_event *event),
@@ -95,6 +96,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
     table.clSetKernelArg = witness_clSetKernelArg;
     table.clFlush = witness_clFlush;
     table.clFinish = witness_clFinish;
+    table.clWaitForEvents = witness_clWaitForEvents;
     table.clEnqueueNDRangeKernel = witness_clEnqueueNDRangeKernel;
     table.clEnqueueReadImage = witness_clEnqueueReadImage;
     table.clEnqueueWriteImage = witness_clEnqueueWriteImage;

@@ -284,6 +284,38 @@ fn a_start_before_its_enqueue_is_moved_only_within_the_clocks_error() {
 }
 
 #[test]
+fn what_a_queue_hung_on_when_the_process_died_lasts_until_then() {
+    let making = Making::new(1);
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(1, 1, 1000)),
+            bytes_of(&making.dispatch(2, 2, 2000)),
+            bytes_of(&making.dispatch(3, 3, 2100)),
+            bytes_of(&making.completion(1, 1500, 2500)),
+        ],
+    );
+    let died = Note {
+        time: Ticks(9000),
+        what: NoteKind::DIED,
+        ..Note::blank()
+    };
+    making.writer.metadata_record(&died).unwrap();
+    let (report, trace) = making.convert();
+    assert_eq!((report.kernels, report.unfinished), (3, 2));
+    let stages = trace.stages();
+    let shown: Vec<_> = stages
+        .iter()
+        .map(|(time, stage, _)| (*time, stage.duration))
+        .collect();
+    // The second waited for the first; the third is behind it.
+    assert_eq!(
+        shown,
+        [(1500, Some(1000)), (2500, Some(6500)), (2100, None)]
+    );
+}
+
+#[test]
 fn work_that_did_not_complete_is_shown_as_such() {
     let making = Making::new(1);
     let at_end = Completion {

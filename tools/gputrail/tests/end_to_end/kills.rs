@@ -1,7 +1,6 @@
 //! Programs killed at random moments: all that had been recorded by then is in the trace, once.
 //!
-//! What that is, a witness says: for OpenCL programs a layer of another make, below ours, that counts
-//! calls in a file (`tests/programs/witness_layer.c`). Records are checked in the kept capture, by the
+//! What that is, a [`Witness`] says. Records are checked in the kept capture, by the
 //! numbers that each lane gives them, and against the trace.
 //!
 //! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
@@ -10,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,21 +28,12 @@ use gputrail_harness::trace::Trace;
 use crate::command::{Place, well};
 use crate::processes::child_of;
 use crate::transparency::ffmpeg;
+use crate::witness::{WITNESSED, Witness};
 
 /// Programs killed where nothing else is said, all tests together.
 const KILLS: u32 = 200;
 /// One trace in so many is asked by Perfetto; the others are read as captures only.
 const ASKED: u32 = 8;
-/// The functions that the witness counts.
-const WITNESSED: [&str; 6] = [
-    "clSetKernelArg",
-    "clFlush",
-    "clFinish",
-    "clEnqueueNDRangeKernel",
-    "clEnqueueReadImage",
-    "clEnqueueWriteImage",
-];
-
 /// `percent` of all kills.
 fn share(percent: u32) -> u32 {
     let kills = std::env::var("GPUTRAIL_KILLS").map_or(KILLS, |kills| {
@@ -76,60 +66,6 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % (most + 1)
-    }
-}
-
-/// The file that a witness writes; `witness_layer.c` describes it.
-struct Witness {
-    file: File,
-    path: PathBuf,
-}
-
-impl Witness {
-    const BYTES: usize = 4096;
-    const CALLS: u64 = 8;
-
-    fn new(place: &Place) -> Witness {
-        let path = place.join("witness");
-        let file = File::options()
-            .create(true)
-            .truncate(true)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .expect("a file for the witness");
-        file.set_len(Self::BYTES as u64).expect("room for it");
-        Witness { file, path }
-    }
-
-    fn word<const N: usize>(&self, at: u64) -> [u8; N] {
-        let mut word = [0; N];
-        self.file
-            .read_exact_at(&mut word, at)
-            .expect("the witness's file is whole");
-        word
-    }
-
-    /// The process that it sees, once there is one.
-    fn process(&self) -> Option<i32> {
-        Some(i32::from_ne_bytes(self.word(0))).filter(|process| *process != 0)
-    }
-
-    /// Calls of all threads.
-    fn calls(&self) -> u64 {
-        u64::from_ne_bytes(self.word(Self::CALLS))
-    }
-
-    /// Calls by thread.
-    fn threads(&self) -> BTreeMap<ThreadId, u64> {
-        (1..Self::BYTES as u64 / 16)
-            .map(|place| place * 16)
-            .map(|at| {
-                let thread = ThreadId(u32::from_ne_bytes(self.word(at)));
-                (thread, u64::from_ne_bytes(self.word(at + 8)))
-            })
-            .filter(|(thread, _)| thread.is_some())
-            .collect()
     }
 }
 
@@ -274,7 +210,6 @@ struct Victim<'a> {
 impl Victim<'_> {
     /// Has it recorded and killed `kills` times.
     fn die(&self, place: &Place, kills: u32) {
-        let layer = place.library("witness_layer");
         let mut random = Random::new();
         let start = |witness: &Witness| -> Command {
             for old in ["run.pftrace", "run.gputrail"] {
@@ -283,9 +218,7 @@ impl Victim<'_> {
             let options = ["--capture", "-q"];
             let mut command =
                 place.record_with(&options, self.driver, self.program, self.arguments);
-            command
-                .env("OPENCL_LAYERS", &layer)
-                .env("WITNESS", &witness.path);
+            witness.watch(place, &mut command);
             command
         };
         // The first run fills the kernel cache; what it does is what the others are killed in.

@@ -4,6 +4,7 @@
 mod command;
 mod completeness;
 mod demo;
+mod hangs;
 mod kills;
 mod losses;
 mod outputs;
@@ -11,3 +12,4 @@ mod processes;
 mod transparency;
 mod viewer;
 mod without_parent;
+mod witness;

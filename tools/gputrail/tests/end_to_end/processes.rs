@@ -66,6 +66,37 @@ fn a_death_by_signal_is_passed_on_and_loses_nothing() {
 }
 
 #[test]
+fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_so() {
+    needs!(a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_so:
+        NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let left = "the process ended without ending its recording";
+    for (then, code, by) in [
+        ("_exit", 0, left),
+        ("quick_exit", 5, left),
+        ("abort", 128 + libc::SIGABRT, "killed by signal 6 (SIGABRT)"),
+        (
+            "crash",
+            128 + libc::SIGSEGV,
+            "killed by signal 11 (SIGSEGV)",
+        ),
+    ] {
+        let arguments = ["300", then, "5"];
+        let arguments = &arguments[..if code == 5 { 3 } else { 2 }];
+        let ended = run(&mut place.record(Driver::Threaded, &lives, arguments));
+        assert_eq!(ended.code(), code, "{then}: {}", ended.stderr);
+        let mut trace = place.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "work"), 300, "{then}");
+        assert_eq!(deaths_in(&mut trace), 1, "{then}");
+        let sql =
+            "select extract_arg(arg_set_id, 'debug.detail') from slice where name = 'process died'";
+        assert!(trace.value::<String>(sql).contains(by), "{then}");
+    }
+}
+
+#[test]
 fn children_are_in_the_same_trace() {
     needs!(children_are_in_the_same_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
     let place = Place::new();

@@ -1,0 +1,87 @@
+//! Programs that hang and are killed: the trace shows what hung, and until when.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::Running;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, kernels};
+use crate::witness::Witness;
+
+const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
+
+/// The trace of `hangs HOW`, killed when the last of `calls` witnessed calls has reached the driver.
+fn hung(how: &str, calls: u64) -> Trace {
+    let place = Place::new();
+    let hangs = place.program("hangs");
+    let witness = Witness::new(&place);
+    let mut command = place.record_with(&["-q"], Driver::Threaded, &hangs, &[how]);
+    let mut running = Running::start(witness.watch(&place, &mut command));
+    while witness.calls() < calls && !running.has_ended() {
+        sleep(Duration::from_millis(1));
+    }
+    let process = witness.process().expect("it has counted");
+    // SAFETY: kill() takes numbers; the process hangs until then.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+    let ended = running.end();
+    assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound(); // and have it read before it is gone
+    trace
+}
+
+/// When the process died, by the trace.
+fn death(trace: &mut Trace) -> i64 {
+    trace.value("select ts from slice where name = 'process died'")
+}
+
+/// The calls that had not returned, in the order in which they were made.
+fn open_calls(trace: &mut Trace) -> Vec<String> {
+    let sql = "select slice.name from slice join thread_track on track_id = thread_track.id \
+        where dur = -1 order by ts";
+    let names = trace.rows::<(String,)>(sql).into_iter();
+    names.map(|(name,)| name).collect()
+}
+
+/// When each piece of unfinished work is shown to begin and how long to last, by name.
+fn unfinished(trace: &mut Trace) -> Vec<(String, i64, i64)> {
+    trace.rows(
+        "select name, ts, dur from gpu_slice where extract_arg(arg_set_id, 'unfinished') is not null order by ts",
+    )
+}
+
+#[test]
+fn work_that_waits_for_an_event_that_never_comes_is_shown_until_the_death() {
+    needs!(work_that_waits_for_an_event_that_never_comes_is_shown_until_the_death:
+        NEEDS[0], NEEDS[1], NEEDS[2]);
+    // Four arguments, a kernel and its end, two kernels and their end, and the other thread's wait.
+    let mut trace = hung("user-event", 10);
+    assert_eq!(kernels(&mut trace, "done"), 1);
+    let mut calls = open_calls(&mut trace);
+    calls.sort();
+    assert_eq!(calls, ["clFinish", "clWaitForEvents"]);
+    let death = death(&mut trace);
+    let work = unfinished(&mut trace);
+    let [(first, start, duration), (second, enqueued, none)] = &work[..] else {
+        panic!("{work:?}");
+    };
+    assert_eq!((first.as_str(), second.as_str()), ("stuck", "behind"));
+    assert_eq!(start + duration, death, "{work:?}");
+    assert!(*start <= *enqueued && *none == 0, "{work:?}");
+}
+
+#[test]
+fn a_kernel_that_never_ends_is_shown_until_the_death() {
+    needs!(a_kernel_that_never_ends_is_shown_until_the_death: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let mut trace = hung("kernel", 8);
+    assert_eq!(open_calls(&mut trace), ["clFinish"]);
+    let death = death(&mut trace);
+    let work = unfinished(&mut trace);
+    assert_eq!(work.len(), 1, "{work:?}");
+    assert_eq!(work[0].0, "spins");
+    assert_eq!(work[0].1 + work[0].2, death);
+}
