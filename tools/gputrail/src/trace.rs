@@ -11,7 +11,7 @@ use gputrail::perfetto::{self, ConvertError, Machine, Options, Report};
 use gputrail::summary::Summary;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A trace that was made.
@@ -186,8 +186,14 @@ fn other_disk(full: &Path) -> Option<PrivateDir> {
 pub fn keep_file(file: &Path, path: &Path) -> Result<PathBuf> {
     let path = free_name(path);
     if std::fs::rename(file, &path).is_err() {
-        // Another file system.
-        std::fs::copy(file, &path)?;
+        // Another file system. Nothing that stands there meanwhile is written to, and no link followed.
+        let mut from = File::open(file)?;
+        let mut to = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(from.metadata()?.mode())
+            .open(&path)?;
+        io::copy(&mut from, &mut to)?;
         std::fs::remove_file(file)?;
     }
     Ok(path)

@@ -4,7 +4,7 @@
 //! numbers that each lane gives them, and against the trace.
 //!
 //! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
-//! `GPUTRAIL_KILL_SEED` repeats.
+//! `GPUTRAIL_TEST_SEED` repeats.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use gputrail::capture::Reader;
 use gputrail::record::{
@@ -27,6 +27,7 @@ use gputrail_harness::trace::Trace;
 
 use crate::command::{Place, well};
 use crate::processes::child_of;
+use crate::random::Random;
 use crate::transparency::ffmpeg;
 use crate::witness::{WITNESSED, Witness};
 
@@ -40,33 +41,6 @@ fn share(percent: u32) -> u32 {
         kills.parse().expect("GPUTRAIL_KILLS is a number")
     });
     (kills * percent).div_ceil(100)
-}
-
-/// Numbers for the choice of moments (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        let now = || {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            now.expect("it is after 1970").as_nanos() as u64
-        };
-        let seed = std::env::var("GPUTRAIL_KILL_SEED").map_or_else(
-            |_| now(),
-            |seed| seed.parse().expect("GPUTRAIL_KILL_SEED is a number"),
-        );
-        eprintln!("GPUTRAIL_KILL_SEED={seed}");
-        Random(seed)
-    }
-
-    /// A number from 0 up to and including `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % (most + 1)
-    }
 }
 
 /// Kills what `recorder` records once the witness has seen `calls` calls, or, where that is none, a

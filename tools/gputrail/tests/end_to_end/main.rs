@@ -3,12 +3,14 @@
 
 mod command;
 mod completeness;
+mod damages;
 mod demo;
 mod hangs;
 mod kills;
 mod losses;
 mod outputs;
 mod processes;
+mod random;
 mod transparency;
 mod viewer;
 mod without_parent;

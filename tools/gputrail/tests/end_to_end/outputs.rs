@@ -305,3 +305,58 @@ fn what_we_leave_behind_is_private_and_nothing_else_stays() {
         assert_eq!(mode & 0o077, 0, "{capture} can be read by others: {mode:o}");
     }
 }
+
+#[test]
+fn nobody_else_can_look_into_a_session_or_guess_its_name() {
+    needs!(nobody_else_can_look_into_a_session_or_guess_its_name: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let lives = place.program("lives");
+    // The captures lie beside the trace while the session lasts.
+    let look = format!(
+        "umask 0; '{}' 5; echo \"$GPUTRAIL_SESSION\"; find \"$GPUTRAIL_SESSION\" .gputrail-* -printf '%m %y %p\\n'",
+        lives.display()
+    );
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let mut command = place.record_with(&["-q"], Driver::Threaded, "sh", &["-c", &look]);
+        let said = well(&mut command).text();
+        let mut lines = said.lines();
+        names.push(lines.next().expect("the session's name").to_owned());
+        let (mut directories, mut captures) = (0, 0);
+        for line in lines {
+            let [mode, what, path] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}");
+            };
+            let (mode, file) = (u32::from_str_radix(mode, 8).expect(line), Path::new(path));
+            match what {
+                "d" => {
+                    assert_eq!(mode, 0o700, "{line}");
+                    directories += 1;
+                }
+                _ => assert_ne!(what, "l", "{line}"),
+            }
+            if file.extension().is_some_and(|end| end == "gputrail") {
+                assert_eq!(mode, 0o600, "{line}");
+                captures += 1;
+            }
+        }
+        assert!(directories >= 2 && captures >= 1, "{said}");
+    }
+    assert_ne!(names[0], names[1]);
+}
+
+#[test]
+fn a_capture_is_kept_beside_what_has_its_name_and_follows_no_link() {
+    needs!(a_capture_is_kept_beside_what_has_its_name_and_follows_no_link: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let lives = place.program("lives");
+    std::os::unix::fs::symlink("elsewhere", place.join("run.gputrail")).unwrap();
+    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]));
+    assert!(!place.join("elsewhere").exists());
+    let captures = place.files(".gputrail");
+    let kept: Vec<_> = captures
+        .iter()
+        .filter(|name| !place.join(name).is_symlink())
+        .collect();
+    assert_eq!(kept.len(), 1, "{captures:?}");
+}

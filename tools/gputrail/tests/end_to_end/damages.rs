@@ -1,0 +1,143 @@
+//! A real capture, damaged in every way that a crash or a disk damages files: what is whole is read, and
+//! what is not is reported with its place.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use gputrail::capture::Reader;
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+
+use crate::command::{Place, well};
+use crate::random::Random;
+
+/// Bytes of the file's header, without which a file is no capture.
+const FILE_HEADER: u64 = 64;
+/// Bytes of a chunk's header.
+const CHUNK_HEADER: u64 = 48;
+/// Captures damaged in each way.
+const TRIES: u64 = 300;
+
+/// A run of records: where its chunk lies in the file, and the records.
+#[derive(Clone, Debug, PartialEq)]
+struct Run {
+    place: Range<u64>,
+    lane: u32,
+    records: Vec<u8>,
+}
+
+/// The runs of a capture, and where in it something could not be read.
+fn read(capture: &Path) -> (Vec<Run>, Vec<u64>) {
+    let reader = Reader::open(capture).unwrap_or_else(|error| panic!("{error}"));
+    let mut chunks = reader.chunks();
+    let mut runs = Vec::new();
+    while let Some(chunk) = chunks.next() {
+        let records: Vec<&[u8]> = chunk.records().map(|record| record.bytes()).collect();
+        let records = records.concat();
+        runs.push(Run {
+            place: chunk.file_offset..chunk.file_offset + CHUNK_HEADER + records.len() as u64,
+            lane: chunk.lane,
+            records,
+        });
+    }
+    let findings = reader.findings().iter().chain(chunks.findings());
+    (runs, findings.map(|finding| finding.offset).collect())
+}
+
+/// A capture of several threads in small blocks, and its bytes.
+fn capture(place: &Place) -> Vec<u8> {
+    let lives = place.program("lives");
+    let options = ["-q", "--capture", "--buffers", "1M", "--buffer-size", "4K"];
+    let arguments = ["400", "threads", "4"];
+    well(&mut place.record_with(&options, Driver::Threaded, &lives, &arguments));
+    fs::read(place.join("run.gputrail")).expect("the capture was kept")
+}
+
+#[test]
+fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
+    needs!(damage_costs_the_chunks_it_hits_and_is_reported_where_it_is:
+        Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let whole = capture(&place);
+    let (runs, findings) = read(&place.join("run.gputrail"));
+    assert!(runs.len() > 50, "{} chunks are few", runs.len());
+    assert_eq!(findings, [0; 0]);
+
+    let damaged = place.join("damaged.gputrail");
+    let mut random = Random::new();
+    for attempt in 0..TRIES {
+        let at = FILE_HEADER + random.up_to(whole.len() as u64 - FILE_HEADER - 1);
+        let mut bytes = whole.clone();
+        // One bit, or a hole: what a disk returns for a sector that was never written.
+        let hole = match attempt % 2 {
+            0 => {
+                bytes[at as usize] ^= 1 << random.up_to(7);
+                at..at + 1
+            }
+            _ => {
+                let length = 1 + random.up_to(10_000);
+                let end = (at + length).min(whole.len() as u64);
+                bytes[at as usize..end as usize].fill(0);
+                at..end
+            }
+        };
+        if bytes == whole {
+            continue;
+        }
+        fs::write(&damaged, bytes).expect("the file can be written");
+        let (read, findings) = read(&damaged);
+        let hit = |run: &&Run| run.place.start < hole.end && hole.start < run.place.end;
+        let spared: Vec<&Run> = runs.iter().filter(|run| !hit(run)).collect();
+        let read: Vec<&Run> = read.iter().filter(|run| !hit(run)).collect();
+        assert_eq!(read, spared, "{hole:?}");
+        assert!(!findings.is_empty(), "{hole:?} was not noticed");
+        // Where chunks of names begin and end is not known here.
+        let chunk = runs.iter().find(|run| run.place.contains(&hole.start));
+        let chunk = chunk.map_or(0, |run| run.place.start);
+        let near = |offset: &&u64| (chunk..=hole.end).contains(*offset);
+        assert!(
+            findings.iter().any(|at| near(&at)),
+            "{hole:?}: {findings:?}"
+        );
+    }
+
+    let ended = run(&mut place.gputrail(["convert", "damaged.gputrail", "-o", "rest.pftrace"]));
+    assert!(ended.stderr.contains("at byte"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_capture_cut_at_any_byte_is_read_up_to_its_last_whole_chunk() {
+    needs!(a_capture_cut_at_any_byte_is_read_up_to_its_last_whole_chunk:
+        Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let whole = capture(&place);
+    let (runs, _) = read(&place.join("run.gputrail"));
+    let cut = place.join("cut.gputrail");
+    let mut random = Random::new();
+    let anywhere = (0..TRIES).map(|_| random.up_to(whole.len() as u64 - FILE_HEADER));
+    let anywhere: Vec<u64> = anywhere.map(|at| FILE_HEADER + at).collect();
+    // And around the ends of chunks, where it matters most.
+    let edges = runs.iter().rev().take(20);
+    let edges = edges.flat_map(|run| run.place.end - 9..=run.place.end + 9);
+    for length in anywhere.into_iter().chain(edges) {
+        let length = length.min(whole.len() as u64);
+        fs::write(&cut, &whole[..length as usize]).expect("the file can be written");
+        let (read, findings) = read(&cut);
+        let left: Vec<Run> = runs
+            .iter()
+            .filter(|run| run.place.end <= length)
+            .cloned()
+            .collect();
+        assert_eq!(read, left, "cut at {length}");
+        let torn = runs.iter().find(|run| run.place.contains(&length));
+        if let Some(torn) = torn.filter(|torn| torn.place.start < length) {
+            assert!(
+                findings.contains(&torn.place.start),
+                "cut at {length}: {findings:?}"
+            );
+        }
+    }
+}
