@@ -20,6 +20,8 @@ pub const DEFAULT_POOL_BYTES: usize = 16 << 20;
 /// Block size where nothing else is said: each recording thread holds one, and filling one takes far
 /// longer than changing it.
 pub const DEFAULT_BLOCK_BYTES: usize = 64 << 10;
+/// Blocks whose pages are in place when a recording begins that has no thread to do it meanwhile.
+const FIRST_BLOCKS: u32 = 16;
 /// Lanes of a pool.
 pub const DEFAULT_LANES: u32 = 1024;
 
@@ -84,7 +86,8 @@ pub enum RecorderError {
 #[derive(Clone)]
 pub struct Recorder {
     buffer: Buffer,
-    collector: Collector,
+    /// `None`: the parent collects.
+    collector: Option<Collector>,
     names: Names,
     writer: Writer,
     ids: Arc<Ids>,
@@ -103,12 +106,7 @@ impl Recorder {
             None => Mapping::anonymous(options.layout()?)?,
         };
         let buffer = Buffer::new(mapping, options.policy);
-        let for_sink = buffer.clone();
-        let sink = CaptureSink::new(writer.clone(), options.ticks, move |error| {
-            for_sink
-                .mapping()
-                .set_capture_error(error.errno, error.bytes);
-        });
+        let sink = CaptureSink::new(writer.clone(), options.ticks);
         let names = Names::new(writer.clone());
         let collecting = CollectorOptions {
             period: options.period,
@@ -123,12 +121,32 @@ impl Recorder {
         };
         Ok(Recorder {
             buffer,
-            collector,
+            collector: Some(collector),
             names,
             writer,
             ids: Arc::default(),
             ticks: options.ticks,
         })
+    }
+
+    /// Begins a recording into `buffer`, which another process collects. That process appends the records
+    /// to the file that `writer` appends the names to.
+    pub(crate) fn in_session(buffer: Buffer, ticks: TickSource, writer: Writer) -> Recorder {
+        let names = Names::new(writer.clone());
+        if ticks != TickSource::Virtual {
+            names.clock_snapshot(clock::snapshot_of(ticks));
+        }
+        let mapping = buffer.mapping();
+        mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
+        mapping.begin();
+        Recorder {
+            buffer,
+            collector: None,
+            names,
+            writer,
+            ids: Arc::default(),
+            ticks,
+        }
     }
 
     /// The header of a new capture of this process.
@@ -189,17 +207,30 @@ impl Recorder {
         names.process(process);
     }
 
-    /// Writes everything that is committed now to the capture.
+    /// Writes everything that is committed now to the capture; where the parent collects, it has it look
+    /// soon.
     pub fn flush(&self) {
-        self.collector.flush();
+        match &self.collector {
+            Some(collector) => collector.flush(),
+            None => self.buffer.wake_collector(),
+        }
     }
 
     /// Ends the recording: everything committed is written, with the losses, and the capture is
-    /// marked as whole. What comes later is not recorded. The error says why the capture ended
-    /// early, and how many records were lost to that.
+    /// marked as whole. What comes later is not recorded. Where the parent collects, it does all that, and
+    /// nothing is waited for. The error says why the capture ended early, and how many records were lost
+    /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
-        self.collector.finish();
-        let _ = self.writer.end();
+        match &self.collector {
+            Some(collector) => {
+                collector.finish();
+                let _ = self.writer.end();
+            }
+            None => {
+                self.buffer.end();
+                self.buffer.wake_collector();
+            }
+        }
         self.writer.error().map_or(Ok(()), Err)
     }
 }

@@ -183,10 +183,12 @@ pub(crate) fn deliver_in_order(
         let header = mapping.block(block);
         // The state comes first: once it is Full, the length is final.
         let full = header.state() == BlockState::Full;
+        // Whatever the mapping says: within the block, and in whole words as records are.
         let committed = header
             .committed()
-            .min(mapping.layout().block_bytes() as u32);
-        let consumed = header.consumed.load(Ordering::Relaxed).min(committed);
+            .min(mapping.layout().block_bytes() as u32)
+            & !7;
+        let consumed = header.consumed.load(Ordering::Relaxed).min(committed) & !7;
         if committed > consumed {
             let owner = header.owner();
             let show = |bytes: &[u8]| {

@@ -1,12 +1,16 @@
 //! The collector: the thread that takes what lanes have committed and hands it to the sinks.
 //!
+//! It is a thread of the program; or of `gputrail record`, which has the program's mapping too: then the
+//! program runs no thread of ours, and its end waits for nothing. What another process's mapping says is
+//! never trusted: every look ends after as many steps as there are blocks, wherever they lead.
+//!
 //! It sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one
 //! period. Whoever flushes or ends the session does the collector's work on the calling thread, so
 //! that an exiting process waits for no other thread.
 
 use super::block::{BlockView, Scan, deliver_in_order};
 use super::{Buffer, SessionState};
-use crate::clock;
+use crate::clock::{self, TickSource};
 use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
 use crate::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +63,10 @@ pub struct Collector {
 struct Inner {
     buffer: Buffer,
     options: CollectorOptions,
+    /// The recorded process's.
+    ticks: TickSource,
+    /// Whether that is this process.
+    is_own: bool,
     /// Held while blocks are delivered: one thread at a time.
     work: Mutex<Work>,
     ended: AtomicBool,
@@ -70,6 +78,8 @@ struct Work {
     /// Sequence number of the collector's own next record, in lane 0.
     sequence: u32,
     own_blocks: u32,
+    /// Nothing is delivered any more.
+    stopped: bool,
 }
 
 impl Collector {
@@ -79,16 +89,29 @@ impl Collector {
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
     ) -> Collector {
-        buffer.mapping().set_state(SessionState::Recording);
+        buffer.mapping().begin();
+        Collector::new(buffer, sinks, options, clock::init(), true)
+    }
+
+    fn new(
+        buffer: Buffer,
+        sinks: Vec<Box<dyn Sink>>,
+        options: CollectorOptions,
+        ticks: TickSource,
+        is_own: bool,
+    ) -> Collector {
         Collector {
             inner: Arc::new(Inner {
                 buffer,
                 options,
+                ticks,
+                is_own,
                 work: Mutex::new(Work {
                     sinks,
                     scan: Scan::default(),
                     sequence: 0,
                     own_blocks: 0,
+                    stopped: false,
                 }),
                 ended: AtomicBool::new(false),
             }),
@@ -102,15 +125,35 @@ impl Collector {
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
     ) -> std::io::Result<Collector> {
-        let collector = Collector::without_thread(buffer, sinks, options);
-        let inner = collector.inner.clone();
-        let thread = crate::process::with_signals_blocked(|| {
+        Collector::without_thread(buffer, sinks, options).running()
+    }
+
+    /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its
+    /// `ticks`. The other process says when the recording begins.
+    pub(crate) fn of_process(
+        buffer: Buffer,
+        sinks: Vec<Box<dyn Sink>>,
+        options: CollectorOptions,
+        ticks: TickSource,
+    ) -> std::io::Result<Collector> {
+        Collector::new(buffer, sinks, options, ticks, false).running()
+    }
+
+    fn running(self) -> std::io::Result<Collector> {
+        let inner = self.inner.clone();
+        crate::process::with_signals_blocked(|| {
             std::thread::Builder::new()
                 .name("gputrail".into())
                 .spawn(move || inner.run())
         })?;
-        collector.inner.buffer.shared.wake.is_for(thread.thread());
-        Ok(collector)
+        Ok(self)
+    }
+
+    /// Delivers nothing more. What is not delivered stays in the mapping.
+    pub(crate) fn stop(&self) {
+        self.inner.ended.store(true, Ordering::SeqCst);
+        lock_std(&self.inner.work).stopped = true;
+        self.inner.buffer.wake_collector();
     }
 
     /// Delivers everything that is committed now, also in blocks that are not full.
@@ -134,43 +177,47 @@ impl Inner {
         self.buffer.end();
         self.deliver(0);
         self.report_losses();
-        self.buffer.mapping().set_state(SessionState::Ended);
-        self.buffer.shared.wake.wake();
+        lock_std(&self.work).stopped = true;
+        self.buffer.wake_collector();
     }
 
     fn run(&self) {
-        let wake = &self.buffer.shared.wake;
+        let mapping = self.buffer.mapping();
         let mut populated = self.populate_from(0);
         let (mut last_tick, mut next_tick) = (Instant::now(), FIRST_TICK);
         let mut pause = BUSY_PERIOD.min(self.options.period);
         while !self.ended.load(Ordering::SeqCst) {
-            wake.sleep(pause, pause > BUSY_PERIOD);
+            mapping.wake().sleep(pause, pause > BUSY_PERIOD);
             if self.ended.load(Ordering::SeqCst) {
                 break;
             }
-            pause = match self.deliver(self.options.watermark) {
+            // A process that has ended its session is ending: nobody will fill the blocks up.
+            let watermark = match mapping.pool().is_closed() {
+                true => 0,
+                false => self.options.watermark,
+            };
+            pause = match self.deliver(watermark) {
                 true => BUSY_PERIOD.min(self.options.period),
                 false => self.options.period.min(pause * 2),
             };
             populated = self.populate_from(populated);
-            if self.buffer.mapping().state() == SessionState::Abandoned {
-                self.finish();
-                break;
-            }
             // Soon after the start too: two readings of the clocks tell their rates.
             if last_tick.elapsed() >= next_tick {
                 last_tick = Instant::now();
                 next_tick = TICK.min(next_tick * 4);
-                lock_std(&self.work)
-                    .sinks
-                    .iter_mut()
-                    .for_each(|sink| sink.tick());
+                let mut work = lock_std(&self.work);
+                if !work.stopped && mapping.state() != SessionState::New {
+                    work.sinks.iter_mut().for_each(|sink| sink.tick());
+                }
             }
         }
     }
 
     /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
     fn populate_from(&self, populated: u32) -> u32 {
+        if !self.is_own {
+            return 0;
+        }
         let mapping = self.buffer.mapping();
         let blocks = mapping.layout().blocks();
         let in_use = blocks.saturating_sub(self.buffer.empty_blocks() as u32);
@@ -182,16 +229,20 @@ impl Inner {
     /// Delivers what is due; whether there was anything.
     fn deliver(&self, watermark: u32) -> bool {
         let mut work = lock_std(&self.work);
+        let mapping = self.buffer.mapping();
+        mapping.looks().fetch_add(1, Ordering::Relaxed);
+        if work.stopped {
+            return false;
+        }
         let Work { sinks, scan, .. } = &mut *work;
-        let shared = &self.buffer.shared;
         let mut any = false;
         let deliver = |view: &BlockView<'_>| {
             any = true;
             sinks.iter_mut().for_each(|sink| sink.records(view));
+            mapping.looks().fetch_add(1, Ordering::Relaxed);
         };
-        deliver_in_order(&shared.mapping, watermark, scan, deliver, |block| {
-            shared.pool.put(block)
-        });
+        let pool = mapping.pool();
+        deliver_in_order(mapping, watermark, scan, deliver, |block| pool.put(block));
         any
     }
 
@@ -216,7 +267,7 @@ impl Inner {
             let count = mapping.unlaned_by_index(kind).swap(0, Ordering::Relaxed);
             if count > 0 {
                 let mut loss = loss_of(kind, count);
-                loss.last = clock::now();
+                loss.last = clock::now_of(self.ticks);
                 losses.push(loss);
             }
         }

@@ -15,10 +15,14 @@ use crate::record::{
 };
 use crate::sync::Ordering;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Waits that see no full block before a lane gives up: between emptying a block and putting it back the
 /// collector may lose its core.
 const FUTILE_WAITS: u32 = 40;
+/// How long a lane waits for a collector that does nothing: one that is in another process may have
+/// died or been stopped, or sit in a disk that has no answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One writer of records for one buffer.
 pub struct Lane {
@@ -71,7 +75,7 @@ unsafe impl Send for Lane {}
 
 impl Lane {
     pub(super) fn open(shared: Arc<Shared>, thread: ThreadId) -> Option<Lane> {
-        if shared.pool.is_closed() {
+        if shared.mapping.pool().is_closed() {
             return None;
         }
         let id = shared.mapping.next_lane_id();
@@ -280,16 +284,20 @@ impl Lane {
     #[inline(never)]
     fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
+        let shared = self.shared.clone();
+        let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
         let (mut waited, mut futile) = (None, 0);
+        let mut last_sign = (mapping.looks().load(Ordering::Relaxed), None);
         let block = loop {
-            if let Some(block) = self.shared.pool.take() {
+            if let Some(block) = pool.take() {
                 break block;
             }
-            self.shared.wake.wake();
+            mapping.wake().wake();
             if !may_wait
                 || self.gave_up
-                || self.shared.policy != Policy::Lossless
-                || self.shared.pool.is_closed()
+                || shared.policy != Policy::Lossless
+                || pool.is_closed()
+                || shared.collector_is_lost()
             {
                 return false;
             }
@@ -302,8 +310,17 @@ impl Lane {
                 self.gave_up = true;
                 return false;
             }
+            let looks = mapping.looks().load(Ordering::Relaxed);
+            let since = *last_sign.1.get_or_insert_with(Instant::now);
+            if looks != last_sign.0 {
+                last_sign = (looks, None);
+            } else if since.elapsed() > PATIENCE {
+                let lost = 1 + u64::from(looks);
+                shared.collector_lost.store(lost, Ordering::Relaxed);
+                return false;
+            }
             waited.get_or_insert_with(clock::now);
-            self.shared.pool.wait();
+            pool.wait();
         };
         self.gave_up = false;
         self.take_block(block);
@@ -351,10 +368,11 @@ impl Lane {
             self.shared.mapping.block(self.block.index).fill();
             self.block = OpenBlock::NONE;
             // Waking is a system call: as long as there are blocks enough, the collector's next look will do.
-            if self.shared.pool.is_low() {
-                self.shared.wake.wake();
+            let mapping = &self.shared.mapping;
+            if mapping.pool().is_low() {
+                mapping.wake().wake();
             } else {
-                self.shared.wake.tell();
+                mapping.wake().tell();
             }
         }
     }
@@ -400,6 +418,14 @@ impl Lane {
         if bytes.len() as u32 <= self.block.capacity - self.block.committed {
             self.commit(bytes);
         }
+    }
+}
+
+impl Shared {
+    /// Whether a lane has waited in vain for the collector to do anything, and it still has not.
+    fn collector_is_lost(&self) -> bool {
+        let looks = self.mapping.looks().load(Ordering::Relaxed);
+        self.collector_lost.load(Ordering::Relaxed) == 1 + u64::from(looks)
     }
 }
 

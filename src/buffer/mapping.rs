@@ -4,6 +4,7 @@
 //! 0                 header: magic, version, layout, state of the session, losses without a lane
 //! 4096              lane slots: thread, open-call stack, drop counters
 //! ..                block headers: commit word, state, owner
+//! ..                the pool: a bit for each block that is empty
 //! .. (page aligned) block data
 //! ```
 //!
@@ -11,8 +12,10 @@
 //! of the format version; `schemas/mapping.md` describes it.
 
 use super::block::{BlockHeader, BlockState};
+use super::pool::{Pool, Waiting};
+use super::wake::Wake;
 use crate::record::{FORMAT_VERSION, KINDS, Kind};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 /// Calls that a lane's open-call stack holds; deeper ones are traced but do not stand on it.
@@ -101,9 +104,16 @@ impl Layout {
         HEADER_BYTES + self.lanes as usize * size_of::<LaneSlot>()
     }
 
+    fn pool_offset(&self) -> usize {
+        self.blocks_offset() + self.blocks as usize * size_of::<BlockHeader>()
+    }
+
+    fn pool_words(&self) -> usize {
+        (self.blocks as usize).div_ceil(64)
+    }
+
     fn data_offset(&self) -> usize {
-        (self.blocks_offset() + self.blocks as usize * size_of::<BlockHeader>())
-            .next_multiple_of(PAGE)
+        (self.pool_offset() + self.pool_words() * 8).next_multiple_of(PAGE)
     }
 }
 
@@ -115,7 +125,7 @@ pub enum SessionState {
     New = 0,
     /// A process records into it.
     Recording = 1,
-    /// The process has flushed everything and ended its session.
+    /// The process has ended its session: no lane takes another block.
     Ended = 2,
     /// The owner of the memory has stopped listening: the process is to stop recording.
     Abandoned = 3,
@@ -129,7 +139,7 @@ struct MappingHeader {
     blocks: u32,
     block_bytes: u32,
     /// A [`SessionState`].
-    state: PlainU32,
+    state: AtomicU32,
     /// The next lane's id less 1. Ids are never used again, slots are.
     lane_ids: PlainU32,
     /// Records of each kind lost where there was no lane to count them.
@@ -138,6 +148,11 @@ struct MappingHeader {
     capture_error: PlainU32,
     reserved: u32,
     capture_bytes: PlainU64,
+    /// How the collector sleeps.
+    wake: Wake,
+    /// Counts what the collector does: a sign of life.
+    looks: PlainU32,
+    waiting: Waiting,
 }
 
 /// One call in progress on a lane. 32 bytes.
@@ -172,7 +187,7 @@ pub(crate) struct LaneSlot {
 const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
 const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<BlockHeader>() == 64);
+const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 576);
 
 /// A file or memory that is not a mapping of this version.
 #[derive(Debug, thiserror::Error)]
@@ -205,6 +220,7 @@ struct Memory {
     header: MappingHeader,
     slots: Vec<LaneSlot>,
     blocks: Vec<BlockHeader>,
+    empty: Vec<AtomicU64>,
     data: Vec<Vec<loom::cell::UnsafeCell<u64>>>,
 }
 
@@ -309,7 +325,12 @@ impl Mapping {
             (*header).blocks = layout.blocks;
             (*header).block_bytes = layout.block_bytes;
         }
-        Mapping { layout, memory }
+        let mapping = Mapping { layout, memory };
+        for (place, word) in mapping.empty_bits().iter().enumerate() {
+            let blocks = (layout.blocks as usize - place * 64).min(64);
+            word.store(u64::MAX >> (64 - blocks), Ordering::Relaxed);
+        }
+        mapping
     }
 
     /// Keeps the memory out of children made by fork: they must not write into their parent's blocks.
@@ -328,6 +349,14 @@ impl Mapping {
         let offset = HEADER_BYTES + index as usize * size_of::<LaneSlot>();
         // SAFETY: within the mapping by the layout, aligned to 64, atomics only.
         unsafe { &*self.memory.0.as_ptr().add(offset).cast() }
+    }
+
+    fn empty_bits(&self) -> &[AtomicU64] {
+        // SAFETY: within the mapping by the layout, aligned to 8, atomics only.
+        unsafe {
+            let first = self.memory.0.as_ptr().add(self.layout.pool_offset());
+            std::slice::from_raw_parts(first.cast(), self.layout.pool_words())
+        }
     }
 
     pub(crate) fn block(&self, index: u32) -> &BlockHeader {
@@ -390,28 +419,63 @@ impl Mapping {
         }
     }
 
-    /// Says how far the session has come.
-    pub fn set_state(&self, state: SessionState) {
-        self.header().state.store(state as u32, Ordering::Release);
+    /// The process begins to record, unless its session is over already.
+    pub(crate) fn begin(&self) {
+        self.come(SessionState::New, SessionState::Recording);
+    }
+
+    /// The process ends its session, unless it was told to.
+    pub(crate) fn end(&self) {
+        self.begin();
+        self.come(SessionState::Recording, SessionState::Ended);
+        self.pool().wake_waiting();
     }
 
     /// Tells the process to stop recording, unless it has ended its session itself.
     pub fn abandon(&self) {
-        let abandoned =
-            |state| (state != SessionState::Ended as u32).then_some(SessionState::Abandoned as u32);
-        let _ = self
-            .header()
-            .state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, abandoned);
+        self.begin();
+        self.come(SessionState::Recording, SessionState::Abandoned);
+        self.pool().wake_waiting();
     }
 
-    /// Notes that the capture cannot take more: the system's error number, and its length.
-    pub fn set_capture_error(&self, errno: i32, bytes: u64) {
+    fn come(&self, from: SessionState, to: SessionState) {
+        // Who was faster has said what holds.
+        let _ = self.header().state.compare_exchange(
+            from as u32,
+            to as u32,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+    }
+
+    /// The empty blocks.
+    pub(super) fn pool(&self) -> Pool<'_> {
+        Pool::new(self, self.empty_bits(), &self.header().waiting)
+    }
+
+    /// What wakes the collector.
+    pub(super) fn wake(&self) -> &Wake {
+        &self.header().wake
+    }
+
+    /// Counts what the collector does: it changes while there is one.
+    pub(super) fn looks(&self) -> &PlainU32 {
+        &self.header().looks
+    }
+
+    /// Notes that the capture cannot take more: the system's error number, and its length. The first
+    /// who says so is believed, which the result tells.
+    pub fn set_capture_error(&self, errno: i32, bytes: u64) -> bool {
+        if self.capture_error().is_some() {
+            return false;
+        }
         let header = self.header();
         header.capture_bytes.store(bytes, Ordering::Relaxed);
+        let errno = errno.max(1) as u32;
         header
             .capture_error
-            .store(errno.max(1) as u32, Ordering::Release);
+            .compare_exchange(0, errno, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// The error number and the length of the capture when it could not take more, if that happened.
@@ -472,15 +536,19 @@ impl Mapping {
                     lanes,
                     blocks,
                     block_bytes,
-                    state: PlainU32::new(0),
+                    state: AtomicU32::new(0),
                     lane_ids: PlainU32::new(0),
                     unlaned: [const { PlainU64::new(0) }; KINDS],
                     capture_error: PlainU32::new(0),
                     reserved: 0,
                     capture_bytes: PlainU64::new(0),
+                    wake: Wake::default(),
+                    looks: PlainU32::new(0),
+                    waiting: Waiting::new(),
                 },
                 slots: (0..lanes).map(|_| zeroed_slot()).collect(),
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),
+                empty: vec![AtomicU64::new((1 << blocks) - 1)],
                 data: (0..blocks)
                     .map(|_| {
                         (0..block_bytes / 8)
@@ -502,6 +570,10 @@ impl Mapping {
 
     pub(crate) fn block(&self, index: u32) -> &BlockHeader {
         &self.memory.blocks[index as usize]
+    }
+
+    fn empty_bits(&self) -> &[AtomicU64] {
+        &self.memory.empty
     }
 
     pub(crate) fn write_words(&self, index: u32, offset: u32, bytes: &[u8]) {

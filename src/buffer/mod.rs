@@ -4,8 +4,8 @@
 //! fills one block at a time from front to back; writing a record is a bounds check, a copy and one
 //! release store. The [`Collector`] looks at the states of the blocks, hands what was committed to its
 //! [`Sink`]s, and puts emptied blocks back into the pool that all lanes draw from. Everything that
-//! says what was written lies in the mapping itself, so the same look finds it after the process
-//! has died ([`crate::capture::recover`]).
+//! says what was written lies in the mapping itself: the collector may be another process's, and the same
+//! look finds what a process left that has died ([`crate::capture::recover`]).
 //!
 //! When no block is empty, the buffer's [`Policy`] decides. Nothing here grows while it runs.
 //!
@@ -37,8 +37,8 @@ pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionS
 
 use crate::record::{Kind, ThreadId};
 use crate::sync::Ordering;
-use pool::Pool;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// What a lane does when the pool has no empty block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -96,21 +96,20 @@ pub struct Buffer {
 /// What lanes and collector share.
 struct Shared {
     mapping: Mapping,
-    pool: Pool,
     policy: Policy,
-    wake: wake::Wake,
+    /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
+    /// do not wait for it again before it does.
+    collector_lost: PlainU64,
 }
 
 impl Buffer {
-    /// A buffer over `mapping`, all of its blocks empty.
+    /// A buffer over `mapping`.
     pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
-        let pool = Pool::new(mapping.layout().blocks());
         Buffer {
             shared: Arc::new(Shared {
                 mapping,
-                pool,
                 policy,
-                wake: wake::Wake::new(),
+                collector_lost: PlainU64::new(0),
             }),
         }
     }
@@ -136,12 +135,18 @@ impl Buffer {
 
     /// Blocks that are empty now.
     pub fn empty_blocks(&self) -> usize {
-        self.shared.pool.len()
+        self.shared.mapping.pool().len()
     }
 
     /// Lets no lane take another block, and wakes those that wait for one. What lanes still write
     /// into the blocks they hold stays in the mapping.
     pub fn end(&self) {
-        self.shared.pool.close();
+        self.shared.mapping.end();
+    }
+
+    /// Has the collector look now.
+    #[cfg(not(loom))]
+    pub(crate) fn wake_collector(&self) {
+        self.shared.mapping.wake().wake();
     }
 }

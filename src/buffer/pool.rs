@@ -1,167 +1,135 @@
 //! The pool: which blocks are empty, and who waits for one.
 //!
-//! Touched only when a lane changes blocks. The collector puts blocks back; lanes of a lossless
+//! It lies in the mapping, since those who use it may be two processes: the program's lanes take blocks,
+//! the collector puts them back. Touched only when a lane changes blocks. Lanes of a lossless
 //! buffer may wait here, with a bound on each wait, so that a lost wake-up costs one period.
 
-use crate::sync::{AtomicU32, AtomicU64, Condvar, Mutex, Ordering, fence, lock};
+use super::{Mapping, SessionState};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Signal, fence};
+use std::time::Duration;
 
-/// The empty blocks, the one emptied last on top: few blocks are in use at a time, and they are those
-/// whose pages are in place and in the caches.
-///
-/// A stack after R. K. Treiber (1986); the count of changes beside its top tells a top that left and
-/// came back from one that never moved.
-struct Stack {
-    /// changes << 32 | the top block and 1, or 0.
-    top: AtomicU64,
-    /// For each block in the stack, the one below it and 1, or 0.
-    below: Box<[AtomicU32]>,
-    /// Blocks in the stack, or just about to be.
-    count: AtomicU32,
-}
+/// Longest wait for a block to come back.
+const WAIT: Duration = Duration::from_millis(5);
 
-impl Stack {
-    fn new(blocks: u32) -> Stack {
-        Stack {
-            top: AtomicU64::new(0),
-            below: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
-            count: AtomicU32::new(0),
-        }
-    }
-
-    fn push(&self, block: u32) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let mut top = self.top.load(Ordering::Relaxed);
-        loop {
-            self.below[block as usize].store(top as u32, Ordering::Relaxed);
-            let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(block + 1);
-            // Release: whoever takes the block sees what was done with it, and what lies below it.
-            match self
-                .top
-                .compare_exchange_weak(top, new, Ordering::Release, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(now) => top = now,
-            }
-        }
-    }
-
-    fn pop(&self) -> Option<u32> {
-        // Acquire: pairs with the release of `push`; so does that of every later push, since pops
-        // between them only exchange what they found.
-        let mut top = self.top.load(Ordering::Acquire);
-        loop {
-            let block = (top as u32).checked_sub(1)?;
-            let below = self.below[block as usize].load(Ordering::Relaxed);
-            let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(below);
-            match self
-                .top
-                .compare_exchange_weak(top, new, Ordering::Acquire, Ordering::Acquire)
-            {
-                Ok(_) => {
-                    self.count.fetch_sub(1, Ordering::Relaxed);
-                    return Some(block);
-                }
-                Err(now) => top = now,
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.top.load(Ordering::Relaxed) as u32 == 0
-    }
-
-    fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed) as usize
-    }
-}
-
-pub(super) struct Pool {
-    empty: Stack,
-    /// 1 once no lane may take a block any more.
-    closed: AtomicU32,
+/// Who waits for a block.
+#[repr(C)]
+pub(super) struct Waiting {
     /// Lanes in `wait`.
-    waiting: AtomicU32,
-    /// Blocks of the pool.
-    blocks: usize,
-    lock: Mutex<()>,
-    returned: Condvar,
+    lanes: AtomicU32,
+    /// Raised for them when a block has come back.
+    returned: Signal,
 }
 
-impl Pool {
-    /// A pool in which all of `blocks` are empty.
-    pub fn new(blocks: u32) -> Pool {
-        let pool = Pool {
-            empty: Stack::new(blocks),
-            closed: AtomicU32::new(0),
-            waiting: AtomicU32::new(0),
-            blocks: blocks as usize,
-            lock: Mutex::new(()),
-            returned: Condvar::new(),
-        };
-        (0..blocks).rev().for_each(|block| pool.put(block));
-        pool
+impl Waiting {
+    #[cfg(loom)]
+    pub fn new() -> Waiting {
+        Waiting {
+            lanes: AtomicU32::new(0),
+            returned: Signal::new(),
+        }
+    }
+}
+
+/// The empty blocks of a mapping: one bit each.
+///
+/// The first empty block is taken, so that few are in use at a time, and they are those whose pages are
+/// in place and in the caches. Taking and putting back are one atomic operation on a word each: nobody's
+/// bytes can lead anybody astray or keep them here.
+#[derive(Copy, Clone)]
+pub(super) struct Pool<'a> {
+    mapping: &'a Mapping,
+    /// Bit `n` of word `w` is set: block `64 * w + n` is empty.
+    empty: &'a [AtomicU64],
+    waiting: &'a Waiting,
+}
+
+impl<'a> Pool<'a> {
+    pub fn new(mapping: &'a Mapping, empty: &'a [AtomicU64], waiting: &'a Waiting) -> Pool<'a> {
+        Pool {
+            mapping,
+            empty,
+            waiting,
+        }
+    }
+
+    fn blocks(&self) -> u32 {
+        self.mapping.layout().blocks()
     }
 
     /// An empty block, if there is one.
     pub fn take(&self) -> Option<u32> {
         if self.is_closed() {
-            None
-        } else {
-            self.empty.pop()
+            return None;
         }
+        for (place, word) in self.empty.iter().enumerate() {
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 {
+                let lowest = bits.trailing_zeros();
+                // Acquire: pairs with the release of `put`, which others that take only continue. What was
+                // done with the block before it was put back is over.
+                let found = word.fetch_and(!(1 << lowest), Ordering::Acquire);
+                let block = place as u32 * 64 + lowest;
+                // Somebody else may have been faster; and bits behind the last block are none of ours.
+                if found & 1 << lowest != 0 && block < self.blocks() {
+                    return Some(block);
+                }
+                bits = found & !(1 << lowest);
+            }
+        }
+        None
     }
 
     /// Waits until a block may have come back, the pool was closed, or a short time has passed.
     pub fn wait(&self) {
-        let guard = lock(&self.lock);
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let seen = self.waiting.returned.value();
+        self.waiting.lanes.fetch_add(1, Ordering::Relaxed);
         // Pairs with the fence in `wake_waiting`: whoever puts a block back, or closes the pool, after
-        // the look below sees us waiting, and needs the lock to wake us.
+        // the look below sees us waiting, and raises the number that we saw.
         fence(Ordering::SeqCst);
-        if self.empty.is_empty() && !self.is_closed() {
-            #[cfg(not(loom))]
-            drop(
-                self.returned
-                    .wait_timeout(guard, std::time::Duration::from_millis(5)),
-            );
-            #[cfg(loom)]
-            drop(self.returned.wait(guard));
+        if !self.any() && !self.is_closed() {
+            self.waiting.returned.wait(seen, WAIT);
         }
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.lanes.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Takes back a block that was emptied.
     pub fn put(&self, block: u32) {
-        self.empty.push(block);
+        // Release: whoever takes the block sees what was done with it.
+        self.empty[block as usize / 64].fetch_or(1 << (block % 64), Ordering::Release);
         self.wake_waiting();
     }
 
-    /// Lets nobody take a block any more.
-    pub fn close(&self) {
-        self.closed.store(1, Ordering::Release);
-        self.wake_waiting();
-    }
-
+    /// Whether nobody may take a block any more: the session is over.
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire) == 1
+        matches!(
+            self.mapping.state(),
+            SessionState::Ended | SessionState::Abandoned
+        )
     }
 
+    /// Wakes those that wait.
+    pub fn wake_waiting(&self) {
+        // Pairs with the fence in `wait`: either this sees the one that waits, or that one sees what
+        // this was called for.
+        fence(Ordering::SeqCst);
+        if self.waiting.lanes.load(Ordering::Relaxed) > 0 {
+            self.waiting.returned.raise();
+        }
+    }
+
+    /// Blocks that are empty now.
     pub fn len(&self) -> usize {
-        self.empty.len()
+        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
+        self.empty.iter().map(ones).sum()
     }
 
     /// Whether so few blocks are empty that the collector had better come at once.
     pub fn is_low(&self) -> bool {
-        self.empty.len() <= self.blocks / 2
+        self.len() <= self.blocks() as usize / 2
     }
 
-    fn wake_waiting(&self) {
-        // Pairs with the fence in `wait`: either this sees the one that waits, or that one sees what
-        // this was called for.
-        fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::Relaxed) > 0 {
-            drop(lock(&self.lock));
-            self.returned.notify_all();
-        }
+    fn any(&self) -> bool {
+        let any = |word: &AtomicU64| word.load(Ordering::Relaxed) != 0;
+        self.empty.iter().any(any)
     }
 }

@@ -1,63 +1,47 @@
-//! How lanes wake the collector.
+//! How lanes wake the collector, which may be in another process.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::Thread;
 #[cfg(not(loom))]
 use std::time::Duration;
 
 /// The collector works, or will look again by itself soon.
 const AWAKE: u32 = 0;
 /// It sleeps for a short time.
+#[cfg(not(loom))]
 const NAPPING: u32 = 1;
 /// It sleeps for a long time, since there was nothing to do.
 const SLEEPING: u32 = 2;
 
-/// The lanes' way to wake the collector: a system call only when it sleeps.
+/// The lanes' way to wake the collector: a system call only when it sleeps. A word of the mapping.
 ///
 /// Nothing is ordered by this: a wake-up that is lost costs one period.
-pub(super) struct Wake {
-    state: AtomicU32,
-    thread: OnceLock<Thread>,
-}
+#[derive(Default)]
+#[repr(transparent)]
+pub(super) struct Wake(AtomicU32);
 
 impl Wake {
-    pub fn new() -> Wake {
-        Wake {
-            state: AtomicU32::new(AWAKE),
-            thread: OnceLock::new(),
-        }
-    }
-
-    /// Names the thread that sleeps here.
-    #[cfg(not(loom))]
-    pub fn is_for(&self, thread: &Thread) {
-        self.thread.get_or_init(|| thread.clone());
-    }
-
     /// Sleeps until woken, or for `period`. `long`: the first block that is full is reason to wake.
     #[cfg(not(loom))]
     pub fn sleep(&self, period: Duration, long: bool) {
-        self.state
-            .store(if long { SLEEPING } else { NAPPING }, Ordering::Relaxed);
-        std::thread::park_timeout(period);
-        self.state.store(AWAKE, Ordering::Relaxed);
+        let how = if long { SLEEPING } else { NAPPING };
+        self.0.store(how, Ordering::Relaxed);
+        crate::sync::sleep_on(&self.0, how, period);
+        self.0.store(AWAKE, Ordering::Relaxed);
     }
 
     /// There is a full block: wakes a collector that sleeps for long.
     pub fn tell(&self) {
-        if self.state.load(Ordering::Relaxed) == SLEEPING {
+        if self.0.load(Ordering::Relaxed) == SLEEPING {
             self.wake();
         }
     }
 
     /// Wakes the collector if it sleeps.
     pub fn wake(&self) {
-        if self.state.load(Ordering::Relaxed) != AWAKE
-            && self.state.swap(AWAKE, Ordering::Relaxed) != AWAKE
-            && let Some(thread) = self.thread.get()
+        if self.0.load(Ordering::Relaxed) != AWAKE && self.0.swap(AWAKE, Ordering::Relaxed) != AWAKE
         {
-            thread.unpark();
+            #[cfg(not(loom))]
+            crate::sync::wake(&self.0, 1);
         }
     }
 }

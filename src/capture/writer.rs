@@ -3,9 +3,12 @@
 //! The file is written with write(2) and never mapped: a disk that fills gives an error instead of a
 //! signal. The first error ends the capture: it is cut back to its last whole chunk, what comes
 //! later is dropped and counted, and the program goes on undisturbed.
+//!
+//! Two processes may append to one capture, the program its names and its parent its records: the file is
+//! open for appending, so that chunks never mix, and the first error of either ends it for both.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
-use crate::buffer::{BlockView, Sink};
+use crate::buffer::{BlockView, Buffer, SessionState, Sink};
 use crate::clock;
 use crate::record::{Record, Records};
 use rustix::fs::OFlags;
@@ -39,6 +42,10 @@ struct State {
     /// for a file of its own. Nothing is written to another file than the one we were given.
     identity: (u64, u64),
     bytes: u64,
+    /// The pool of a recording to which another process appends as well: there each finds the other's errors.
+    shared: Option<Buffer>,
+    /// The other process decides when that recording is over.
+    is_guest: bool,
     ended: Option<WriteError>,
     /// Records that came after the capture had ended.
     lost: u64,
@@ -69,6 +76,27 @@ impl Writer {
         Ok(writer)
     }
 
+    /// As [`Writer::begin`], for a capture to which the process at the other end of `buffer`'s mapping
+    /// appends too.
+    pub(crate) fn begin_shared(
+        file: OwnedFd,
+        header: &FileHeader,
+        buffer: &Buffer,
+    ) -> io::Result<Writer> {
+        let writer = Writer::begin(file, header)?;
+        let mut state = writer.locked();
+        (state.shared, state.is_guest) = (Some(buffer.clone()), true);
+        drop(state);
+        Ok(writer)
+    }
+
+    /// The other end of [`Writer::begin_shared`]: appends to what somebody else begins, or has begun.
+    pub(crate) fn join(file: OwnedFd, buffer: &Buffer) -> io::Result<Writer> {
+        let writer = Writer::resume(file)?;
+        writer.locked().shared = Some(buffer.clone());
+        Ok(writer)
+    }
+
     /// Goes on at the end of `file`, which somebody else began; a torn chunk at its end stays, and
     /// readers step over it.
     pub fn resume(file: OwnedFd) -> io::Result<Writer> {
@@ -85,6 +113,8 @@ impl Writer {
                 file,
                 identity: (stat.st_dev as u64, stat.st_ino as u64),
                 bytes,
+                shared: None,
+                is_guest: false,
                 ended: None,
                 lost: 0,
                 scratch: Vec::new(),
@@ -146,35 +176,70 @@ impl Writer {
 impl State {
     /// Appends `parts` as one, or ends the capture.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(), WriteError> {
+        self.look_at_the_other();
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
         }
         let total: usize = parts.iter().map(|part| part.len()).sum();
+        let mut written = 0;
         let result = self
             .check(total as u64)
-            .and_then(|()| self.write_all(parts, total));
+            .and_then(|()| self.write_all(parts, total, &mut written));
         if let Err(error) = result {
-            // Back to the last whole chunk. If even that fails, a reader steps over the torn one.
-            if self.is_ours() {
+            let errno = error.raw_os_error().unwrap_or(0);
+            self.end(errno, error.to_string());
+            // Back to the last whole chunk, unless somebody else has appended one behind the torn one.
+            // If that is so or even this fails, a reader steps over it.
+            if self.length() == Some(self.bytes + written as u64) && written > 0 {
                 let _ = self.file.set_len(self.bytes);
             }
-            let ended = WriteError {
-                bytes: self.bytes,
-                errno: error.raw_os_error().unwrap_or(0),
-                reason: error.to_string(),
-            };
-            self.ended = Some(ended.clone());
-            return Err(ended);
+            return Err(self.ended.clone().expect("just ended"));
         }
         self.bytes += total as u64;
         Ok(())
     }
 
+    /// The capture ends here, for everybody.
+    fn end(&mut self, errno: i32, reason: String) {
+        let bytes = self.bytes;
+        if let Some(shared) = &self.shared {
+            shared.mapping().set_capture_error(errno, bytes);
+        }
+        self.ended = Some(WriteError {
+            bytes,
+            errno,
+            reason,
+        });
+    }
+
+    /// Ends the capture if whoever appends to it as well has met an error, or wants no more.
+    fn look_at_the_other(&mut self) {
+        let Some(mapping) = self.shared.as_ref().map(Buffer::mapping) else {
+            return;
+        };
+        let (errno, bytes, reason) = match mapping.capture_error() {
+            Some((errno, bytes)) => {
+                let reason = io::Error::from_raw_os_error(errno).to_string();
+                (errno, bytes, reason)
+            }
+            None if self.is_guest && mapping.state() == SessionState::Abandoned => {
+                (0, self.bytes, "the recording is over".into())
+            }
+            None => return,
+        };
+        self.ended.get_or_insert(WriteError {
+            bytes,
+            errno,
+            reason,
+        });
+    }
+
     /// Refuses what would raise SIGXFSZ in the program, or go into a file of its own.
-    fn check(&self, more: u64) -> io::Result<()> {
-        if !self.is_ours() {
+    fn check(&mut self, more: u64) -> io::Result<()> {
+        match self.length() {
             // The program has closed the capture's descriptor.
-            return Err(rustix::io::Errno::BADF.into());
+            None => return Err(rustix::io::Errno::BADF.into()),
+            Some(bytes) => self.bytes = bytes,
         }
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
         match limit.current {
@@ -183,31 +248,32 @@ impl State {
         }
     }
 
-    fn is_ours(&self) -> bool {
-        rustix::fs::fstat(&self.file)
-            .is_ok_and(|stat| ({ stat.st_dev }, { stat.st_ino }) == self.identity)
+    /// The capture's length now; `None` if its descriptor stands for something else.
+    fn length(&self) -> Option<u64> {
+        let stat = rustix::fs::fstat(&self.file).ok()?;
+        (({ stat.st_dev }, { stat.st_ino }) == self.identity).then_some(stat.st_size as u64)
     }
 
-    fn write_all(&mut self, parts: &[&[u8]], total: usize) -> io::Result<()> {
+    fn write_all(&mut self, parts: &[&[u8]], total: usize, written: &mut usize) -> io::Result<()> {
         let mut slices: [io::IoSlice<'_>; 2] = [io::IoSlice::new(&[]), io::IoSlice::new(&[])];
         for (slice, part) in slices.iter_mut().zip(parts) {
             *slice = io::IoSlice::new(part);
         }
-        let mut written = match io::Write::write_vectored(&mut self.file, &slices[..parts.len()]) {
+        *written = match io::Write::write_vectored(&mut self.file, &slices[..parts.len()]) {
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error),
         };
         // A write that was cut short is rare: then the rest is put together and written plainly.
-        if written < total {
+        if *written < total {
             self.scratch.clear();
             parts
                 .iter()
                 .for_each(|part| self.scratch.extend_from_slice(part));
-            while written < total {
-                match io::Write::write(&mut self.file, &self.scratch[written..]) {
+            while *written < total {
+                match io::Write::write(&mut self.file, &self.scratch[*written..]) {
                     Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(more) => written += more,
+                    Ok(more) => *written += more,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }
@@ -220,38 +286,26 @@ impl State {
 /// The sink that keeps records in a capture, and the host's clocks with them.
 pub struct CaptureSink {
     writer: Writer,
-    on_end: Box<dyn Fn(&WriteError) + Send>,
     ticks: clock::TickSource,
 }
 
 impl CaptureSink {
-    /// A sink that appends to `writer`. `on_end` is told when the capture takes no more.
-    pub fn new(
-        writer: Writer,
-        ticks: clock::TickSource,
-        on_end: impl Fn(&WriteError) + Send + 'static,
-    ) -> CaptureSink {
-        CaptureSink {
-            writer,
-            on_end: Box::new(on_end),
-            ticks,
-        }
+    /// A sink that appends to `writer` what a process with these `ticks` records.
+    pub fn new(writer: Writer, ticks: clock::TickSource) -> CaptureSink {
+        CaptureSink { writer, ticks }
     }
 }
 
 impl Sink for CaptureSink {
     fn records(&mut self, view: &BlockView<'_>) {
-        if let Err(error) = self.writer.records(view) {
-            (self.on_end)(&error);
-        }
+        // An error stays with the writer, which counts what it loses.
+        let _ = self.writer.records(view);
     }
 
     fn tick(&mut self) {
         // A simulation keeps its own time and writes its own snapshots.
-        if self.ticks != clock::TickSource::Virtual
-            && let Err(error) = self.writer.metadata_record(&clock::snapshot())
-        {
-            (self.on_end)(&error);
+        if self.ticks != clock::TickSource::Virtual {
+            let _ = self.writer.metadata_record(&clock::snapshot_of(self.ticks));
         }
     }
 }

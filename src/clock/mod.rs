@@ -18,9 +18,10 @@ mod tick;
 pub use agent::{AgentClock, Domain};
 pub use clamp::{Causality, Clamped, clamp};
 pub use host::{HostClock, NoSnapshot};
-pub use snapshot::{frequency, snapshot, virtual_snapshot};
+pub use snapshot::{frequency, snapshot, snapshot_of, virtual_snapshot};
 pub use system::SystemClock;
-pub use tick::{CLOCK_VARIABLE, TickSource, UnknownTickSource, init, now, now_ordered};
+pub(crate) use tick::now_ordered_of;
+pub use tick::{CLOCK_VARIABLE, TickSource, UnknownTickSource, init, now, now_of, now_ordered};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Reads ticks and system clocks together, and measures how fast ticks run.
 
-use super::{SystemClock, TickSource, init, now_ordered};
+use super::{SystemClock, TickSource, init, now_ordered_of};
 use crate::record::{ClockSnapshot, Nanos, Ticks};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,9 +18,14 @@ const CALIBRATION: Duration = Duration::from_micros(200);
 /// One at the start of a capture and one at its end are needed; one every second or less bounds
 /// what CLOCK_MONOTONIC's slewing can do in between.
 pub fn snapshot() -> ClockSnapshot {
-    let mut best = read();
+    snapshot_of(init())
+}
+
+/// The same with ticks of `source`, for a process that has another one than this.
+pub fn snapshot_of(source: TickSource) -> ClockSnapshot {
+    let mut best = read(source);
     for _ in 1..TRIES {
-        let next = read();
+        let next = read(source);
         if next.after - next.before < best.after - best.before {
             best = next;
         }
@@ -28,15 +33,15 @@ pub fn snapshot() -> ClockSnapshot {
     best
 }
 
-fn read() -> ClockSnapshot {
+fn read(source: TickSource) -> ClockSnapshot {
     let blank = ClockSnapshot::blank();
-    let before = now_ordered();
+    let before = now_ordered_of(source);
     // BOOTTIME, on which all conversion rests, in the middle of the window.
     let monotonic_raw = SystemClock::MonotonicRaw.read();
     let boottime = SystemClock::Boottime.read();
     let monotonic = SystemClock::Monotonic.read();
     let realtime = SystemClock::Realtime.read();
-    let after = now_ordered();
+    let after = now_ordered_of(source);
     ClockSnapshot {
         before,
         after,
@@ -90,6 +95,7 @@ fn measured() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::now_ordered;
     use super::*;
 
     #[test]

@@ -141,6 +141,27 @@ pub fn now_ordered() -> Ticks {
 }
 
 /// Waits until the instructions before it have completed.
+/// The time now, in ticks of `source`: for looking at another process, which may have another source than
+/// this one.
+pub fn now_of(source: TickSource) -> Ticks {
+    match source {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: rdtsc reads a register and touches nothing else.
+        TickSource::Tsc => Ticks(unsafe { core::arch::x86_64::_rdtsc() }),
+        #[cfg(target_arch = "aarch64")]
+        TickSource::Counter => counter(),
+        _ => Ticks(SystemClock::Monotonic.read().0),
+    }
+}
+
+/// As [`now_of`], between all that stands before it and all that stands behind it.
+pub(crate) fn now_ordered_of(source: TickSource) -> Ticks {
+    fence();
+    let now = now_of(source);
+    fence();
+    now
+}
+
 #[inline(always)]
 fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -63,6 +63,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     let hello = Hello {
         pid: std::process::id(),
         reason,
+        ticks: crate::clock::init(),
     };
     retry(|| rustix::net::send(&connection, &hello.encode(), SendFlags::NOSIGNAL))
         .map_err(failed)?;

@@ -4,7 +4,9 @@ use super::attach::{AttachError, attach};
 use super::environment::{CaptureOptions, EnvironmentError, Start};
 use super::message::Reason;
 use super::pattern::{PatternError, Values, numbered};
+use crate::buffer::Buffer;
 use crate::capture::Writer;
+use crate::clock::{self, TickSource};
 use crate::record::ProcessId;
 use crate::recorder::{Recorder, RecorderError, RecorderOptions};
 use std::ffi::OsStr;
@@ -72,17 +74,14 @@ fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, Begi
         Err(AttachError::Over(_)) => return Ok(None),
         attached => attached?,
     };
-    let options = RecorderOptions {
-        policy: attached.config.policy,
-        watermark: attached.config.watermark,
-        ..RecorderOptions::default()
-    };
-    let writer =
-        Writer::begin(attached.capture, &header(&options)).map_err(BeginError::SessionCapture)?;
-    let recorder = Recorder::start(&options, Some(attached.mapping), writer)?;
+    let (ticks, policy) = (clock::init(), attached.config.policy);
+    let buffer = Buffer::new(attached.mapping, policy);
+    let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
+        .map_err(BeginError::SessionCapture)?;
+    let recorder = Recorder::in_session(buffer, ticks, writer);
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
-    recorder.describe_process(&format!("session, {} policy", options.policy));
+    recorder.describe_process(&format!("session, {policy} policy"));
     Ok(Some(recorder))
 }
 
@@ -103,7 +102,7 @@ fn alone(asked: &CaptureOptions) -> Result<Recorder, BeginError> {
     let mut names = numbered(&path);
     let writer = loop {
         let name = names.next().expect("names do not end");
-        match Writer::create(&name, &header(&options)) {
+        match Writer::create(&name, &header(options.ticks)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             result => break result.map_err(|error| BeginError::Capture(name, error))?,
         }
@@ -113,6 +112,6 @@ fn alone(asked: &CaptureOptions) -> Result<Recorder, BeginError> {
     Ok(recorder)
 }
 
-fn header(options: &RecorderOptions) -> crate::capture::FileHeader {
-    Recorder::file_header(options.ticks, ProcessId(std::process::id()))
+fn header(ticks: TickSource) -> crate::capture::FileHeader {
+    Recorder::file_header(ticks, ProcessId(std::process::id()))
 }

@@ -1,8 +1,8 @@
 //! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
-use crate::buffer::{Layout, Mapping, MappingError, SessionState};
-use crate::capture::{self, Cause};
+use crate::buffer::{Collector, Layout, Mapping, MappingError};
+use crate::capture::{self, Cause, Writer};
 use crate::record::NoteKind;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -46,10 +46,15 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
     })
 }
 
-/// Appends to the capture what a process left in its pool. One that ended its session left nothing.
-pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()> {
+/// Takes to the capture what a process left in its pool, and says there how it ended.
+pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, end: End) {
     let (what, words) = match end {
-        End::Finished => return Ok(()),
+        End::Finished => {
+            collector.finish();
+            // An error stays with the writer.
+            let _ = writer.end();
+            return;
+        }
         End::Died(Some(signal)) => (
             NoteKind::DIED,
             format!("killed by signal {signal} ({})", signal_name(signal)),
@@ -67,17 +72,8 @@ pub(super) fn save(mapping: &Mapping, capture: File, end: End) -> io::Result<()>
             "still running when the recording ended".into(),
         ),
     };
-    let writer = capture::Writer::resume(capture.into())?;
-    if mapping.state() == SessionState::Ended {
-        // It did what it was told: everything is written.
-        capture::note(&writer, what, &words);
-    } else {
-        capture::recover(mapping, &writer, &Cause { what, words });
-    }
-    match writer.error() {
-        Some((error, _)) => Err(io::Error::other(error)),
-        None => Ok(()),
-    }
+    collector.stop();
+    capture::recover(mapping, writer, &Cause { what, words });
 }
 
 /// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.

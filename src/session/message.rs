@@ -8,11 +8,12 @@
 //! Integers are of the machine's own byte order: both ends run on one machine.
 
 use crate::buffer::Policy;
+use crate::clock::TickSource;
 use bytemuck::{Pod, Zeroable};
 
 /// Version of these messages and of everything behind them that both ends must agree on: the layout of the
 /// mapping and of the records.
-pub(super) const PROTOCOL: u32 = 1 << 16 | crate::record::FORMAT_VERSION;
+pub(super) const PROTOCOL: u32 = 2 << 16 | crate::record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";
 const ANSWER: [u8; 8] = *b"gputrec\n";
@@ -34,6 +35,8 @@ pub struct Hello {
     pub pid: u32,
     /// Why it asks.
     pub reason: Reason,
+    /// Where its ticks come from: the parent takes clock snapshots for it.
+    pub ticks: TickSource,
 }
 
 #[repr(C)]
@@ -43,7 +46,8 @@ struct RawHello {
     protocol: u32,
     pid: u32,
     reason: u32,
-    reserved: [u32; 3],
+    ticks: u32,
+    reserved: [u32; 2],
 }
 
 /// What the parent wants a process to record, and how.
@@ -53,7 +57,7 @@ pub struct Config {
     pub process: u32,
     /// What a lane does when no block is empty.
     pub policy: Policy,
-    /// Bytes in a lane's block from which the collector takes them; 0 takes what is there at each look.
+    /// Bytes in a lane's block from which the parent takes them; 0 takes what is there at each look.
     pub watermark: u32,
     /// Length of the pool's memory.
     pub mapping_bytes: u64,
@@ -114,7 +118,8 @@ impl Hello {
             protocol: PROTOCOL,
             pid: self.pid,
             reason: self.reason as u32,
-            reserved: [0; 3],
+            ticks: self.ticks.code(),
+            reserved: [0; 2],
         })
     }
 
@@ -131,9 +136,11 @@ impl Hello {
             1 => Reason::Forked,
             other => return Err(Malformed::Field("reason", other)),
         };
+        let ticks = TickSource::from_code(raw.ticks).ok_or(Malformed::Field("ticks", raw.ticks))?;
         Ok(Hello {
             pid: raw.pid,
             reason,
+            ticks,
         })
     }
 }
@@ -203,6 +210,7 @@ mod tests {
         let hello = Hello {
             pid: 42,
             reason: Reason::Forked,
+            ticks: TickSource::Monotonic,
         };
         assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
         for answer in [
@@ -220,6 +228,7 @@ mod tests {
         let mut bytes = Hello {
             pid: 1,
             reason: Reason::Loaded,
+            ticks: TickSource::Monotonic,
         }
         .encode();
         bytes[8] ^= 1;
@@ -234,6 +243,7 @@ mod tests {
         let mut bytes = Hello {
             pid: 1,
             reason: Reason::Loaded,
+            ticks: TickSource::Monotonic,
         }
         .encode();
         bytes[16] = 9;

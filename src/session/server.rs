@@ -1,26 +1,25 @@
-//! The parent's side: a thread that gives each process its buffer and its capture, and saves what
-//! is left in the buffer when the process is gone.
+//! The parent's side: a thread that gives each process its buffer and its capture, has a collector take
+//! to the capture what comes into the buffer, and saves what is left there when the process is gone.
 
 use super::SOCKET;
 use super::handshake::{self, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
-use crate::buffer::{Layout, Mapping, Policy, SessionState};
+use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, Policy, SessionState};
+use crate::capture::{CaptureSink, Writer};
+use crate::clock::TickSource;
 use crate::sync::lock_std;
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long processes that outlive the session get to write what they hold.
-const FAREWELL: Duration = Duration::from_millis(300);
 /// When nothing happens for this long there is time to give memory back.
 const QUIET: Duration = Duration::from_millis(10);
 /// Pools of processes that are gone, whose memory has not been given back.
@@ -211,8 +210,9 @@ impl Shared {
 /// A process that records into memory of ours.
 struct Live {
     capture: ProcessCapture,
-    file: File,
-    mapping: Mapping,
+    buffer: Buffer,
+    collector: Collector,
+    writer: Writer,
     /// `None` when the system could give none; then the connection's end has to do.
     pidfd: Option<OwnedFd>,
     connection: Option<OwnedFd>,
@@ -232,7 +232,7 @@ struct Session {
     admitted: u32,
     /// Memory of processes that are gone. Giving it back takes milliseconds, which the end of the
     /// session does not wait for.
-    left: Vec<Mapping>,
+    left: Vec<Buffer>,
     finished: Finished,
 }
 
@@ -411,6 +411,10 @@ impl Session {
             Mode::RUSR | Mode::WUSR,
         )
         .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
+        let buffer = Buffer::new(pool.mapping, self.options.policy);
+        let (writer, collector) = self
+            .collect(&buffer, &file, hello.ticks)
+            .map_err(resources)?;
         let config = Config {
             process,
             policy: self.options.policy,
@@ -419,8 +423,8 @@ impl Session {
         };
         if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
             // It left before the answer came: nothing of it is to be kept.
+            collector.stop();
             let _ = std::fs::remove_file(&path);
-            self.ready.get_or_insert(pool);
             return Ok(config);
         }
         lock_std(&self.shared.attached).push((pid, path.clone()));
@@ -434,40 +438,61 @@ impl Session {
                 capture_error: None,
                 lost: None,
             },
-            file: file.into(),
-            mapping: pool.mapping,
+            buffer,
+            collector,
+            writer,
             pidfd,
             connection: Some(connection),
         });
         Ok(config)
     }
 
+    /// Has a collector take what comes into `buffer` to the capture in `file`.
+    fn collect(
+        &self,
+        buffer: &Buffer,
+        file: &OwnedFd,
+        ticks: TickSource,
+    ) -> std::io::Result<(Writer, Collector)> {
+        let writer = Writer::join(file.try_clone()?, buffer)?;
+        let sink = CaptureSink::new(writer.clone(), ticks);
+        let options = CollectorOptions {
+            watermark: self.options.watermark,
+            ..CollectorOptions::default()
+        };
+        let collector =
+            Collector::of_process(buffer.clone(), vec![Box::new(sink)], options, ticks)?;
+        Ok((writer, collector))
+    }
+
     /// Saves what a process left in its memory, and gives the memory back.
     fn take(&mut self, live: Live, end: End) {
         let Live {
             mut capture,
-            file,
-            mapping,
+            buffer,
+            collector,
+            writer,
             ..
         } = live;
+        let mapping = buffer.mapping();
         capture.end = match (mapping.state(), end) {
             (SessionState::Ended, End::Died(_)) => End::Finished,
             _ => end,
         };
-        if file.metadata().is_ok_and(|data| data.len() == 0) {
+        if std::fs::metadata(&capture.path).is_ok_and(|data| data.len() == 0) {
             // It went before it had recorded anything, even who it is.
+            collector.stop();
             let _ = std::fs::remove_file(&capture.path);
             return;
         }
-        if let Err(error) = memory::save(&mapping, file, capture.end) {
-            capture.lost = Some(error.to_string());
-        }
+        memory::save(&collector, mapping, &writer, capture.end);
+        capture.lost = writer.error().map(|(error, _)| error.to_string());
         capture.capture_error = mapping.capture_error();
         self.finished.processes.push(capture);
         if self.left.len() >= MOST_LEFT {
             self.left.clear();
         }
-        self.left.push(mapping);
+        self.left.push(buffer);
     }
 
     fn kill(&self) {
@@ -477,32 +502,16 @@ impl Session {
         }
     }
 
-    /// Tells those that are still running to stop, gives them a moment, and takes what there is.
+    /// Takes what there is of those that have ended, and of those that are still running, which are told
+    /// to stop.
     fn finish(&mut self) {
-        let ended: Vec<_> = self
-            .live
-            .extract_if(.., |live| live.mapping.state() == SessionState::Ended)
-            .collect();
-        for live in ended {
-            self.take(live, End::Finished);
-        }
-        for live in &self.live {
-            live.mapping.abandon();
-        }
-        let deadline = Instant::now() + FAREWELL;
-        while Instant::now() < deadline
-            && self
-                .live
-                .iter()
-                .any(|live| live.mapping.state() != SessionState::Ended)
-        {
-            std::thread::sleep(Duration::from_millis(5));
-        }
         for live in std::mem::take(&mut self.live) {
             let end = match &live.pidfd {
+                _ if live.buffer.mapping().state() == SessionState::Ended => End::Finished,
                 Some(pidfd) if has_ended(pidfd) => how_it_ended(&live),
                 _ => End::Running,
             };
+            live.buffer.mapping().abandon();
             self.take(live, end);
         }
         self.finished

@@ -1,10 +1,11 @@
 //! Parent and program in one process: what each end does with what the other sends.
 
 use super::*;
-use crate::buffer::Policy;
+use crate::buffer::{Buffer, Policy};
 use crate::capture::{Reader, Writer};
+use crate::clock::TickSource;
 use crate::record::{Kind, ProcessId, StringId, ThreadId};
-use crate::recorder::{Recorder, RecorderOptions};
+use crate::recorder::Recorder;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use std::os::unix::fs::MetadataExt;
@@ -22,14 +23,13 @@ fn server(directory: &Path, processes: usize) -> Server {
     .unwrap()
 }
 
+/// Begins to record, as [`begin`] does.
 fn recorder(attached: Attached) -> Recorder {
-    let options = RecorderOptions {
-        policy: attached.config.policy,
-        ..RecorderOptions::default()
-    };
-    let header = Recorder::file_header(options.ticks, ProcessId(std::process::id()));
-    let writer = Writer::begin(attached.capture, &header).unwrap();
-    Recorder::start(&options, Some(attached.mapping), writer).unwrap()
+    let ticks = crate::clock::init();
+    let header = Recorder::file_header(ticks, ProcessId(std::process::id()));
+    let buffer = Buffer::new(attached.mapping, attached.config.policy);
+    let writer = Writer::begin_shared(attached.capture, &header, &buffer).unwrap();
+    Recorder::in_session(buffer, ticks, writer)
 }
 
 /// Connects as anybody could, and sends `bytes`.
@@ -130,6 +130,7 @@ fn noise_is_hung_up_on_and_harms_nobody() {
     let mut long = Hello {
         pid: 1,
         reason: Reason::Loaded,
+        ticks: TickSource::Monotonic,
     }
     .encode()
     .to_vec();
@@ -156,6 +157,7 @@ fn a_library_of_another_version_is_told_so() {
     let mut hello = Hello {
         pid: 1,
         reason: Reason::Loaded,
+        ticks: TickSource::Monotonic,
     }
     .encode();
     hello[8] ^= 0xff;
