@@ -21,6 +21,10 @@ use crate::record::{
     WorkId, queue_properties,
 };
 
+/// What fills are called, and work of which only the end is known.
+pub(super) const FILL: &str = "fill";
+pub(super) const NO_ENQUEUE: &str = "work without its enqueue";
+
 /// Bit of an event id that tells kernels of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
 /// Bits of an event id that belong to the process's own number.
@@ -317,16 +321,12 @@ fn stage<'m>(
             let name = transfer.name().unwrap_or("copy").into();
             (WorkKind::Copy, number(2, transfer.0.into()), name)
         }
-        Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), "fill".into()),
+        Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), FILL.into()),
         Some(What::Synchronization(what)) => {
             let name = what.name().unwrap_or("synchronization").into();
             (WorkKind::Synchronization, number(4, what.0.into()), name)
         }
-        None => (
-            WorkKind::Unknown,
-            number(5, 0),
-            "work without its enqueue".into(),
-        ),
+        None => (WorkKind::Unknown, number(5, 0), NO_ENQUEUE.into()),
     }
 }
 

@@ -20,6 +20,7 @@ mod observer;
 mod packets;
 mod place;
 mod process;
+pub mod reader;
 pub mod schema;
 pub mod wire;
 mod work;

@@ -1,9 +1,8 @@
 //! `gputrail agents`: the devices that each source sees, on standard output.
 
-use crate::Failure;
+use crate::{Failure, stdout};
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
-use std::io::Write;
 
 /// Width of the names of attributes.
 const NAMES: usize = 15;
@@ -15,12 +14,8 @@ pub fn run() -> Result<u8, Failure> {
         opencl_agents(),
         simulated()
     );
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::new(error).context("standard output").into())
-        }
-        _ => Ok(0),
-    }
+    stdout::print(&text)?;
+    Ok(0)
 }
 
 fn opencl_agents() -> String {

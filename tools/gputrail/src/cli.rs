@@ -47,6 +47,23 @@ Examples:
   gputrail demo
   gputrail demo -o other.pftrace --seed 7";
 
+const INFO_EXAMPLES: &str = "\
+Examples:
+  gputrail info run.pftrace
+  gputrail info run.gputrail";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  gputrail check run.pftrace
+  gputrail check run.pftrace && cp run.pftrace /results";
+
+const CHECK_NOTES: &str = "\
+Of anybody's trace: the wire format, what is interned and referred to. Of a trace of ours also that every
+id of work is resolved, that no interval is impossible, and that nothing was lost. Each finding names
+the packet by its offset in the file.
+
+Exit codes: 0 when nothing is wrong, 1 when there are findings, 125 when the file cannot be read.";
+
 const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
@@ -80,6 +97,8 @@ pub enum Command {
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
     Agents,
+    Info(Info),
+    Check(Check),
     Library(Library),
 }
 
@@ -168,6 +187,24 @@ pub struct Demo {
     pub quiet: bool,
 }
 
+/// Tell what is inside a trace or a capture, and how complete it is
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = INFO_EXAMPLES)]
+pub struct Info {
+    /// A trace of any origin, also a compressed one, or a capture (.gputrail)
+    #[arg(value_name = "TRACE|CAPTURE")]
+    pub file: PathBuf,
+}
+
+/// Look for what is wrong with a trace
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = CHECK_EXAMPLES, after_help = CHECK_NOTES)]
+pub struct Check {
+    /// A trace of any origin, also a compressed one
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+}
+
 /// Write out the library that traces a program by environment variables alone
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
@@ -195,7 +232,7 @@ mod tests {
     fn help_starts_with_examples() {
         let mut command = Cli::command();
         command.build();
-        for name in ["record", "convert", "demo", "library"] {
+        for name in ["record", "convert", "demo", "info", "check", "library"] {
             let help = command
                 .find_subcommand_mut(name)
                 .unwrap()

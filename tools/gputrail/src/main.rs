@@ -3,9 +3,13 @@
 
 mod agents;
 mod ahead;
+mod check;
 mod cli;
 mod convert;
 mod demo;
+mod figures;
+mod info;
+mod input;
 mod layers;
 mod library;
 mod output;
@@ -15,6 +19,7 @@ mod progress;
 mod record;
 mod signals;
 mod status;
+mod stdout;
 mod summary_text;
 mod trace;
 mod watch;
@@ -87,6 +92,8 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Agents => agents::run(),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
             .map(|()| 0)
             .map_err(Failure::from),

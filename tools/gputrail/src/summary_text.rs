@@ -1,5 +1,6 @@
 //! The summary that stands at the end of a recording: what happened, what failed, what took the time.
 
+use crate::figures::{bytes, count, grouped, shortened, time};
 use crate::say;
 use crate::status;
 use crate::trace::Made;
@@ -239,103 +240,5 @@ fn remarks(text: &mut String, report: &Report) {
             "and {} more places that could not be read",
             report.findings.len() - MOST
         );
-    }
-}
-
-fn count(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", grouped(number))
-}
-
-/// With spaces between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Three digits and a unit.
-fn time(time: Nanos) -> String {
-    let nanos = time.0 as f64;
-    let (value, unit) = match time.0 {
-        0..1_000 => return format!("{} ns", time.0),
-        1_000..1_000_000 => (nanos / 1e3, "us"),
-        1_000_000..1_000_000_000 => (nanos / 1e6, "ms"),
-        _ => (nanos / 1e9, "s"),
-    };
-    let decimals = if value < 9.995 {
-        2
-    } else {
-        usize::from(value < 99.95)
-    };
-    format!("{value:.decimals$} {unit}")
-}
-
-fn bytes(number: u64) -> String {
-    let value = number as f64;
-    match number {
-        0..1_000 => format!("{number} bytes"),
-        1_000..1_000_000 => format!("{:.0} kB", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
-        _ => format!("{:.2} GB", value / 1e9),
-    }
-}
-
-/// Not longer than `most` characters; the middle goes.
-fn shortened(name: &str, most: usize) -> String {
-    let characters: Vec<char> = name.chars().collect();
-    if characters.len() <= most {
-        return name.to_owned();
-    }
-    let tail = (most - 2) / 2;
-    let head = most - 2 - tail;
-    let part = |characters: &[char]| characters.iter().collect::<String>();
-    format!(
-        "{}..{}",
-        part(&characters[..head]),
-        part(&characters[characters.len() - tail..])
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_for_people() {
-        assert_eq!(
-            ["0", "999", "1 000", "1 234 567"],
-            [0, 999, 1000, 1_234_567].map(grouped)[..]
-        );
-        let times = [
-            0,
-            999,
-            1_000,
-            12_345,
-            999_949,
-            1_500_000_000,
-            120_000_000_000,
-        ];
-        let expected = [
-            "0 ns", "999 ns", "1.00 us", "12.3 us", "1000 us", "1.50 s", "120 s",
-        ];
-        assert_eq!(times.map(|nanos| time(Nanos(nanos))), expected);
-        assert_eq!(
-            [659, 577_343, 14_000_000].map(bytes),
-            ["659 bytes", "577 kB", "14.0 MB"]
-        );
-        assert_eq!([count(1, "call"), count(2, "call")], ["1 call", "2 calls"]);
-    }
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        assert_eq!(shortened("short", 8), "short");
-        assert_eq!(shortened("a_very_long_kernel_name", 10), "a_ve..name");
     }
 }

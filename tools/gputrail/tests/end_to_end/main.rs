@@ -6,6 +6,7 @@ mod completeness;
 mod damages;
 mod demo;
 mod hangs;
+mod inspection;
 mod kills;
 mod losses;
 mod outputs;

@@ -1,0 +1,402 @@
+//! The two kinds of packets that traces of ours are full of: events of the host, and work of a device.
+
+use super::fields::{Field, FieldValue, Fields};
+use super::findings::{Findings, Place};
+use super::sequences::{Entry, Sequence, table};
+use super::texts::{TextId, Texts};
+use super::tracks::{Track, TrackId};
+use crate::record::{Nanos, ProcessId};
+
+/// Deepest nesting of annotations that is followed.
+const DEEPEST: u32 = 32;
+
+/// A text with its number.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// Its number: equal texts of a trace have equal ones.
+    pub id: TextId,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// What happens on a track.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A slice begins.
+    Begin,
+    /// The innermost open slice ends.
+    End,
+    /// Something happens at a point in time.
+    Instant,
+    /// A counter has a new value.
+    Counter,
+    /// Something else.
+    Other,
+}
+
+/// Value of an annotation.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum AnnotationValue<'a> {
+    /// A bool, an unsigned number or a pointer.
+    Number(u64),
+    /// A signed number.
+    Signed(i64),
+    /// A number with a fraction.
+    Double(f64),
+    /// A text.
+    Text(&'a str),
+    /// A list or a table of values.
+    Nested,
+}
+
+/// An event of the host.
+#[derive(Debug)]
+pub struct HostEvent<'a> {
+    /// When.
+    pub time: Nanos,
+    /// What happens.
+    pub kind: EventKind,
+    /// Where.
+    pub track: TrackId,
+    /// The track, if it has been described.
+    pub described: Option<&'a Track>,
+    /// Its name.
+    pub name: Text<'a>,
+    /// Its first category.
+    pub category: Text<'a>,
+    /// The correlation id.
+    pub correlation: Option<u64>,
+    /// Event ids of device work that it submitted.
+    pub submitted: Vec<u64>,
+    /// Event ids of device work that it waited for.
+    pub waited: Vec<u64>,
+    /// Values beside it.
+    pub annotations: Vec<(&'a str, AnnotationValue<'a>)>,
+}
+
+/// Work of a device.
+#[derive(Debug)]
+pub struct WorkEvent<'a> {
+    /// When it began.
+    pub start: Nanos,
+    /// How long it ran, ns; none if that is not known.
+    pub duration: Option<u64>,
+    /// Its event id.
+    pub event: Option<u64>,
+    /// The device's index.
+    pub gpu: u32,
+    /// The process that it is done for, where that is told.
+    pub process: ProcessId,
+    /// Its queue.
+    pub queue: Text<'a>,
+    /// What it is.
+    pub name: Text<'a>,
+    /// Its category: 0 other, 1 graphics, 2 compute; none if that is not told.
+    pub category: Option<u64>,
+    /// Its submission id.
+    pub submission: u64,
+    /// Event ids of the work that it waited for.
+    pub waits: Vec<u64>,
+    /// Names and values of its details.
+    pub details: Vec<(&'a str, &'a str)>,
+}
+
+impl WorkEvent<'_> {
+    /// A detail that is a number.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        let (_, value) = self.details.iter().find(|(key, _)| *key == name)?;
+        value.parse().ok()
+    }
+}
+
+/// What references are followed with, and where what is wrong is told.
+pub(super) struct Resolving<'a, 'f> {
+    pub sequence: Option<&'a Sequence>,
+    pub texts: &'a Texts,
+    pub place: Place,
+    pub findings: &'f mut Findings,
+    /// Not every entry was held, so that nothing can be said of those that are not found.
+    pub incomplete: bool,
+}
+
+impl<'a> Resolving<'a, '_> {
+    /// The entry that a number of a table stands for. 0 is none.
+    #[inline]
+    pub fn entry(&mut self, table: u32, number: u64) -> Option<&'a Entry> {
+        let entry = self
+            .sequence
+            .and_then(|sequence| sequence.entry(table, number));
+        if entry.is_none() && number != 0 && !self.incomplete {
+            self.findings.add(self.place, || {
+                format!("{} {number} was never interned", table::name(table))
+            });
+        }
+        entry
+    }
+
+    #[inline]
+    fn name(&mut self, table: u32, number: u64) -> Text<'a> {
+        self.entry(table, number)
+            .map_or(Text::default(), |entry| Text {
+                id: entry.name,
+                text: self.texts.get(entry.name),
+            })
+    }
+
+    /// A text that stands in the packet itself.
+    fn text(&mut self, bytes: &'a [u8]) -> &'a str {
+        std::str::from_utf8(bytes).unwrap_or_else(|_| {
+            self.findings
+                .add(self.place, || "a text that is not UTF-8".into());
+            ""
+        })
+    }
+
+    fn own_text(&mut self, bytes: &'a [u8]) -> Text<'a> {
+        Text {
+            id: TextId::OTHER,
+            text: self.text(bytes),
+        }
+    }
+
+    fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
+        if let Some(why) = fields.malformed() {
+            self.findings.add(self.place, || format!("{what}: {why}"));
+        }
+    }
+
+    /// Reads a TrackEvent.
+    pub fn host(&mut self, bytes: &'a [u8], time: Nanos, default_track: u64) -> HostEvent<'a> {
+        let mut event = HostEvent {
+            time,
+            kind: EventKind::Other,
+            track: TrackId(default_track),
+            described: None,
+            name: Text::default(),
+            category: Text::default(),
+            correlation: None,
+            submitted: Vec::new(),
+            waited: Vec::new(),
+            annotations: Vec::new(),
+        };
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (9, FieldValue::Number(kind)) => {
+                    event.kind = match kind {
+                        1 => EventKind::Begin,
+                        2 => EventKind::End,
+                        3 => EventKind::Instant,
+                        4 => EventKind::Counter,
+                        _ => EventKind::Other,
+                    }
+                }
+                (11, FieldValue::Number(track)) => event.track = TrackId(track),
+                (3, _) => {
+                    for number in field.numbers() {
+                        let category = self.name(table::CATEGORIES, number);
+                        if event.category.text.is_empty() {
+                            event.category = category;
+                        }
+                    }
+                }
+                (10, FieldValue::Number(number)) => {
+                    event.name = self.name(table::EVENT_NAMES, number);
+                }
+                (22, FieldValue::Bytes(text)) => event.category = self.own_text(text),
+                (23, FieldValue::Bytes(text)) => event.name = self.own_text(text),
+                (52, FieldValue::Number(number)) => event.correlation = Some(number),
+                (4, FieldValue::Bytes(annotation)) => {
+                    let annotation = self.annotation(annotation, 0);
+                    event.annotations.push(annotation);
+                }
+                (34, FieldValue::Number(number)) => {
+                    self.entry(table::SOURCE_LOCATIONS, number);
+                }
+                (56, FieldValue::Number(number)) => {
+                    self.entry(table::CALLSTACKS, number);
+                }
+                (3000, FieldValue::Bytes(correlation)) => {
+                    let mut fields = Fields::new(correlation);
+                    for field in fields.by_ref() {
+                        match field.number {
+                            1 => event.submitted.extend(field.numbers()),
+                            2 => event.waited.extend(field.numbers()),
+                            _ => {}
+                        }
+                    }
+                    self.end_of("gpu_correlation", &fields);
+                }
+                _ => {}
+            }
+        }
+        self.end_of("track event", &fields);
+        event
+    }
+
+    fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (&'a str, AnnotationValue<'a>) {
+        let (mut name, mut value) = ("", AnnotationValue::Nested);
+        if depth > DEEPEST {
+            self.findings.add(self.place, || {
+                format!("annotations nested deeper than {DEEPEST}")
+            });
+            return (name, value);
+        }
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (1, FieldValue::Number(number)) => {
+                    name = self.name(table::ANNOTATION_NAMES, number).text;
+                }
+                (10, FieldValue::Bytes(text)) => name = self.text(text),
+                (2 | 3 | 7, FieldValue::Number(number)) => value = AnnotationValue::Number(number),
+                (4, FieldValue::Number(number)) => value = AnnotationValue::Signed(number as i64),
+                (5, FieldValue::Fixed64(bits)) => {
+                    value = AnnotationValue::Double(f64::from_bits(bits));
+                }
+                (6, FieldValue::Bytes(text)) => value = AnnotationValue::Text(self.text(text)),
+                (17, FieldValue::Number(number)) => {
+                    self.entry(table::TEXTS, number);
+                }
+                (11 | 12, FieldValue::Bytes(nested)) => {
+                    self.annotation(nested, depth + 1);
+                }
+                _ => {}
+            }
+        }
+        self.end_of("annotation", &fields);
+        (name, value)
+    }
+
+    /// Reads a GpuRenderStageEvent.
+    pub fn work(&mut self, bytes: &'a [u8], start: Nanos) -> WorkEvent<'a> {
+        let mut event = WorkEvent {
+            start,
+            duration: None,
+            event: None,
+            gpu: 0,
+            process: ProcessId(0),
+            queue: Text::default(),
+            name: Text::default(),
+            category: None,
+            submission: 0,
+            waits: Vec::new(),
+            details: Vec::new(),
+        };
+        let mut own_name = None;
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (1, FieldValue::Number(id)) => event.event = Some(id),
+                (2, FieldValue::Number(duration)) => event.duration = Some(duration),
+                (5, FieldValue::Number(number)) => {
+                    let context = self.entry(table::CONTEXTS, number);
+                    let pid = context.and_then(|context| number_of(&context.bytes, 2));
+                    event.process = ProcessId(pid.unwrap_or(0) as u32);
+                }
+                (6, FieldValue::Bytes(detail)) => {
+                    let detail = self.detail(detail);
+                    event.details.push(detail);
+                }
+                (10, FieldValue::Number(number)) => event.submission = number,
+                (11, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
+                (13, FieldValue::Number(number)) => {
+                    event.queue = self.name(table::SPECIFICATIONS, number);
+                }
+                (14, FieldValue::Number(number)) => {
+                    event.name = self.name(table::SPECIFICATIONS, number);
+                    let sequence = self.sequence;
+                    let stage =
+                        sequence.and_then(|sequence| sequence.entry(table::SPECIFICATIONS, number));
+                    event.category = stage.and_then(|stage| number_of(&stage.bytes, 4));
+                }
+                (17, FieldValue::Bytes(text)) => own_name = Some(self.own_text(text)),
+                (20, FieldValue::Number(number)) => {
+                    own_name = Some(self.name(table::EVENT_NAMES, number));
+                }
+                (18, _) => event.waits.extend(field.numbers()),
+                (19, FieldValue::Number(number)) => {
+                    self.entry(table::KERNELS, number);
+                }
+                (21, FieldValue::Bytes(launch)) => self.launch(launch),
+                _ => {}
+            }
+        }
+        self.end_of("render stage event", &fields);
+        if let Some(name) = own_name {
+            event.name = name;
+        }
+        event
+    }
+
+    fn detail(&mut self, bytes: &'a [u8]) -> (&'a str, &'a str) {
+        let mut detail = ("", "");
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (1, FieldValue::Bytes(text)) => detail.0 = self.text(text),
+                (2, FieldValue::Bytes(text)) => detail.1 = self.text(text),
+                _ => {}
+            }
+        }
+        self.end_of("extra data", &fields);
+        detail
+    }
+
+    fn launch(&mut self, bytes: &'a [u8]) {
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            let (3, FieldValue::Bytes(argument)) = (field.number, field.value) else {
+                continue;
+            };
+            for field in Fields::new(argument) {
+                match (field.number, field.value) {
+                    (1, FieldValue::Number(number)) => {
+                        self.entry(table::ARGUMENT_NAMES, number);
+                    }
+                    (7, FieldValue::Number(number)) => {
+                        self.entry(table::TEXTS, number);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.end_of("launch", &fields);
+    }
+
+    /// Follows the callstacks that a sample names: repeated field `number` of its message.
+    pub fn callstacks(&mut self, bytes: &'a [u8], number: u32) {
+        let mut fields = Fields::new(bytes);
+        let wanted = |field: &Field<'_>| field.number == number;
+        for field in fields.by_ref().filter(wanted) {
+            for callstack in field.numbers() {
+                self.callstack(callstack);
+            }
+        }
+        self.end_of("sample", &fields);
+    }
+
+    fn callstack(&mut self, number: u64) {
+        let Some(stack) = self.entry(table::CALLSTACKS, number) else {
+            return;
+        };
+        let frames = Fields::new(&stack.bytes).filter(|field| field.number == 2);
+        for frame in frames.flat_map(|field| field.numbers()) {
+            let Some(frame) = self.entry(table::FRAMES, frame) else {
+                continue;
+            };
+            for (field, table) in [(2, table::FUNCTIONS), (3, table::MAPPINGS)] {
+                if let Some(number) = number_of(&frame.bytes, field) {
+                    self.entry(table, number);
+                }
+            }
+        }
+    }
+}
+
+/// The number in a field of a message.
+fn number_of(message: &[u8], number: u32) -> Option<u64> {
+    Fields::new(message)
+        .find(|field| field.number == number)
+        .and_then(|field| field.number())
+}

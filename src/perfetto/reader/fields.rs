@@ -1,0 +1,246 @@
+//! The protobuf wire format, read field by field from bytes that may be anything.
+
+/// One field of a message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Its number.
+    pub number: u32,
+    /// Its value.
+    pub value: FieldValue<'a>,
+}
+
+/// The value of a field, as the wire has it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FieldValue<'a> {
+    /// An integer, a bool or an enum.
+    Number(u64),
+    /// Eight bytes, mostly a double.
+    Fixed64(u64),
+    /// Four bytes.
+    Fixed32(u32),
+    /// A string, bytes, a message, or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Field<'a> {
+    /// The number, if the field has one.
+    #[inline]
+    pub fn number(&self) -> Option<u64> {
+        match self.value {
+            FieldValue::Number(number) | FieldValue::Fixed64(number) => Some(number),
+            FieldValue::Fixed32(number) => Some(number.into()),
+            FieldValue::Bytes(_) => None,
+        }
+    }
+
+    /// The bytes, if the field has some.
+    #[inline]
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        match self.value {
+            FieldValue::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The numbers of a repeated field, whether they are packed or not.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let (one, mut packed) = match self.value {
+            FieldValue::Bytes(bytes) => (None, bytes),
+            _ => (self.number(), &[][..]),
+        };
+        one.into_iter()
+            .chain(std::iter::from_fn(move || varint(&mut packed)))
+    }
+}
+
+/// The fields of a message, until its end or until something that is no field.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    left: &'a [u8],
+    length: usize,
+    malformed: Option<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `message`.
+    #[inline]
+    pub fn new(message: &'a [u8]) -> Fields<'a> {
+        Fields {
+            left: message,
+            length: message.len(),
+            malformed: None,
+        }
+    }
+
+    /// Where in the message reading goes on.
+    pub fn position(&self) -> usize {
+        self.length - self.left.len()
+    }
+
+    /// Why reading ended before the end of the message.
+    pub fn malformed(&self) -> Option<&'static str> {
+        self.malformed
+    }
+
+    #[cold]
+    fn stop(&mut self, why: &'static str) -> Option<Field<'a>> {
+        self.malformed = Some(why);
+        None
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'a>> {
+        if self.left.is_empty() || self.malformed.is_some() {
+            return None;
+        }
+        let mut left = self.left;
+        let Some(key) = varint(&mut left) else {
+            return self.stop("a field whose number does not end");
+        };
+        let number = match u32::try_from(key >> 3) {
+            Ok(number @ 1..=MOST_NUMBER) => number,
+            _ => return self.stop("a field whose number is none"),
+        };
+        let value = match key & 7 {
+            0 => match varint(&mut left) {
+                Some(number) => FieldValue::Number(number),
+                None => return self.stop("an integer that does not end"),
+            },
+            1 => match left.split_first_chunk() {
+                Some((bytes, rest)) => {
+                    left = rest;
+                    FieldValue::Fixed64(u64::from_le_bytes(*bytes))
+                }
+                None => return self.stop("a field of 8 bytes that is cut"),
+            },
+            2 => match varint(&mut left).and_then(|length| usize::try_from(length).ok()) {
+                Some(length) if length <= left.len() => {
+                    let (bytes, rest) = left.split_at(length);
+                    left = rest;
+                    FieldValue::Bytes(bytes)
+                }
+                Some(_) => return self.stop("a field that is longer than its message"),
+                None => return self.stop("a length that is none"),
+            },
+            5 => match left.split_first_chunk() {
+                Some((bytes, rest)) => {
+                    left = rest;
+                    FieldValue::Fixed32(u32::from_le_bytes(*bytes))
+                }
+                None => return self.stop("a field of 4 bytes that is cut"),
+            },
+            _ => return self.stop("a field of a type that is not in use"),
+        };
+        self.left = left;
+        Some(Field { number, value })
+    }
+}
+
+/// The largest field number that protobuf allows.
+const MOST_NUMBER: u32 = (1 << 29) - 1;
+
+/// Takes a varint off the front; none if it does not end, or is larger than 64 bits.
+#[inline]
+pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let (first, rest) = bytes.split_first()?;
+    if *first < 0x80 {
+        *bytes = rest;
+        return Some(u64::from(*first));
+    }
+    let mut value = 0;
+    for (place, byte) in bytes.iter().take(10).enumerate() {
+        let low = u64::from(byte & 0x7f);
+        if place == 9 && low > 1 {
+            return None;
+        }
+        value |= low << (7 * place);
+        if *byte < 0x80 {
+            *bytes = &bytes[place + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::wire::Encoder;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_field_ends_the_reading_where_it_stands() {
+        for (bytes, position) in [
+            (&[8, 1, 0xff][..], 2),
+            (&[8, 1, 0], 2),
+            (&[8, 0x80], 0),
+            (&[9, 1, 2, 3], 0),
+            (&[10, 5, 1], 0),
+            (
+                &[10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+                0,
+            ),
+            (&[11], 0),
+            (&[13, 1], 0),
+            (
+                &[8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+                0,
+            ),
+        ] {
+            let mut fields = Fields::new(bytes);
+            fields.by_ref().for_each(drop);
+            assert!(fields.malformed().is_some(), "{bytes:?}");
+            assert_eq!(fields.position(), position, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_packed_or_not() {
+        let packed = Field {
+            number: 1,
+            value: FieldValue::Bytes(&[1, 0x80, 1, 3]),
+        };
+        assert_eq!(packed.numbers().collect::<Vec<_>>(), [1, 128, 3]);
+        let one = Field {
+            number: 1,
+            value: FieldValue::Number(7),
+        };
+        assert_eq!(one.numbers().collect::<Vec<_>>(), [7]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(values: Vec<(u8, u64, Vec<u8>)>) {
+            let mut encoder = Encoder::default();
+            for (number, value, bytes) in &values {
+                encoder.uint(u32::from(*number) + 1, *value);
+                encoder.raw(u32::from(*number) + 1, bytes);
+                encoder.double(u32::from(*number) + 1, *value as f64);
+            }
+            let mut fields = Fields::new(encoder.bytes());
+            for (number, value, bytes) in &values {
+                for expected in [
+                    FieldValue::Number(*value),
+                    FieldValue::Bytes(bytes),
+                    FieldValue::Fixed64((*value as f64).to_bits()),
+                ] {
+                    let number = u32::from(*number) + 1;
+                    prop_assert_eq!(fields.next(), Some(Field { number, value: expected }));
+                }
+            }
+            prop_assert_eq!(fields.next(), None);
+            prop_assert_eq!(fields.malformed(), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_to_their_end_or_to_what_is_no_field(bytes: Vec<u8>) {
+            let mut fields = Fields::new(&bytes);
+            fields.by_ref().for_each(drop);
+            prop_assert!(fields.malformed().is_some() == (fields.position() < bytes.len()));
+        }
+    }
+}

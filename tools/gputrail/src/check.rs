@@ -1,0 +1,50 @@
+//! `gputrail check`: looks for what is wrong with a trace, on standard output.
+
+use crate::cli::Check;
+use crate::figures::{bytes, count, grouped};
+use crate::input::Input;
+use crate::{Failure, stdout};
+use anyhow::anyhow;
+use gputrail::perfetto::reader;
+use std::fmt::Write;
+
+/// Exit code when there are findings.
+const FINDINGS: u8 = 1;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Check) -> Result<u8, Failure> {
+    let path = arguments.trace.display();
+    let file = match Input::open(&arguments.trace)? {
+        Input::Trace(file) => file,
+        Input::Capture(_) => {
+            return Err(anyhow!(
+                "{path} is a capture; `gputrail info` tells what could not be read of it, and `gputrail convert` makes a trace of it"
+            )
+            .into());
+        }
+    };
+    let outcome = reader::check(file);
+    let findings = &outcome.findings;
+    let mut text = String::new();
+    for finding in findings.list() {
+        let _ = writeln!(text, "{path}: {finding}");
+    }
+    let listed = findings.list().len() as u64;
+    if findings.count() > listed {
+        let rest = grouped(findings.count() - listed);
+        let _ = writeln!(text, "{path}: {rest} more findings are not listed");
+    }
+    let _ = writeln!(
+        text,
+        "{path}: {} in {} ({}, {})",
+        match findings.count() {
+            0 => "nothing wrong".to_owned(),
+            number => count(number, "finding"),
+        },
+        count(outcome.packets, "packet"),
+        count(outcome.sequences, "sequence"),
+        bytes(outcome.bytes),
+    );
+    stdout::print(&text)?;
+    Ok(if findings.count() == 0 { 0 } else { FINDINGS })
+}

@@ -1,0 +1,280 @@
+//! `gputrail info`: what is inside a trace or a capture, and how complete it is, on standard output.
+
+use crate::cli::Info;
+use crate::figures::{bytes, count, grouped, time};
+use crate::input::Input;
+use crate::trace::Order;
+use crate::{Failure, stdout};
+use anyhow::{Context, anyhow};
+use gputrail::capture::Reader;
+use gputrail::perfetto::{self, reader};
+use gputrail::record::Nanos;
+use gputrail::summary::Summary;
+use std::fmt::{Display, Write};
+use std::path::Path;
+
+/// Width of what stands before each line.
+const NAMES: usize = 15;
+/// Findings, processes, devices and notes that are listed.
+const MOST: usize = 20;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Info) -> Result<u8, Failure> {
+    let path = &arguments.file;
+    let length = || -> anyhow::Result<u64> {
+        let cannot = || format!("cannot read {}", path.display());
+        Ok(std::fs::metadata(path).with_context(cannot)?.len())
+    };
+    let text = match Input::open(path)? {
+        Input::Trace(file) => trace(path, length()?, &reader::info(file)),
+        Input::Capture(reader) => capture(path, length()?, &reader)?,
+    };
+    stdout::print(&text)?;
+    Ok(0)
+}
+
+/// Lines of a name and a text each.
+struct Lines {
+    text: String,
+}
+
+impl Lines {
+    fn title(path: &Path, what: &str) -> Lines {
+        Lines {
+            text: format!("{}: {what}\n", path.display()),
+        }
+    }
+
+    fn line(&mut self, name: &str, text: impl Display) {
+        let _ = writeln!(self.text, "  {name:NAMES$}{text}");
+    }
+
+    /// A list, of which the name stands before the first line only.
+    fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
+        let mut name = name;
+        let mut list = list.into_iter();
+        for text in list.by_ref().take(MOST) {
+            self.line(std::mem::take(&mut name), text);
+        }
+        match list.count() {
+            0 => {}
+            rest => self.line("", format!("and {} more", grouped(rest as u64))),
+        }
+    }
+}
+
+fn span(first: Nanos, last: Nanos) -> String {
+    format!(
+        "{} of recording, from {} to {} after the machine was started",
+        time(Nanos(last.0.saturating_sub(first.0))),
+        time(first),
+        time(last)
+    )
+}
+
+fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
+    let outcome = &info.outcome;
+    let by = match (&info.version, &info.writer[..]) {
+        (Some(version), _) => format!("a trace by gputrail {version}"),
+        (None, "") => "a Perfetto trace".to_owned(),
+        (None, writer) => format!("a Perfetto trace by {writer}"),
+    };
+    let mut lines = Lines::title(path, &by);
+    let packed = match (outcome.gzipped, outcome.groups) {
+        (true, _) => format!(", gzipped, {} unpacked", bytes(outcome.bytes)),
+        (false, 0) => String::new(),
+        (false, groups) => format!(", {} compressed", count(groups, "group")),
+    };
+    lines.line(
+        "size",
+        format!(
+            "{}{packed}; {} on {}",
+            bytes(length),
+            count(outcome.packets, "packet"),
+            count(outcome.sequences, "sequence")
+        ),
+    );
+    match info.span {
+        Some((first, last)) => lines.line("time", span(first, last)),
+        None => lines.line("time", "no events"),
+    }
+    if !info.host.is_empty() {
+        lines.line("host", &info.host);
+    }
+    let processes = info.processes.iter().map(|process| {
+        let name = if process.name.is_empty() {
+            "process"
+        } else {
+            &process.name
+        };
+        format!(
+            "{name} {}, {}",
+            process.pid.0,
+            count(process.threads, "thread")
+        )
+    });
+    lines.list("processes", processes);
+    let devices = info.devices.iter().zip(0..).map(|(device, index)| {
+        let name = if device.name.is_empty() {
+            "not described"
+        } else {
+            &device.name
+        };
+        format!(
+            "GPU {index}: {name}, {}",
+            count(device.work, "piece").replace("piece", "operation")
+        )
+    });
+    lines.list("devices", devices);
+    lines.line(
+        "holds",
+        format!(
+            "{}, {}, {}; on devices {} and {}",
+            count(info.slices, "slice"),
+            count(info.instants, "instant"),
+            count(info.values, "counter value"),
+            count(info.kernels, "kernel"),
+            count(info.other_work, "other operation"),
+        ),
+    );
+    let clocks = info
+        .clocks
+        .iter()
+        .map(|clock| format!("{}: {}", clock.name, count(clock.snapshots, "snapshot")));
+    lines.list("clocks", clocks);
+    lines.list("device clocks", &info.device_clocks);
+    lines.line("lost", lost(info.lost));
+    lines.line("unfinished", unfinished(info.open_slices, info.unfinished));
+    let notes = info.notes.iter().map(|(note, number)| match number {
+        1 => note.clone(),
+        number => format!("{} x {note}", grouped(*number)),
+    });
+    lines.list("notes", notes);
+    let findings = &outcome.findings;
+    lines.list("not readable", findings.list());
+    if findings.count() > findings.list().len() as u64 {
+        lines.line("", format!("{} findings in all", grouped(findings.count())));
+    }
+    let complete = findings.count() == 0 && info.lost == 0;
+    lines.line("complete", verdict(complete, true));
+    lines.text
+}
+
+fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure> {
+    let mut summary = Summary::default();
+    let captures = std::slice::from_ref(reader);
+    let report = perfetto::convert(
+        captures,
+        std::io::sink(),
+        &Order::options(true),
+        &mut summary,
+    )
+    .map_err(|error| anyhow!(error))?;
+    let metadata = reader.metadata();
+    let text = |id: fn(&gputrail::record::Process) -> gputrail::record::StringId| {
+        metadata
+            .process
+            .as_ref()
+            .map_or("", |process| metadata.string(id(process)))
+    };
+    let version = text(|process| process.version);
+    let by = match version {
+        "" => "a capture".to_owned(),
+        version => format!("a capture by gputrail {version}"),
+    };
+    let mut lines = Lines::title(path, &by);
+    lines.line(
+        "size",
+        format!(
+            "{}, of which {} are records",
+            bytes(length),
+            bytes(reader.record_bytes())
+        ),
+    );
+    match summary.span() {
+        Some((first, last)) => lines.line("time", span(first, last)),
+        None => lines.line("time", "no events"),
+    }
+    for (name, text) in [
+        ("host", text(|process| process.host)),
+        ("program", text(|process| process.command)),
+        ("configuration", text(|process| process.configuration)),
+    ] {
+        if !text.is_empty() {
+            lines.line(name, text);
+        }
+    }
+    lines.line(
+        "process",
+        format!(
+            "{}, {}",
+            reader.header().process.0,
+            count(metadata.threads.len() as u64, "thread")
+        ),
+    );
+    let devices = summary.gpus();
+    lines.list(
+        "devices",
+        devices
+            .iter()
+            .map(|gpu| format!("GPU {}: {}", gpu.index.0, gpu.name)),
+    );
+    lines.line(
+        "holds",
+        format!(
+            "{}; on devices {} and {}",
+            count(report.calls, "call"),
+            count(report.kernels, "kernel"),
+            count(report.work() - report.kernels, "other operation"),
+        ),
+    );
+    lines.list(
+        "device clocks",
+        report
+            .clocks
+            .iter()
+            .map(|(_, gpu, clock)| format!("device {}: {clock}", gpu.0)),
+    );
+    lines.line("lost", lost(report.lost));
+    lines.line(
+        "unfinished",
+        unfinished(report.unfinished_calls, report.unfinished),
+    );
+    let notes = metadata.notes.iter().map(|note| {
+        let what = note.what.name().unwrap_or("note");
+        match metadata.string(note.text) {
+            "" => what.to_owned(),
+            text => format!("{what}: {text}"),
+        }
+    });
+    lines.list("notes", notes);
+    lines.list(
+        "not readable",
+        report.findings.iter().map(|(_, finding)| finding),
+    );
+    let complete = report.findings.is_empty() && report.lost == 0;
+    lines.line("complete", verdict(complete, reader.ended()));
+    Ok(lines.text)
+}
+
+fn lost(records: u64) -> String {
+    match records {
+        0 => "nothing".to_owned(),
+        records => format!("{} that there was no memory for", count(records, "record")),
+    }
+}
+
+fn unfinished(calls: u64, work: u64) -> String {
+    match (calls, work) {
+        (0, 0) => "nothing".to_owned(),
+        (calls, work) => format!("{}, {}", count(calls, "call"), count(work, "operation")),
+    }
+}
+
+fn verdict(complete: bool, ended: bool) -> &'static str {
+    match (complete, ended) {
+        (true, true) => "as far as the file tells, nothing is missing",
+        (true, false) => "all that the process wrote; it did not end the recording itself",
+        (false, _) => "no: see above",
+    }
+}

@@ -1,0 +1,112 @@
+//! `gputrail info` and `gputrail check`, on traces of ours and on what became of them.
+
+use std::fs;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, well};
+use crate::transparency::ffmpeg;
+
+fn demo(place: &Place) {
+    well(&mut place.gputrail(["demo", "-q", "--capture", "-o", "run.pftrace"]));
+}
+
+#[test]
+fn the_demo_has_nothing_wrong() {
+    let place = Place::new();
+    demo(&place);
+    let ended = well(&mut place.gputrail(["check", "run.pftrace"]));
+    assert!(ended.text().contains("nothing wrong"), "{}", ended.text());
+}
+
+#[test]
+fn a_recorded_program_has_nothing_wrong() {
+    needs!(a_recorded_program_has_nothing_wrong: Need::Pocl, Need::Program("ffmpeg"));
+    let place = Place::new();
+    let arguments = ffmpeg(5, &["-f", "null", "-"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    well(&mut place.record(Driver::Threaded, "ffmpeg", &arguments));
+    well(&mut place.gputrail(["check", "run.pftrace"]));
+}
+
+#[test]
+fn damage_is_found_and_ends_in_exit_code_1() {
+    let place = Place::new();
+    demo(&place);
+    let mut trace = fs::read(place.join("run.pftrace")).unwrap();
+    let middle = trace.len() / 2;
+    trace[middle..middle + 40].fill(0);
+    fs::write(place.join("damaged.pftrace"), &trace).unwrap();
+    let ended = run(&mut place.gputrail(["check", "damaged.pftrace"]));
+    assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
+    assert!(
+        ended.text().contains("damaged.pftrace: at byte "),
+        "{}",
+        ended.text()
+    );
+
+    fs::write(place.join("cut.pftrace"), &trace[..middle]).unwrap();
+    let ended = run(&mut place.gputrail(["check", "cut.pftrace"]));
+    assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
+    let info = well(&mut place.gputrail(["info", "cut.pftrace"])).text();
+    assert!(
+        info.contains("Simulated GPU"),
+        "what is there is told: {info}"
+    );
+}
+
+#[test]
+fn what_is_no_trace_is_refused_or_found() {
+    let place = Place::new();
+    demo(&place);
+    fs::write(place.join("empty.pftrace"), "").unwrap();
+    for (file, code) in [
+        ("empty.pftrace", 1),
+        ("none.pftrace", 125),
+        (".", 125),
+        ("run.gputrail", 125),
+    ] {
+        let ended = run(&mut place.gputrail(["check", file]));
+        assert_eq!(
+            ended.code(),
+            code,
+            "{file}: {}{}",
+            ended.text(),
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees() {
+    needs!(a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees: Need::TraceProcessor);
+    let place = Place::new();
+    demo(&place);
+    let trace = well(&mut place.gputrail(["info", "run.pftrace"])).text();
+    let capture = well(&mut place.gputrail(["info", "run.gputrail"])).text();
+    let line = |text: &str, name: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name} in {text}"))
+            .to_owned()
+    };
+    for name in ["time", "host", "lost", "unfinished", "complete"] {
+        assert_eq!(line(&trace, name), line(&capture, name));
+    }
+    let mut perfetto = Trace::open(place.join("run.pftrace"));
+    let slices = perfetto
+        .value::<i64>("select count(*) from slice where dur >= 0 and name != 'recording'")
+        - perfetto.value::<i64>("select count(*) from gpu_slice");
+    let holds = line(&trace, "holds")
+        .replace("1 instant", "")
+        .replace(' ', "");
+    assert!(
+        holds.contains(&format!("{slices}slices")),
+        "{slices} slices: {holds}"
+    );
+}
