@@ -3,8 +3,9 @@
 
 use gputrail::capture::Writer;
 use gputrail::clock;
+use gputrail::correlation::ExternalKind;
 use gputrail::process;
-use gputrail::record::{Domain, Operation, ProcessId};
+use gputrail::record::{Domain, ExternalId, Operation, ProcessId};
 use gputrail::recorder::{Recorder, RecorderOptions};
 use std::ffi::{CStr, OsStr, c_char};
 use std::hint::black_box;
@@ -48,6 +49,17 @@ pub extern "C" fn cost_calls(count: u64) -> u64 {
         call();
     }
     clock::now_ordered() - start
+}
+
+/// Pushes two external ids, of different kinds, on the calling thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn cost_push_external() {
+    if let Some(thread) = process::current(Domain::SIM) {
+        thread.with(|host| {
+            host.push_external(ExternalKind::CUSTOM0, ExternalId(1));
+            host.push_external(ExternalKind::CUSTOM1, ExternalId(2));
+        });
+    }
 }
 
 /// Reads the ticks twice, `count` times over, and returns the ticks that took.
