@@ -5,13 +5,35 @@
 
 use std::collections::BTreeMap;
 
+use super::distribution::Distribution;
+
 use crate::record::Nanos;
 
 /// Most intervals in the window.
 const MOST: usize = 1 << 18;
 
-/// When a device was busy.
+/// The work that ends a gap.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Opener {
+    /// What it is, as a number.
+    pub label: u32,
+    /// When it was enqueued, if that is known.
+    pub enqueued: Option<Nanos>,
+}
+
+/// The gaps that work of one kind ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gaps {
+    /// The gaps, ns each.
+    pub times: Distribution,
+    /// Of these, the time before the work was enqueued: the host had nothing for the device to do.
+    pub host: Nanos,
+    /// The time after it was enqueued: the device, its driver or other work let it wait.
+    pub waiting: Nanos,
+}
+
+/// When a device was busy.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
     /// When it first was.
     pub first: Nanos,
@@ -21,6 +43,8 @@ pub struct Busy {
     pub busy: Nanos,
     /// The longest time between two intervals: from, to; none if there was no gap.
     pub largest_gap: Option<(Nanos, Nanos)>,
+    /// All gaps, by the number of what ended them.
+    pub gaps: BTreeMap<u32, Gaps>,
     /// Intervals that came too late to be counted in full; 0 says that the rest is exact.
     pub late: u64,
 }
@@ -38,8 +62,8 @@ impl Busy {
 /// Adds up the busy time of a device.
 #[derive(Debug)]
 pub struct BusyTime {
-    /// Start to end of the intervals in the window. They neither overlap nor touch.
-    window: BTreeMap<u64, u64>,
+    /// Start to end of the intervals in the window, and what begins them. They neither overlap nor touch.
+    window: BTreeMap<u64, (u64, Option<Opener>)>,
     /// What has left the window; its `last` is where the window begins.
     closed: Option<Busy>,
     late: u64,
@@ -62,8 +86,8 @@ impl BusyTime {
         }
     }
 
-    /// The device was busy from `start` to `end`.
-    pub fn add(&mut self, start: Nanos, end: Nanos) {
+    /// The device was busy from `start` to `end`, with what `opener` says, if that is of interest.
+    pub fn add(&mut self, start: Nanos, end: Nanos, mut opener: Option<Opener>) {
         let (mut start, mut end) = (start.0, end.0.max(start.0));
         if let Some(closed) = &self.closed
             && start < closed.last.0
@@ -76,34 +100,37 @@ impl BusyTime {
         }
         // Often it goes on where the latest has not ended yet.
         if let Some(mut latest) = self.window.last_entry()
-            && (*latest.key()..=*latest.get()).contains(&start)
+            && (*latest.key()..=latest.get().0).contains(&start)
         {
-            let latest = latest.get_mut();
+            let latest = &mut latest.get_mut().0;
             *latest = end.max(*latest);
             return;
         }
         // Whatever begins before the new end and ends after the new start becomes part of it.
-        while let Some((&other_start, &other_end)) = self.window.range(..=end).next_back() {
+        while let Some((&other_start, &(other_end, other))) = self.window.range(..=end).next_back()
+        {
             if other_end < start {
                 break;
             }
             self.window.remove(&other_start);
-            start = start.min(other_start);
+            if other_start <= start {
+                (start, opener) = (other_start, other);
+            }
             end = end.max(other_end);
         }
-        self.window.insert(start, end);
+        self.window.insert(start, (end, opener));
         if self.window.len() > self.most
-            && let Some((start, end)) = self.window.pop_first()
+            && let Some((start, (end, opener))) = self.window.pop_first()
         {
-            close(&mut self.closed, start, end);
+            close(&mut self.closed, start, end, opener);
         }
     }
 
     /// The sum so far; none if there was nothing.
     pub fn busy(&self) -> Option<Busy> {
-        let mut sum = self.closed;
-        for (&start, &end) in &self.window {
-            close(&mut sum, start, end);
+        let mut sum = self.closed.clone();
+        for (&start, &(end, opener)) in &self.window {
+            close(&mut sum, start, end, opener);
         }
         sum.map(|sum| Busy {
             late: self.late,
@@ -113,12 +140,13 @@ impl BusyTime {
 }
 
 /// Adds an interval that begins after all before it.
-fn close(sum: &mut Option<Busy>, start: u64, end: u64) {
+fn close(sum: &mut Option<Busy>, start: u64, end: u64, opener: Option<Opener>) {
     let interval = Busy {
         first: Nanos(start),
         last: Nanos(end),
         busy: Nanos(end - start),
         largest_gap: None,
+        gaps: BTreeMap::new(),
         late: 0,
     };
     let Some(sum) = sum else {
@@ -127,8 +155,20 @@ fn close(sum: &mut Option<Busy>, start: u64, end: u64) {
     };
     let gap = (sum.last, interval.first);
     let largest = sum.largest_gap.map_or(0, |(from, to)| to.0 - from.0);
-    if start.saturating_sub(sum.last.0) > largest {
+    let length = start.saturating_sub(sum.last.0);
+    if length > largest {
         sum.largest_gap = Some(gap);
+    }
+    if let Some(opener) = opener
+        && length > 0
+    {
+        let gaps = sum.gaps.entry(opener.label).or_default();
+        gaps.times.add(length);
+        if let Some(enqueued) = opener.enqueued {
+            let host = enqueued.0.clamp(gap.0.0, start) - gap.0.0;
+            gaps.host = Nanos(gaps.host.0.saturating_add(host));
+            gaps.waiting = Nanos(gaps.waiting.0.saturating_add(length - host));
+        }
     }
     sum.busy = Nanos(sum.busy.0 + (end - start));
     sum.last = interval.last;
@@ -142,7 +182,7 @@ mod tests {
     fn sum(intervals: &[(u64, u64)], most: usize) -> Option<Busy> {
         let mut time = BusyTime::of_size(most);
         for (start, end) in intervals {
-            time.add(Nanos(*start), Nanos(*end));
+            time.add(Nanos(*start), Nanos(*end), None);
         }
         time.busy()
     }
@@ -165,6 +205,33 @@ mod tests {
     fn what_comes_too_late_is_counted_as_such() {
         let busy = sum(&[(10, 20), (30, 40), (50, 60), (5, 7), (15, 35)], 2).unwrap();
         assert_eq!((busy.busy.0, busy.late), (40, 2));
+    }
+
+    #[test]
+    fn a_gap_is_the_hosts_until_its_work_is_enqueued() {
+        let mut time = BusyTime::default();
+        let mut add = |start, end, label, enqueued: Option<u64>| {
+            let enqueued = enqueued.map(Nanos);
+            time.add(Nanos(start), Nanos(end), Some(Opener { label, enqueued }));
+        };
+        add(0, 10, 1, Some(0));
+        add(100, 110, 2, Some(70));
+        add(105, 120, 3, Some(90));
+        add(130, 140, 2, Some(50));
+        add(150, 160, 4, None);
+        let gaps = time.busy().unwrap().gaps;
+        let told = |label: u32| {
+            let gaps = &gaps[&label];
+            (
+                gaps.times.count,
+                gaps.times.total,
+                gaps.host.0,
+                gaps.waiting.0,
+            )
+        };
+        assert_eq!(told(2), (2, 100, 60, 40));
+        assert_eq!(told(4), (1, 10, 0, 0));
+        assert_eq!(gaps.len(), 2, "what overlaps ends no gap");
     }
 
     #[test]

@@ -4,65 +4,25 @@
 //! that depends on how many functions and kernels there are, not on how often they run.
 
 mod busy;
+mod distribution;
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::number_map::NumberMap;
 use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
 use crate::record::{Domain, Nanos, OperationGroup};
-pub use busy::{Busy, BusyTime};
+pub use busy::{Busy, BusyTime, Gaps, Opener};
+pub use distribution::Distribution;
 
 /// Most functions, and most kernels and kinds of work, that are told apart; the rest is summed up.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 14;
 /// Most different return codes of one function that are told apart.
 const MOST_CODES: usize = 64;
 /// What stands for those that are not told apart.
 const REST: &str = "(others)";
 
-/// How often something happened and how long it took.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Times {
-    /// How often.
-    pub count: u64,
-    /// All together.
-    pub total: Nanos,
-    /// The shortest.
-    pub shortest: Nanos,
-    /// The longest.
-    pub longest: Nanos,
-}
-
-impl Times {
-    /// The mean, 0 if it never happened.
-    pub fn mean(&self) -> Nanos {
-        Nanos(self.total.0.checked_div(self.count).unwrap_or(0))
-    }
-
-    fn add(&mut self, time: u64) {
-        self.merge(&Times {
-            count: 1,
-            total: Nanos(time),
-            shortest: Nanos(time),
-            longest: Nanos(time),
-        });
-    }
-
-    fn merge(&mut self, other: &Times) {
-        if other.count == 0 {
-            return;
-        }
-        self.shortest = match self.count {
-            0 => other.shortest,
-            _ => self.shortest.min(other.shortest),
-        };
-        self.longest = self.longest.max(other.longest);
-        self.total = Nanos(self.total.0.saturating_add(other.total.0));
-        self.count += other.count;
-    }
-}
-
 /// A function of an API.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FunctionSummary {
     /// Its name.
     pub name: String,
@@ -70,8 +30,8 @@ pub struct FunctionSummary {
     pub domain: Domain,
     /// What kind of function it is.
     pub group: OperationGroup,
-    /// Its calls that returned. Those made by other calls count here and in those.
-    pub times: Times,
+    /// Its calls that returned, ns each. Those made by other calls count here and in those.
+    pub times: Distribution,
     /// Calls that did not return.
     pub unfinished: u64,
     /// Calls that failed, by return code.
@@ -92,24 +52,26 @@ pub struct Failure {
 }
 
 /// A kernel, or a kind of copy, fill or barrier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkSummary {
     /// Its name.
     pub name: String,
     /// What kind of work it is.
     pub kind: WorkKind,
-    /// What completed.
-    pub times: Times,
+    /// What completed, ns each.
+    pub times: Distribution,
+    /// From the begin of the call that enqueued it to its start, ns each, where both are known.
+    pub latency: Distribution,
     /// What did not complete, or has no times.
     pub unfinished: u64,
     /// What completed with an error.
     pub failed: u64,
-    /// Bytes moved or set.
-    pub bytes: u64,
+    /// Bytes moved or set, of what has a size.
+    pub sizes: Distribution,
 }
 
 /// How a device spent its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GpuSummary {
     /// Its place in the trace.
     pub index: GpuIndex,
@@ -117,14 +79,41 @@ pub struct GpuSummary {
     pub name: String,
     /// When it worked; none if it never did.
     pub busy: Option<Busy>,
+    /// When kernels ran.
+    pub kernels: Nanos,
+    /// When copies, fills, and work that is not known ran.
+    pub transfers: Nanos,
+    /// When both did at once.
+    pub overlap: Nanos,
+    /// The gaps between its work by the name of the work that ended them, those with most time first.
+    pub gaps: Vec<(String, Gaps)>,
+}
+
+/// The work of a device, and what it is called.
+#[derive(Debug)]
+struct KnownWork {
+    /// Place of its name in [`Summary::labels`].
+    label: u32,
+    sum: WorkSummary,
+}
+
+/// When a device was busy, and with what.
+#[derive(Debug, Default)]
+struct GpuTime {
+    name: String,
+    all: BusyTime,
+    kernels: BusyTime,
+    transfers: BusyTime,
 }
 
 /// Listens to a recording and sums it up.
 #[derive(Debug, Default)]
 pub struct Summary {
     functions: NumberMap<(ProcessIndex, u32), FunctionSummary>,
-    work: NumberMap<(ProcessIndex, u64), WorkSummary>,
-    gpus: BTreeMap<GpuIndex, (String, BusyTime)>,
+    work: NumberMap<(ProcessIndex, u64), KnownWork>,
+    /// Names of work that may end a gap.
+    labels: Vec<String>,
+    gpus: BTreeMap<GpuIndex, GpuTime>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
 }
@@ -193,7 +182,8 @@ impl Summary {
 
     fn work_where(&self, wanted: impl Fn(WorkKind) -> bool) -> Vec<WorkSummary> {
         let mut by_name: HashMap<(&str, WorkKind), WorkSummary> = HashMap::new();
-        for work in self.work.values().filter(|work| wanted(work.kind)) {
+        let work = self.work.values().map(|work| &work.sum);
+        for work in work.filter(|work| wanted(work.kind)) {
             let key = (work.name.as_str(), work.kind);
             match by_name.get_mut(&key) {
                 None => drop(by_name.insert(key, work.clone())),
@@ -201,7 +191,8 @@ impl Summary {
                     sum.times.merge(&work.times);
                     sum.unfinished += work.unfinished;
                     sum.failed += work.failed;
-                    sum.bytes = sum.bytes.saturating_add(work.bytes);
+                    sum.sizes.merge(&work.sizes);
+                    sum.latency.merge(&work.latency);
                 }
             }
         }
@@ -217,12 +208,38 @@ impl Summary {
 
     /// The devices, in the order of the trace.
     pub fn gpus(&self) -> Vec<GpuSummary> {
-        let summary = |(index, (name, busy)): (&GpuIndex, &(String, BusyTime))| GpuSummary {
-            index: *index,
-            name: name.clone(),
-            busy: busy.busy(),
+        let summary = |(index, time): (&GpuIndex, &GpuTime)| {
+            let of = |time: &BusyTime| time.busy().map_or(0, |busy| busy.busy.0);
+            let busy = time.all.busy();
+            let (kernels, transfers) = (of(&time.kernels), of(&time.transfers));
+            let all = busy.as_ref().map_or(0, |busy| busy.busy.0);
+            GpuSummary {
+                index: *index,
+                name: time.name.clone(),
+                gaps: self.gaps(busy.as_ref()),
+                busy,
+                kernels: Nanos(kernels),
+                transfers: Nanos(transfers),
+                overlap: Nanos((kernels + transfers).saturating_sub(all)),
+            }
         };
         self.gpus.iter().map(summary).collect()
+    }
+
+    /// The gaps of a device by name: kernels of several processes may have the same.
+    fn gaps(&self, busy: Option<&Busy>) -> Vec<(String, Gaps)> {
+        let mut by_name: BTreeMap<&str, Gaps> = BTreeMap::new();
+        for (label, gaps) in busy.iter().flat_map(|busy| &busy.gaps) {
+            let name = self.labels.get(*label as usize).map_or(REST, |name| name);
+            let sum = by_name.entry(name).or_default();
+            sum.times.merge(&gaps.times);
+            sum.host = Nanos(sum.host.0.saturating_add(gaps.host.0));
+            sum.waiting = Nanos(sum.waiting.0.saturating_add(gaps.waiting.0));
+        }
+        let named = |(name, gaps): (&str, Gaps)| (name.to_owned(), gaps);
+        let mut list: Vec<_> = by_name.into_iter().map(named).collect();
+        list.sort_by_key(|(_, gaps)| std::cmp::Reverse(gaps.times.total));
+        list
     }
 
     /// From the first call or work to the end of the last; none if there was nothing.
@@ -244,7 +261,7 @@ impl Summary {
 
 impl Observer for Summary {
     fn gpu(&mut self, gpu: GpuIndex, name: &str) {
-        self.gpus.entry(gpu).or_default().0 = name.to_owned();
+        self.gpus.entry(gpu).or_default().name = name.to_owned();
     }
 
     fn call(&mut self, call: &Call<'_>) {
@@ -262,7 +279,7 @@ impl Observer for Summary {
                 name: name.to_owned(),
                 domain: call.domain,
                 group: call.group,
-                times: Times::default(),
+                times: Distribution::default(),
                 unfinished: 0,
                 failures: BTreeMap::new(),
             });
@@ -287,25 +304,47 @@ impl Observer for Summary {
         if !room && !self.work.contains_key(&key) {
             (key, name) = ((ProcessIndex(u32::MAX), work.kind as u64), REST);
         }
-        let sum = self.work.entry(key).or_insert_with(|| WorkSummary {
-            name: name.to_owned(),
-            kind: work.kind,
-            times: Times::default(),
-            unfinished: 0,
-            failed: 0,
-            bytes: 0,
+        let labels = &mut self.labels;
+        let KnownWork { label, sum } = self.work.entry(key).or_insert_with(|| {
+            labels.push(name.to_owned());
+            KnownWork {
+                label: labels.len() as u32 - 1,
+                sum: WorkSummary {
+                    name: name.to_owned(),
+                    kind: work.kind,
+                    times: Distribution::default(),
+                    latency: Distribution::default(),
+                    unfinished: 0,
+                    failed: 0,
+                    sizes: Distribution::default(),
+                },
+            }
         });
-        sum.bytes = sum.bytes.saturating_add(work.bytes);
+        if work.bytes > 0 {
+            sum.sizes.add(work.bytes);
+        }
         sum.failed += u64::from(work.status < 0);
         match work.interval {
             Some((start, end)) => {
                 sum.times.add(end.0.saturating_sub(start.0));
+                if let Some(enqueued) = work.enqueued {
+                    sum.latency.add(start.0.saturating_sub(enqueued.0));
+                }
+                let opener = Opener {
+                    label: *label,
+                    enqueued: work.enqueued,
+                };
                 self.extend(start, end);
                 // A barrier keeps no device busy.
                 if work.kind != WorkKind::Synchronization
-                    && let Some((_, busy)) = self.gpus.get_mut(&work.gpu)
+                    && let Some(gpu) = self.gpus.get_mut(&work.gpu)
                 {
-                    busy.add(start, end);
+                    gpu.all.add(start, end, Some(opener));
+                    let of_kind = match work.kind {
+                        WorkKind::Kernel => &mut gpu.kernels,
+                        _ => &mut gpu.transfers,
+                    };
+                    of_kind.add(start, end, None);
                 }
             }
             None => sum.unfinished += 1,
@@ -366,17 +405,12 @@ mod tests {
         summary.call(&elsewhere);
         let functions = summary.functions();
         assert_eq!(functions[0].name, "long");
-        let times = functions[1].times;
+        let times = &functions[1].times;
         assert_eq!(
-            (
-                times.count,
-                times.total.0,
-                times.shortest.0,
-                times.longest.0
-            ),
+            (times.count, times.total, times.least, times.most),
             (2, 15, 5, 10)
         );
-        assert_eq!(times.mean(), Nanos(7));
+        assert_eq!(times.mean(), 7);
         assert_eq!(summary.span(), Some((Nanos(0), Nanos(105))));
     }
 
@@ -402,7 +436,30 @@ mod tests {
         summary.work(&kernel("k", 2, None));
         let kernels = summary.kernels();
         assert_eq!((kernels[0].times.count, kernels[0].unfinished), (1, 1));
-        assert_eq!(summary.gpus()[0].busy.unwrap().busy, Nanos(10));
+        assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(10));
+    }
+
+    #[test]
+    fn a_device_may_copy_while_it_computes() {
+        let mut summary = Summary::default();
+        summary.gpu(GpuIndex(0), "gpu");
+        let enqueued = Some(Nanos(7));
+        summary.work(&DeviceWork {
+            enqueued,
+            ..kernel("k", 1, Some((10, 20)))
+        });
+        summary.work(&DeviceWork {
+            kind: WorkKind::Copy,
+            bytes: 64,
+            ..kernel("copy", 2, Some((15, 40)))
+        });
+        let gpu = &summary.gpus()[0];
+        assert_eq!(
+            (gpu.kernels, gpu.transfers, gpu.overlap),
+            (Nanos(10), Nanos(25), Nanos(5))
+        );
+        assert_eq!(summary.kernels()[0].latency.total, 3);
+        assert_eq!(summary.other_work()[0].sizes.total, 64);
     }
 
     #[test]

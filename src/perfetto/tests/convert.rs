@@ -609,7 +609,7 @@ fn the_observer_hears_what_the_trace_shows() {
     .unwrap();
     assert_eq!(summary.functions()[0].name, "clCall");
     assert_eq!(summary.kernels()[0].name, "saxpy");
-    assert_eq!(summary.gpus()[0].busy.unwrap().busy, Nanos(100));
+    assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(100));
     assert_eq!(summary.span(), Some((Nanos(1000), Nanos(1400))));
 }
 

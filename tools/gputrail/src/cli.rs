@@ -1,5 +1,6 @@
 //! The command line, as clap reads it, and the help, which starts with examples.
 
+use crate::tables::Format;
 use clap::{Args, Parser, Subcommand};
 use gputrail::buffer::Policy;
 use gputrail::session::Size;
@@ -64,6 +65,17 @@ the packet by its offset in the file.
 
 Exit codes: 0 when nothing is wrong, 1 when there are findings, 125 when the file cannot be read.";
 
+const SUMMARY_EXAMPLES: &str = "\
+Examples:
+  gputrail summary run.pftrace
+  gputrail summary run.pftrace --format json | jq '.kernels[0]'
+  gputrail summary run-*.gputrail --format csv | grep ^gaps";
+
+const SUMMARY_NOTES: &str = "\
+Medians come from a sketch of the values and are off by at most the share that the first table names; all
+else is exact. Times of calls include the calls they make. A gap is a time in which a device had no
+work between two pieces of it; before the work that ends it was enqueued, the host let the device wait.";
+
 const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
@@ -99,6 +111,7 @@ pub enum Command {
     Agents,
     Info(Info),
     Check(Check),
+    Summary(Summary),
     Library(Library),
 }
 
@@ -205,6 +218,19 @@ pub struct Check {
     pub trace: PathBuf,
 }
 
+/// Tell where the time went: calls, kernels, memory operations, devices and their gaps
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = SUMMARY_EXAMPLES, after_help = SUMMARY_NOTES)]
+pub struct Summary {
+    /// A trace of any origin, or the captures (.gputrail) of one recording
+    #[arg(required = true, value_name = "TRACE|CAPTURE")]
+    pub files: Vec<PathBuf>,
+
+    /// How the tables are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
+    pub format: Format,
+}
+
 /// Write out the library that traces a program by environment variables alone
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
@@ -232,7 +258,9 @@ mod tests {
     fn help_starts_with_examples() {
         let mut command = Cli::command();
         command.build();
-        for name in ["record", "convert", "demo", "info", "check", "library"] {
+        for name in [
+            "record", "convert", "demo", "info", "check", "summary", "library",
+        ] {
             let help = command
                 .find_subcommand_mut(name)
                 .unwrap()

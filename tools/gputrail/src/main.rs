@@ -20,7 +20,9 @@ mod record;
 mod signals;
 mod status;
 mod stdout;
+mod summary;
 mod summary_text;
+mod tables;
 mod trace;
 mod watch;
 
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Agents => agents::run(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Summary(arguments) => summary::run(&arguments),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
             .map(|()| 0)
             .map_err(Failure::from),

@@ -6,7 +6,7 @@ use crate::status;
 use crate::trace::Made;
 use gputrail::perfetto::Report;
 use gputrail::record::{Nanos, OperationGroup};
-use gputrail::summary::{FunctionSummary, GpuSummary, Summary, Times};
+use gputrail::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use std::fmt::Write;
 
 /// Lines of each list.
@@ -108,7 +108,7 @@ fn failures(text: &mut String, summary: &Summary) {
 }
 
 /// A line of a table: what, and its times.
-type Row = (String, Times);
+type Row = (String, Distribution);
 
 fn kernels(summary: &Summary) -> Vec<Row> {
     summary
@@ -121,15 +121,14 @@ fn kernels(summary: &Summary) -> Vec<Row> {
 /// Functions by time. Those that only ask for information stand in one line.
 fn calls(summary: &Summary) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut queries = Times::default();
+    let mut queries = Distribution::default();
     let mut query_names = Vec::new();
     for function in summary.functions() {
         let FunctionSummary {
             name, group, times, ..
         } = function;
         if group == OperationGroup::QUERY {
-            queries.count += times.count;
-            queries.total = Nanos(queries.total.0.saturating_add(times.total.0));
+            queries.merge(&times);
             query_names.push(name);
         } else {
             rows.push((name, times));
@@ -148,7 +147,7 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let all: u64 = rows.iter().map(|(_, times)| times.total.0).sum();
+    let all: u64 = rows.iter().map(|(_, times)| times.total).sum();
     let title = format!("{title}:");
     writeln!(
         text,
@@ -156,12 +155,12 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
         "total", "share", "count", "mean"
     )?;
     for (name, times) in rows.iter().take(MOST) {
-        let share = 100.0 * times.total.0 as f64 / all.max(1) as f64;
-        let total = time(times.total);
+        let share = 100.0 * times.total as f64 / all.max(1) as f64;
+        let total = time(Nanos(times.total));
         let (name, count, mean) = (
             shortened(name, 26),
             grouped(times.count),
-            time(times.mean()),
+            time(Nanos(times.mean())),
         );
         writeln!(
             text,
@@ -173,7 +172,7 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
 
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     let name = format!("GPU {} ({})", gpu.index.0, gpu.name);
-    let _ = match gpu.busy {
+    let _ = match &gpu.busy {
         None => writeln!(text, "{name}: had no work"),
         Some(busy) => {
             let share = 100.0 * busy.share();

@@ -12,6 +12,7 @@ mod losses;
 mod outputs;
 mod processes;
 mod random;
+mod summaries;
 mod transparency;
 mod viewer;
 mod without_parent;

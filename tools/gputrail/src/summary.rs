@@ -1,0 +1,369 @@
+//! `gputrail summary`: where the time of a recording went, as tables on standard output.
+
+use crate::cli::Summary as Arguments;
+use crate::input::Input;
+use crate::tables::{Cell, Column, Table};
+use crate::trace::Order;
+use crate::{Failure, say, status, stdout, tables};
+use anyhow::anyhow;
+use gputrail::capture::Reader;
+use gputrail::perfetto::{self, reader};
+use gputrail::record::Nanos;
+use gputrail::summary::{Distribution, Summary, WorkSummary};
+use std::path::PathBuf;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let mut summary = Summary::default();
+    let problems = read(&arguments.files, &mut summary)?;
+    for problem in &problems {
+        say!("{problem}");
+    }
+    let tables = tables_of(&summary, problems.len() as u64);
+    stdout::print(&tables::write(&tables, arguments.format))?;
+    Ok(0)
+}
+
+/// Lets `summary` hear of all files; tells what could not be read.
+fn read(files: &[PathBuf], summary: &mut Summary) -> Result<Vec<String>, Failure> {
+    let mut captures: Vec<Reader> = Vec::new();
+    let mut traces = Vec::new();
+    for path in files {
+        match Input::open(path)? {
+            Input::Capture(reader) => captures.push(*reader),
+            Input::Trace(file) => traces.push((path, file)),
+        }
+    }
+    match (&captures[..], &mut traces[..]) {
+        ([_, ..], []) => {
+            let options = Order::options(false);
+            let report = perfetto::convert(&captures, std::io::sink(), &options, summary)
+                .map_err(|error| anyhow!(error))?;
+            let findings = report.findings.iter();
+            let findings = findings.map(|(path, finding)| format!("{}: {finding}", path.display()));
+            Ok(findings.collect())
+        }
+        ([], [(path, file)]) => {
+            let replayed = reader::replay(file, summary);
+            let findings = &replayed.outcome.findings;
+            if replayed.outcome.packets == 0 {
+                let what = findings.list().first().map(ToString::to_string);
+                return Err(anyhow!("{}: {}", path.display(), what.unwrap_or_default()).into());
+            }
+            let findings = findings.list().iter();
+            Ok(findings
+                .map(|finding| format!("{}: {finding}", path.display()))
+                .collect())
+        }
+        ([], _) => {
+            Err(anyhow!("one trace at a time; `gputrail merge` makes one of several").into())
+        }
+        _ => Err(anyhow!("captures and traces together: the same work would count twice").into()),
+    }
+}
+
+const fn column(title: &'static str, key: &'static str) -> Column {
+    Column { title, key }
+}
+
+const NAME: Column = column("Name", "name");
+const COUNT: Column = column("Count", "count");
+const TOTAL: Column = column("Total", "total_ns");
+const SHARE: Column = column("Share", "share");
+
+/// The columns of [`spread`], for times.
+const TIMES: [Column; 5] = [
+    column("Average", "average_ns"),
+    column("Median", "median_ns"),
+    column("Min", "min_ns"),
+    column("Max", "max_ns"),
+    column("StdDev", "stddev_ns"),
+];
+
+/// The same, for bytes.
+const SIZES: [Column; 5] = [
+    column("Average", "average_bytes"),
+    column("Median", "median_bytes"),
+    column("Min", "min_bytes"),
+    column("Max", "max_bytes"),
+    column("StdDev", "stddev_bytes"),
+];
+
+fn spread(values: &Distribution, cell: fn(u64) -> Cell) -> [Cell; 5] {
+    if values.count == 0 {
+        return [const { Cell::Nothing }; 5];
+    }
+    [
+        cell(values.mean()),
+        cell(values.median()),
+        cell(values.least),
+        cell(values.most),
+        cell(values.deviation().round() as u64),
+    ]
+}
+
+fn time(nanos: u64) -> Cell {
+    Cell::Time(Nanos(nanos))
+}
+
+fn share(part: u64, whole: u64) -> Cell {
+    Cell::Share(match whole {
+        0 => 0.0,
+        _ => part as f64 / whole as f64,
+    })
+}
+
+fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
+    let mut tables = vec![
+        recording(summary, problems),
+        calls(summary),
+        failures(summary),
+        work(column("Kernels", "kernels"), &summary.kernels()),
+        work(
+            column("Memory operations and barriers by time", "operations"),
+            &summary.other_work(),
+        ),
+        sizes(summary),
+        latencies(summary),
+        devices(summary),
+    ];
+    tables.push(gaps(summary));
+    tables
+}
+
+fn recording(summary: &Summary, problems: u64) -> Table {
+    let length = summary.span().map_or(Cell::Nothing, |(first, last)| {
+        time(last.0.saturating_sub(first.0))
+    });
+    let late = summary
+        .gpus()
+        .iter()
+        .filter_map(|gpu| gpu.busy.as_ref())
+        .map(|busy| busy.late)
+        .sum();
+    let rows = [
+        ("length", length),
+        ("records lost", Cell::Count(summary.lost())),
+        ("places that could not be read", Cell::Count(problems)),
+        ("intervals too late for busy times", Cell::Count(late)),
+        (
+            "medians are off by at most",
+            Cell::Share(Distribution::MEDIAN_ERROR),
+        ),
+    ];
+    Table {
+        name: column("Recording", "recording"),
+        columns: vec![column("What", "what"), column("Value", "value")],
+        rows: rows
+            .into_iter()
+            .map(|(what, value)| vec![Cell::Text(what.into()), value])
+            .collect(),
+    }
+}
+
+fn calls(summary: &Summary) -> Table {
+    let functions = summary.functions();
+    let all = functions.iter().map(|function| function.times.total).sum();
+    let mut columns = vec![NAME, SHARE, TOTAL, column("Calls", "count")];
+    columns.extend(TIMES);
+    columns.extend([
+        column("Failed", "failed"),
+        column("Unfinished", "unfinished"),
+    ]);
+    let rows = functions.iter().map(|function| {
+        let times = &function.times;
+        let mut row = vec![
+            Cell::Text(function.name.clone()),
+            share(times.total, all),
+            time(times.total),
+            Cell::Count(times.count + function.unfinished),
+        ];
+        row.extend(spread(times, time));
+        row.push(Cell::Count(function.failures.values().sum()));
+        row.push(Cell::Count(function.unfinished));
+        row
+    });
+    Table {
+        name: column("API calls", "calls"),
+        rows: rows.collect(),
+        columns,
+    }
+}
+
+fn failures(summary: &Summary) -> Table {
+    let rows = summary.failures().into_iter().map(|failure| {
+        vec![
+            Cell::Text(failure.name),
+            Cell::Text(status::named(failure.domain, failure.code)),
+            Cell::Count(failure.count),
+        ]
+    });
+    Table {
+        name: column("Failed calls", "failures"),
+        columns: vec![NAME, column("Result", "result"), COUNT],
+        rows: rows.collect(),
+    }
+}
+
+fn work(name: Column, list: &[WorkSummary]) -> Table {
+    let all = list.iter().map(|work| work.times.total).sum();
+    let mut columns = vec![NAME, SHARE, TOTAL, COUNT];
+    columns.extend(TIMES);
+    columns.extend([
+        column("Failed", "failed"),
+        column("Unfinished", "unfinished"),
+    ]);
+    let rows = list.iter().map(|work| {
+        let times = &work.times;
+        let mut row = vec![
+            Cell::Text(work.name.clone()),
+            share(times.total, all),
+            time(times.total),
+            Cell::Count(times.count + work.unfinished),
+        ];
+        row.extend(spread(times, time));
+        row.extend([Cell::Count(work.failed), Cell::Count(work.unfinished)]);
+        row
+    });
+    Table {
+        name,
+        rows: rows.collect(),
+        columns,
+    }
+}
+
+fn sizes(summary: &Summary) -> Table {
+    let mut list = summary.other_work();
+    list.retain(|work| work.sizes.count > 0);
+    list.sort_by_key(|work| std::cmp::Reverse(work.sizes.total));
+    let all = list.iter().map(|work| work.sizes.total).sum();
+    let mut columns = vec![NAME, SHARE, column("Total", "total_bytes"), COUNT];
+    columns.extend(SIZES);
+    columns.push(column("Bytes/s", "bytes_per_second"));
+    let rows = list.iter().map(|work| {
+        let sizes = &work.sizes;
+        let mut row = vec![
+            Cell::Text(work.name.clone()),
+            share(sizes.total, all),
+            Cell::Bytes(sizes.total),
+            Cell::Count(sizes.count),
+        ];
+        row.extend(spread(sizes, Cell::Bytes));
+        row.push(match work.times.total {
+            0 => Cell::Nothing,
+            nanos => Cell::Bytes((sizes.total as f64 * 1e9 / nanos as f64) as u64),
+        });
+        row
+    });
+    Table {
+        name: column("Memory operations by size", "sizes"),
+        rows: rows.collect(),
+        columns,
+    }
+}
+
+fn latencies(summary: &Summary) -> Table {
+    let mut columns = vec![NAME, TOTAL, COUNT];
+    columns.extend(TIMES);
+    let mut list = summary.kernels();
+    list.extend(summary.other_work());
+    list.retain(|work| work.latency.count > 0);
+    list.sort_by_key(|work| std::cmp::Reverse(work.latency.total));
+    let rows = list.iter().map(|work| {
+        let latency = &work.latency;
+        let mut row = vec![
+            Cell::Text(work.name.clone()),
+            time(latency.total),
+            Cell::Count(latency.count),
+        ];
+        row.extend(spread(latency, time));
+        row
+    });
+    Table {
+        name: column("Launch latency (from the call to the start)", "latency"),
+        rows: rows.collect(),
+        columns,
+    }
+}
+
+fn devices(summary: &Summary) -> Table {
+    let rows = summary.gpus().into_iter().map(|gpu| {
+        let mut row = vec![
+            Cell::Text(format!("GPU {}", gpu.index.0)),
+            Cell::Text(gpu.name.clone()),
+        ];
+        match &gpu.busy {
+            None => row.extend([const { Cell::Nothing }; 7]),
+            Some(busy) => {
+                let span = busy.last.0.saturating_sub(busy.first.0);
+                let gap = busy
+                    .largest_gap
+                    .map_or(0, |(from, to)| to.0.saturating_sub(from.0));
+                row.extend([
+                    Cell::Share(busy.share()),
+                    time(busy.busy.0),
+                    time(span.saturating_sub(busy.busy.0)),
+                    time(gap),
+                    Cell::Time(gpu.kernels),
+                    Cell::Time(gpu.transfers),
+                    Cell::Time(gpu.overlap),
+                ]);
+            }
+        }
+        row
+    });
+    Table {
+        name: column("Devices, from their first work to their last", "devices"),
+        columns: vec![
+            column("Device", "device"),
+            NAME,
+            column("Busy", "busy_share"),
+            column("Busy", "busy_ns"),
+            column("Idle", "idle_ns"),
+            column("Largest gap", "largest_gap_ns"),
+            column("Kernels", "kernels_ns"),
+            column("Transfers", "transfers_ns"),
+            column("Both at once", "overlap_ns"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn gaps(summary: &Summary) -> Table {
+    let mut rows = Vec::new();
+    for gpu in summary.gpus() {
+        for (name, gaps) in &gpu.gaps {
+            let times = &gaps.times;
+            let known = gaps.host.0.saturating_add(gaps.waiting.0);
+            rows.push(vec![
+                Cell::Text(format!("GPU {}", gpu.index.0)),
+                Cell::Text(name.clone()),
+                time(times.total),
+                Cell::Count(times.count),
+                time(times.mean()),
+                time(times.most),
+                Cell::Time(gaps.host),
+                Cell::Time(gaps.waiting),
+                time(times.total.saturating_sub(known)),
+            ]);
+        }
+    }
+    Table {
+        name: column(
+            "Gaps by the work that ended them: before it was enqueued, and after",
+            "gaps",
+        ),
+        columns: vec![
+            column("Device", "device"),
+            NAME,
+            TOTAL,
+            COUNT,
+            column("Average", "average_ns"),
+            column("Max", "max_ns"),
+            column("Nothing enqueued", "host_ns"),
+            column("Enqueued, waiting", "waiting_ns"),
+            column("Unknown", "unknown_ns"),
+        ],
+        rows,
+    }
+}
