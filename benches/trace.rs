@@ -258,7 +258,7 @@ fn write_capture(path: &std::path::Path) -> u64 {
     let ticks = TickSource::Virtual.code();
     let header = FileHeader::new(ticks, ProcessId(4242), 1_000_000_000, 0, [1; 16]);
     let writer = Writer::create(path, &header).expect("room for the capture");
-    let names = Names::new(writer.clone());
+    let names = Names::writing_to(writer.clone());
     let agent = names.agent(Agent {
         name: names.string("GPU"),
         ..Agent::blank()

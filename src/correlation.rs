@@ -6,8 +6,10 @@
 //! next enter, which sees that its stack frame is gone. The exit of a call needs only what its enter
 //! returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
 
-use crate::buffer::Lane;
+use crate::buffer::lanes::OwnLanes;
+use crate::buffer::{Lane, MAX_OPEN_CALLS};
 use crate::record::*;
+use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +58,7 @@ impl Range {
     }
 }
 
-open_enum! {
+crate::record::open_enum! {
     /// Whose external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values).
     ExternalKind(u32) {
         /// Not known to us.
@@ -84,62 +86,129 @@ pub struct Call {
     /// The function.
     pub operation: Operation,
     /// Calls below it on the stack.
-    depth: u32,
+    pub(crate) depth: u32,
+    /// Who wanted it when it was entered: those get its record, whatever is switched meanwhile.
+    pub(crate) interest: Interest,
 }
+
+impl Call {
+    /// No call.
+    pub const NONE: Call = Call {
+        correlation: CorrelationId::NONE,
+        ancestor: CorrelationId::NONE,
+        start: Ticks::NONE,
+        operation: Operation {
+            domain: Domain(0),
+            number: 0,
+        },
+        depth: 0,
+        interest: Interest::NONE,
+    };
+}
+
+/// A call on a thread's stack.
+#[derive(Copy, Clone, Default)]
+struct Frame {
+    correlation: CorrelationId,
+    stack_pointer: usize,
+}
+
+/// Calls of a thread whose nesting is known; deeper ones are traced, with the innermost of these as ancestor.
+const FRAMES: usize = MAX_OPEN_CALLS;
+/// Records that a thread loses for want of a lane before it asks for one again.
+const RETRY: u32 = 64;
 
 /// One thread of the program, as a source sees it.
 pub struct HostThread {
-    lane: Lane,
-    ids: Arc<Ids>,
+    board: Arc<Switchboard>,
+    lanes: OwnLanes<BUFFERS>,
+    state: Arc<ThreadState>,
+    thread: ThreadId,
+    /// See [`HostThread::number`].
+    number: u32,
     correlation: Range,
     work: Range,
-    /// Calls on the open-call stack.
+    /// Calls on the stack, of which the first few stand in `frames`.
     depth: u32,
+    frames: [Frame; FRAMES],
+    may_wait: bool,
     is_main: bool,
+    /// Records lost since no lane could be had.
+    refused: u32,
     /// The innermost of `external`, or none.
     latest_external: ExternalId,
     external: Vec<(ExternalKind, ExternalId)>,
 }
 
 impl HostThread {
-    /// A thread that records into `lane`. `is_main` says that threads without external ids inherit
-    /// this one's.
-    pub fn new(lane: Lane, ids: Arc<Ids>, is_main: bool) -> HostThread {
-        HostThread {
-            lane,
-            ids,
+    /// The thread `thread`, which records by way of `board`. `is_main` says that threads without external ids
+    /// inherit this one's. `None` when there are too many threads.
+    pub fn new(board: &Arc<Switchboard>, thread: ThreadId, is_main: bool) -> Option<HostThread> {
+        let lanes = OwnLanes::new();
+        Some(HostThread {
+            number: board.take_thread_number()?,
+            state: ThreadState::new(board, &lanes),
+            board: board.clone(),
+            lanes,
+            thread,
             correlation: Range::default(),
             work: Range::default(),
             depth: 0,
+            frames: [Frame::default(); FRAMES],
+            may_wait: true,
             is_main,
+            refused: 0,
             latest_external: ExternalId::NONE,
             external: Vec::new(),
-        }
+        })
     }
 
     /// A call of `operation` begins. `stack_pointer` is an address in the caller's frame.
     #[inline]
     pub fn enter(&mut self, operation: Operation, stack_pointer: usize, now: Ticks) -> Call {
+        let interest = self.board.interest(operation);
+        self.enter_wanted(operation, interest, stack_pointer, now)
+    }
+
+    /// The same where it is known who wants the call.
+    #[inline]
+    pub fn enter_wanted(
+        &mut self,
+        operation: Operation,
+        interest: Interest,
+        stack_pointer: usize,
+        now: Ticks,
+    ) -> Call {
         let mut depth = self.depth;
         let mut ancestor = CorrelationId::NONE;
-        while let Some((correlation, frame)) = self.lane.innermost(depth) {
+        while depth > 0 {
+            let frame = &self.frames[(depth as usize).min(FRAMES) - 1];
             // The stack grows downwards: a call that is still in progress has its frame above ours.
-            if frame > stack_pointer {
-                ancestor = correlation;
+            if frame.stack_pointer > stack_pointer {
+                ancestor = frame.correlation;
                 break;
             }
             depth -= 1;
         }
-        let correlation = CorrelationId(self.correlation.take(&self.ids.correlation));
-        self.lane
-            .open_call(depth, now, correlation, operation, stack_pointer);
+        let correlation = CorrelationId(self.correlation.take(&self.board.ids().correlation));
+        if let Some(frame) = self.frames.get_mut(depth as usize) {
+            *frame = Frame {
+                correlation,
+                stack_pointer,
+            };
+        }
         self.depth = depth + 1;
+        self.each(interest.buffers(), Kind::API, |lane| {
+            lane.open_call(depth, now, correlation, operation);
+            true
+        });
         Call {
             correlation,
             ancestor,
             start: now,
             operation,
             depth,
+            interest,
         }
     }
 
@@ -154,48 +223,154 @@ impl HostThread {
             correlation: call.correlation,
             ancestor: call.ancestor,
             external: self.external(),
-            thread: self.lane.thread(),
+            thread: self.thread,
             return_code,
             operation: call.operation,
             reserved: 0,
         };
-        let written = self.lane.write(api);
-        // Not before: a process may die in between, or wait for a block for long. A call that is found
-        // in both places, the recovery takes for one that has ended.
+        let written = self.each(call.interest.buffers(), Kind::API, |lane| {
+            let written = lane.write(api);
+            // Not before: a process may die in between, or wait for a block for long. A call that is found
+            // in both places, the recovery takes for one that has ended.
+            lane.close_calls(call.depth);
+            written
+        });
         self.depth = call.depth;
-        self.lane.close_calls(call.depth);
         written
     }
 
-    /// Writes a record of another kind. `false` says that it was dropped, and counted.
+    /// Writes a record of another kind to the buffers that want it now. `false` says that it was dropped, and
+    /// counted.
     #[inline]
     pub fn write<R: Record>(&mut self, record: R) -> bool {
-        self.lane.write(record)
+        self.write_to(self.board.buffers_for(R::KIND), record)
     }
 
-    /// Writes a record of another kind if that takes no waiting: see [`Lane::try_write`].
+    /// Writes a record to `buffers`.
     #[inline]
-    pub fn try_write<R: Record>(&mut self, record: R) -> bool {
-        self.lane.try_write(record)
+    pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
+        self.each(buffers, R::KIND, |lane| lane.write(record))
+    }
+
+    /// Writes a record to those of `buffers` where that takes no waiting (see [`Lane::try_write`]), and returns the
+    /// others.
+    #[inline]
+    pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
+        let mut left = Buffers::NONE;
+        for slot in buffers.slots() {
+            let one = Interest::buffer(slot).buffers();
+            if !self.each(one, R::KIND, |lane| lane.try_write(record)) {
+                left = left.or(one);
+            }
+        }
+        left
+    }
+
+    /// The buffers that want records of `kind` now.
+    #[inline]
+    pub fn buffers_for(&self, kind: Kind) -> Buffers {
+        self.board.buffers_for(kind)
     }
 
     /// Writes the arguments of a call.
     #[inline]
-    pub fn write_arguments(&mut self, arguments: &mut Arguments) -> bool {
-        self.lane.write_arguments(arguments)
+    pub fn write_arguments(&mut self, call: &Call, arguments: &mut Arguments) -> bool {
+        self.each(self.annotated(call), Kind::ARGUMENTS, |lane| {
+            lane.write_arguments(arguments)
+        })
     }
 
     /// Writes the values of the arguments of `call`, where their number is known.
     #[inline]
     pub fn write_values<const N: usize>(&mut self, call: &Call, values: [u64; N]) -> bool {
+        let buffers = self.annotated(call);
+        if buffers.is_none() {
+            return true;
+        }
         let arguments = ArgumentsOf::new(call.correlation, call.operation, values);
-        self.lane.write_values(arguments)
+        self.each(buffers, Kind::ARGUMENTS, |lane| {
+            lane.write_values(arguments)
+        })
+    }
+
+    /// The buffers that get the arguments of `call`.
+    #[inline]
+    fn annotated(&self, call: &Call) -> Buffers {
+        call.interest
+            .buffers()
+            .and(self.board.buffers_for(Kind::ARGUMENTS))
+    }
+
+    /// Does `write` with the lane of each of `buffers`. `false` if any of them did not get the record, which is
+    /// of `kind`.
+    #[inline(always)]
+    fn each(
+        &mut self,
+        buffers: Buffers,
+        kind: Kind,
+        mut write: impl FnMut(&mut Lane) -> bool,
+    ) -> bool {
+        let mut all = true;
+        for slot in buffers.slots() {
+            all &= match self.lanes.with(slot, self.board.incarnations(), &mut write) {
+                Some(written) => written,
+                None => self.each_opened(slot, kind, &mut write),
+            };
+        }
+        all
+    }
+
+    /// The first record for a buffer.
+    #[cold]
+    #[inline(never)]
+    fn each_opened(
+        &mut self,
+        slot: usize,
+        kind: Kind,
+        write: &mut dyn FnMut(&mut Lane) -> bool,
+    ) -> bool {
+        if self.open(slot)
+            && let Some(written) = self.lanes.with(slot, self.board.incarnations(), write)
+        {
+            return written;
+        }
+        self.board
+            .count_unlaned(Interest::buffer(slot).buffers(), kind);
+        false
+    }
+
+    /// Opens a lane in the buffer of `slot`.
+    fn open(&mut self, slot: usize) -> bool {
+        // Asking is dear: not for every record of a thread that has been refused.
+        if self.refused > 0 && !self.refused.is_multiple_of(RETRY) {
+            self.refused = self.refused.wrapping_add(1).max(1);
+            return false;
+        }
+        let may_wait = self.may_wait;
+        let prepare = |lane: &mut Lane| {
+            lane.set_may_wait(may_wait);
+        };
+        let opened = self
+            .board
+            .open_lane(slot, self.thread, prepare, &mut self.lanes);
+        self.refused = if opened {
+            0
+        } else {
+            self.refused.wrapping_add(1).max(1)
+        };
+        opened
+    }
+
+    /// Opens its lanes in all buffers there are, now and not at the first record. `false` if one of them has
+    /// none left.
+    pub fn open_lanes(&mut self) -> bool {
+        (0..BUFFERS).all(|slot| self.board.incarnations().of(slot) == 0 || self.open(slot))
     }
 
     /// An id for a piece of asynchronous work.
     #[inline]
     pub fn new_work(&mut self) -> WorkId {
-        WorkId(self.work.take(&self.ids.work))
+        WorkId(self.work.take(&self.board.ids().work))
     }
 
     /// The external id that records of this thread carry: the latest pushed on it, of any kind, or
@@ -205,7 +380,7 @@ impl HostThread {
         if self.latest_external.is_some() || self.is_main {
             self.latest_external
         } else {
-            ExternalId(self.ids.main_external.load(Ordering::Relaxed))
+            ExternalId(self.board.ids().main_external.load(Ordering::Relaxed))
         }
     }
 
@@ -230,7 +405,8 @@ impl HostThread {
     fn publish_external(&mut self) {
         self.latest_external = self.external.last().map_or(ExternalId::NONE, |(_, id)| *id);
         if self.is_main {
-            self.ids
+            self.board
+                .ids()
                 .main_external
                 .store(self.latest_external.0, Ordering::Relaxed);
         }
@@ -238,35 +414,64 @@ impl HostThread {
 
     /// The thread.
     pub fn thread(&self) -> ThreadId {
-        self.lane.thread()
+        self.thread
     }
 
-    /// See [`Lane::number`].
+    /// A number that no other thread of the process has at the same time, below 1024.
     #[inline]
-    pub fn lane_number(&self) -> u32 {
-        self.lane.number()
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
-    /// See [`Lane::set_may_wait`].
-    pub fn set_may_wait(&mut self, may_wait: bool) -> bool {
-        self.lane.set_may_wait(may_wait)
+    /// The switchboard by which it records.
+    pub fn board(&self) -> &Arc<Switchboard> {
+        &self.board
+    }
+
+    /// What others may know of it.
+    pub(crate) fn state(&self) -> &Arc<ThreadState> {
+        &self.state
+    }
+
+    /// Whether its lanes may wait for empty blocks; see [`Lane::set_may_wait`].
+    pub fn set_may_wait(&mut self, may_wait: bool) {
+        self.may_wait = may_wait;
+        for slot in 0..BUFFERS {
+            self.lanes.with(slot, self.board.incarnations(), |lane| {
+                lane.set_may_wait(may_wait)
+            });
+        }
     }
 }
 
-use crate::record::open_enum;
+impl Drop for HostThread {
+    fn drop(&mut self) {
+        self.board.give_thread_number(self.number);
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::buffer::{Buffer, Layout, Mapping, Policy};
+    use crate::switchboard::{Consumer, Selection};
 
-    fn thread(buffer: &Buffer, ids: &Arc<Ids>, is_main: bool) -> HostThread {
-        HostThread::new(buffer.lane(ThreadId(7)).unwrap(), ids.clone(), is_main)
+    /// A switchboard with a buffer that wants everything.
+    fn board() -> Arc<Switchboard> {
+        let layout = Layout::new(1 << 20, 1 << 16, 8).unwrap();
+        let buffer = Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Discard);
+        let board = Switchboard::new();
+        let slot = board.add_buffer(buffer).unwrap().slot;
+        let context = board.add_context().unwrap();
+        board
+            .add_service(context, Consumer::Buffer(slot), Selection::all())
+            .unwrap();
+        board.start_context(context).unwrap();
+        board
     }
 
-    fn buffer() -> Buffer {
-        let layout = Layout::new(1 << 20, 1 << 16, 8).unwrap();
-        Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Discard)
+    fn thread(board: &Arc<Switchboard>, is_main: bool) -> HostThread {
+        HostThread::new(board, ThreadId(7), is_main).unwrap()
     }
 
     const OPERATION: Operation = Operation {
@@ -276,8 +481,8 @@ mod tests {
 
     #[test]
     fn a_nested_call_knows_its_ancestor() {
-        let (buffer, ids) = (buffer(), Arc::default());
-        let mut thread = thread(&buffer, &ids, false);
+        let board = board();
+        let mut thread = thread(&board, false);
         let outer = thread.enter(OPERATION, 1000, Ticks(1));
         let inner = thread.enter(OPERATION, 900, Ticks(2));
         assert_eq!(inner.ancestor, outer.correlation);
@@ -294,8 +499,8 @@ mod tests {
 
     #[test]
     fn a_call_that_was_jumped_out_of_is_taken_off_by_the_next() {
-        let (buffer, ids) = (buffer(), Arc::default());
-        let mut thread = thread(&buffer, &ids, false);
+        let board = board();
+        let mut thread = thread(&board, false);
         let outer = thread.enter(OPERATION, 1000, Ticks(1));
         thread.enter(OPERATION, 900, Ticks(2));
         thread.enter(OPERATION, 800, Ticks(3));
@@ -309,8 +514,8 @@ mod tests {
 
     #[test]
     fn calls_deeper_than_the_stack_are_still_traced() {
-        let (buffer, ids) = (buffer(), Arc::default());
-        let mut thread = thread(&buffer, &ids, false);
+        let board = board();
+        let mut thread = thread(&board, false);
         let calls: Vec<_> = (0..100)
             .map(|n| thread.enter(OPERATION, 10_000 - n, Ticks(1)))
             .collect();
@@ -322,8 +527,8 @@ mod tests {
 
     #[test]
     fn ids_of_two_threads_never_meet() {
-        let (buffer, ids) = (buffer(), Arc::default());
-        let (mut one, mut two) = (thread(&buffer, &ids, false), thread(&buffer, &ids, false));
+        let board = board();
+        let (mut one, mut two) = (thread(&board, false), thread(&board, false));
         let mut seen = std::collections::HashSet::new();
         for n in 0..2 * RANGE {
             for thread in [&mut one, &mut two] {
@@ -336,8 +541,8 @@ mod tests {
 
     #[test]
     fn a_thread_without_external_ids_inherits_the_main_threads() {
-        let (buffer, ids) = (buffer(), Arc::default());
-        let (mut main, mut other) = (thread(&buffer, &ids, true), thread(&buffer, &ids, false));
+        let board = board();
+        let (mut main, mut other) = (thread(&board, true), thread(&board, false));
         assert_eq!(other.external(), ExternalId::NONE);
         main.push_external(ExternalKind::CUSTOM0, ExternalId(5));
         assert_eq!(other.external(), ExternalId(5));

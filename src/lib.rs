@@ -5,6 +5,7 @@ pub mod buffer;
 #[cfg(not(loom))]
 pub mod capture;
 pub mod clock;
+#[cfg(not(loom))]
 pub mod correlation;
 #[cfg(not(loom))]
 pub mod names;
@@ -22,4 +23,6 @@ pub mod session;
 pub mod source;
 #[cfg(all(feature = "perfetto", not(loom)))]
 pub mod summary;
+#[cfg(not(loom))]
+pub mod switchboard;
 mod sync;

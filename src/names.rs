@@ -1,27 +1,39 @@
 //! The names store: gives ids to what records refer to, and keeps what they stand for.
 //!
-//! Every method writes its metadata record to the capture before it returns the id, so no record can
+//! Every method writes its metadata record to the captures before it returns the id, so no record can
 //! refer to a name that is not there, however the process ends. That is a lock and a system call:
 //! names are for things that are made once, not for the hot path.
+//!
+//! The store keeps what it was told, up to [`MAX_KEPT`] bytes, for captures that begin later and for tools
+//! that ask.
 
-use crate::capture::{WriteError, Writer};
+use crate::capture::Writer;
 use crate::record::*;
 use crate::sync::lock_std;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+/// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
+/// captures that were there at the time.
+pub const MAX_KEPT: usize = 4 << 20;
+
 /// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
 const MAX_STRINGS: usize = 1 << 20;
 const TOO_MANY: &str = "(too many different strings)";
 
-/// Names of one capture. Clones are handles to the same store.
-#[derive(Clone)]
+/// Names of one process. Clones are handles to the same store.
+#[derive(Clone, Default)]
 pub struct Names {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Default)]
 struct State {
-    writer: Writer,
+    writers: Vec<Writer>,
+    /// Names that were given, in order.
+    kept: Vec<u8>,
+    /// Where in `kept` the latest record of a kind and id begins.
+    places: HashMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
     last: LastIds,
     /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
@@ -55,7 +67,7 @@ macro_rules! named {
             } else {
                 state.last.$last = state.last.$last.max(named.id.0);
             }
-            state.push(bytemuck::bytes_of(&named));
+            state.name(named.id.0, &named);
             state.write();
             named.id
         }
@@ -63,17 +75,54 @@ macro_rules! named {
 }
 
 impl Names {
+    /// An empty store.
+    pub fn new() -> Names {
+        Names::default()
+    }
+
     /// An empty store that writes to `writer`.
-    pub fn new(writer: Writer) -> Names {
-        Names {
-            state: Arc::new(Mutex::new(State {
-                writer,
-                strings: HashMap::new(),
-                last: LastIds::default(),
-                pending: Vec::new(),
-                together: None,
-            })),
+    pub fn writing_to(writer: Writer) -> Names {
+        let names = Names::new();
+        names.add_writer(writer);
+        names
+    }
+
+    /// Has everything written to `writer` too: what has been named, and what will be.
+    pub fn add_writer(&self, writer: Writer) {
+        let mut state = lock_std(&self.state);
+        for piece in state.pieces() {
+            let _ = writer.metadata(piece);
         }
+        state.writers.push(writer);
+    }
+
+    /// What `id` stands for, if it has been named and is kept.
+    pub fn get<R: Record>(&self, id: u32) -> Option<R> {
+        let state = lock_std(&self.state);
+        let place = *state.places.get(&(R::KIND, id))?;
+        Records::new(&state.kept[place..]).next()?.read()
+    }
+
+    /// The text of `id`, if it is kept.
+    pub fn text(&self, id: StringId) -> Option<String> {
+        let state = lock_std(&self.state);
+        let place = *state.places.get(&(Kind::STRING, id.0))?;
+        let (_, text) = Records::new(&state.kept[place..]).next()?.string()?;
+        Some(text.into_owned())
+    }
+
+    /// Everything of one kind that has been named and is kept, in order; of ids that were named again, the
+    /// latest.
+    pub fn all<R: Record>(&self) -> Vec<R> {
+        let state = lock_std(&self.state);
+        let places = state
+            .places
+            .iter()
+            .filter(|((kind, _), _)| *kind == R::KIND);
+        let mut places: Vec<usize> = places.map(|(_, place)| *place).collect();
+        places.sort_unstable();
+        let read = |place| Records::new(&state.kept[place..]).next()?.read();
+        places.into_iter().filter_map(read).collect()
     }
 
     /// The id of `text`; the same text has the same id. Longer texts than [`MAX_STRING`] are cut.
@@ -105,7 +154,7 @@ impl Names {
 
     /// Says what the process is.
     pub fn process(&self, process: Process) {
-        self.append(|state| state.push(bytemuck::bytes_of(&process)));
+        self.append(|state| state.name(process.id.0, &process));
     }
 
     /// Names a thread.
@@ -113,7 +162,7 @@ impl Names {
         self.append(|state| {
             let mut thread = Thread::blank();
             (thread.id, thread.name) = (id, state.string(name));
-            state.push(bytemuck::bytes_of(&thread));
+            state.name(id.0, &thread);
         });
     }
 
@@ -135,7 +184,8 @@ impl Names {
                 state.string(arguments)
             };
             record.group = u32::from(group.0);
-            state.push(bytemuck::bytes_of(&record));
+            let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
+            state.name(id, &record);
         });
     }
 
@@ -170,12 +220,6 @@ impl Names {
         result
     }
 
-    /// Why names are no longer written, if that is so.
-    pub fn error(&self) -> Option<WriteError> {
-        let writer = lock_std(&self.state).writer.clone();
-        writer.error().map(|(error, _)| error)
-    }
-
     fn append(&self, push: impl FnOnce(&mut State)) {
         let mut state = lock_std(&self.state);
         push(&mut state);
@@ -200,8 +244,39 @@ impl State {
         let id = StringId(self.strings.len() as u32 + 1);
         self.strings.insert(text.into(), id);
         let record = string_record(id, text);
+        self.keep(Kind::STRING, id.0, &record);
         self.push(&record);
         id
+    }
+
+    /// `record` says what `id` stands for.
+    fn name<R: Record>(&mut self, id: u32, record: &R) {
+        self.keep(R::KIND, id, bytemuck::bytes_of(record));
+        self.push(bytemuck::bytes_of(record));
+    }
+
+    fn keep(&mut self, kind: Kind, id: u32, record: &[u8]) {
+        if self.kept.len() + record.len() <= MAX_KEPT {
+            self.places.insert((kind, id), self.kept.len());
+            self.kept.extend_from_slice(record);
+        }
+    }
+
+    /// What is kept, in pieces of whole records that a capture takes.
+    fn pieces(&self) -> Vec<&[u8]> {
+        const ENOUGH: usize = 1 << 20;
+        let (mut pieces, mut begin, mut end) = (Vec::new(), 0, 0);
+        for record in Records::new(&self.kept) {
+            end += record.bytes().len();
+            if end - begin >= ENOUGH {
+                pieces.push(&self.kept[begin..end]);
+                begin = end;
+            }
+        }
+        if begin < end {
+            pieces.push(&self.kept[begin..end]);
+        }
+        pieces
     }
 
     fn push(&mut self, record: &[u8]) {
@@ -217,8 +292,10 @@ impl State {
         if self.pending.is_empty() || more_to_come {
             return;
         }
-        // An error stays with the writer, and ends the capture for everybody.
-        let _ = self.writer.metadata(&self.pending);
+        for writer in &self.writers {
+            // An error stays with the writer, and ends the capture for everybody.
+            let _ = writer.metadata(&self.pending);
+        }
         self.pending.clear();
         self.pending.shrink_to(1 << 16);
     }

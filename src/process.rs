@@ -1,51 +1,56 @@
-//! What an in-process source needs to know of the process it lives in: whether to record, which
+//! What an in-process source needs to know of the process it lives in: who wants its calls, which
 //! [`HostThread`] belongs to the calling thread, and when the process forks or ends.
 //!
-//! The switch lies in a page that the kernel wipes in forked children: a child reads "off" without
-//! being told. Its first traced call finds the switch wiped, and attaches anew: with a pool, names
-//! and capture of its own. What it inherited of its parent's is never touched again.
+//! The table of who wants what lies in memory that the kernel wipes in forked children: a child reads
+//! "nobody" without being told. Its first call finds the table wiped, and begins anew: with a
+//! switchboard, a pool, names and capture of its own. What it inherited of its parent's is never touched again.
 //!
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
 //! comes after that makes a new cell.
 
 use crate::correlation::HostThread;
-use crate::record::{Domain, Kind, ThreadId};
+use crate::record::{Kind, Operation, ThreadId};
 use crate::recorder::Recorder;
+use crate::switchboard::{Interest, Observed, Switchboard, ThreadState, Wanted};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::{Arc, OnceLock};
 
-/// The switch, alone in its page.
-#[repr(C, align(64))]
-struct Switch {
-    /// Bit `n`: calls of the domain with number `n` are recorded.
-    domains: AtomicU64,
-    /// Counts the attachments of this process and its ancestors; 0 in a child that has not attached.
-    generation: AtomicU64,
-}
+static OFF: Wanted = Wanted::new();
 
-static OFF: Switch = Switch {
-    domains: AtomicU64::new(0),
-    generation: AtomicU64::new(0),
-};
+/// The process's table of who wants what, in memory that the kernel wipes in forked children; [`OFF`] before
+/// there is one.
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
 
-static SWITCH: AtomicPtr<Switch> = AtomicPtr::new((&raw const OFF).cast_mut());
-
-/// What only changes when the process attaches or ends. Not wiped by fork.
-static ATTACHED: AtomicPtr<Attached> = AtomicPtr::new(std::ptr::null_mut());
-/// The process that is attaching, or 0.
-static ATTACHING: AtomicU32 = AtomicU32::new(0);
+/// What only changes when a process begins. Not wiped by fork.
+static PROCESS: AtomicPtr<ObservedProcess> = AtomicPtr::new(std::ptr::null_mut());
+/// The process that is beginning, or 0.
+static BEGINNING: AtomicU32 = AtomicU32::new(0);
+/// How the first source attached; forked children attach in the same way.
+static SOURCE: OnceLock<Source> = OnceLock::new();
 /// Calls seen after the recording had ended.
 static LATE_CALLS: AtomicU64 = AtomicU64::new(0);
 /// Records that a signal handler could not write, because it had interrupted a write.
 static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 
-/// One attachment. It is never freed: a thread may be using it.
-struct Attached {
-    recorder: Recorder,
+/// One process. It is never freed: a thread may be using it.
+struct ObservedProcess {
+    board: Arc<Switchboard>,
     generation: u64,
-    domains: u64,
-    attach: fn() -> Option<Recorder>,
+    recorder: OnceLock<Recorder>,
+    /// 1 once a source has attached, or has tried to.
+    attached: AtomicU32,
     ended: AtomicU32,
+}
+
+/// What a source in this process does with its operations, and how its recording begins.
+#[derive(Copy, Clone)]
+pub struct Source {
+    /// Its operations.
+    pub operations: fn() -> Vec<(Operation, Observed)>,
+    /// Prepares the source for a process, which may be a forked child, and begins the recording that it
+    /// asks for, if any. `None`: the source stays out of this process.
+    pub begin: fn(&Arc<Switchboard>) -> Option<Option<Recorder>>,
 }
 
 /// One thread's state, on the heap.
@@ -54,6 +59,8 @@ struct ThreadCell {
     /// Set while `host` is borrowed: a signal handler that finds it set must stay away.
     busy: Cell<bool>,
     host: UnsafeCell<HostThread>,
+    /// The part of `host` that may be used while `host` is borrowed.
+    state: Arc<ThreadState>,
 }
 
 thread_local! {
@@ -71,9 +78,7 @@ impl Current {
     /// signal handler that interrupted a write, which is counted.
     #[inline]
     pub fn with<R>(self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
-        // SAFETY: the cell belongs to this thread (`Current` is not Send) and lives until its
-        // pthread destructor runs, which is after the thread's last call of ours has returned.
-        let cell = unsafe { &*self.cell };
+        let cell = self.cell();
         if cell.busy.get() {
             INTERRUPTED.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -88,163 +93,221 @@ impl Current {
         Some(result)
     }
 
-    /// Whether the thread still belongs to the recording it belonged to when this was read: not after
-    /// a fork or the end in the middle of a call.
+    /// Whether the thread still belongs to the process it belonged to when this was read: not after
+    /// a fork in the middle of a call.
     #[inline]
     pub fn is_current(self) -> bool {
-        // SAFETY: as in `with`; a forked child has inherited the cell's memory.
-        let cell = unsafe { &*self.cell };
-        cell.generation == switch().generation.load(Ordering::Relaxed)
+        self.cell().generation == wanted().generation.load(Ordering::Relaxed)
+    }
+
+    /// What others may know of the thread.
+    #[inline]
+    pub(crate) fn state(&self) -> &Arc<ThreadState> {
+        &self.cell().state
+    }
+
+    #[inline]
+    fn cell(&self) -> &ThreadCell {
+        // SAFETY: the cell belongs to this thread (`Current` is not Send) and lives until its
+        // pthread destructor runs, which is after the thread's last call of ours has returned. A forked
+        // child has inherited its memory.
+        unsafe { &*self.cell }
     }
 }
 
 #[inline]
-fn switch() -> &'static Switch {
-    // SAFETY: points to `OFF` or to a page that is never unmapped.
-    unsafe { &*SWITCH.load(Ordering::Acquire) }
+fn wanted() -> &'static Wanted {
+    // SAFETY: points to `OFF` or to memory that is never unmapped.
+    unsafe { &*WANTED.load(Ordering::Acquire) }
 }
 
-/// The calling thread, if calls of `domain` are recorded now. `None` means: pass the call through.
+/// Who wants calls of `operation` in this process. Nobody means: pass the call through.
 #[inline]
-pub fn current(domain: Domain) -> Option<Current> {
-    let switch = switch();
-    if switch.domains.load(Ordering::Relaxed) & bit(domain) == 0 {
-        return off(domain);
+pub fn interest(operation: Operation) -> Interest {
+    let wanted = wanted();
+    let interest = wanted.operation(operation);
+    if interest.is_none() && wanted.generation.load(Ordering::Relaxed) == 0 {
+        return new_process(operation);
     }
+    if interest.is_late() {
+        LATE_CALLS.fetch_add(1, Ordering::Relaxed);
+        return Interest::NONE;
+    }
+    interest
+}
+
+/// Before the process has begun, or in a forked child, which attaches at its first call.
+#[cold]
+#[inline(never)]
+fn new_process(operation: Operation) -> Interest {
+    // The parent's, as far as a child has inherited it.
+    let inherited = inherited();
+    if inherited.is_none_or(|parent| parent.attached.load(Ordering::Acquire) == 0) {
+        return Interest::NONE;
+    }
+    if inherited.is_some_and(|parent| parent.ended.load(Ordering::Acquire) != 0) {
+        LATE_CALLS.fetch_add(1, Ordering::Relaxed);
+        return Interest::NONE;
+    }
+    match SOURCE.get() {
+        Some(source) if attach(*source) => wanted().operation(operation),
+        _ => Interest::NONE,
+    }
+}
+
+/// The calling thread.
+#[inline]
+pub fn current() -> Option<Current> {
     let cell = CELL.get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
-    if !cell.is_null() && unsafe { (*cell).generation } == switch.generation.load(Ordering::Relaxed)
+    if !cell.is_null()
+        && unsafe { (*cell).generation } == wanted().generation.load(Ordering::Relaxed)
     {
         return Some(Current { cell });
     }
     new_cell()
 }
 
-const fn bit(domain: Domain) -> u64 {
-    1 << (domain.0 & 63)
-}
-
-/// The switch is off: in a forked child that is to be recorded, attach; else count late calls.
-#[cold]
-#[inline(never)]
-fn off(domain: Domain) -> Option<Current> {
-    let attached = attached()?;
-    if attached.domains & bit(domain) == 0 {
-        return None;
-    }
-    if attached.ended.load(Ordering::Acquire) != 0 {
-        LATE_CALLS.fetch_add(1, Ordering::Relaxed);
-        return None;
-    }
-    let forked = switch().generation.load(Ordering::Acquire) == 0;
-    if forked && attach_with(attached.attach, attached.domains) {
-        return current(domain);
-    }
-    None
-}
-
-fn attached() -> Option<&'static Attached> {
+fn inherited() -> Option<&'static ObservedProcess> {
     // SAFETY: null or a leaked box.
-    unsafe { ATTACHED.load(Ordering::Acquire).as_ref() }
+    unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Begins to record calls of `domains` in this process, with the recorder that `attach` makes; in
-/// forked children it is called again. `false` if it made none, or this process is recorded already.
-pub fn attach(domains: &[Domain], attach: fn() -> Option<Recorder>) -> bool {
-    attach_with(
-        attach,
-        domains
-            .iter()
-            .map(|domain| bit(*domain))
-            .fold(0, |all, bit| all | bit),
-    )
+/// This process, if it has begun.
+fn process() -> Option<&'static ObservedProcess> {
+    inherited().filter(|process| process.generation == wanted().generation.load(Ordering::Acquire))
 }
 
-fn attach_with(attach: fn() -> Option<Recorder>, domains: u64) -> bool {
+/// The switchboard of this process, if it has begun and has not ended.
+pub fn board() -> Option<&'static Arc<Switchboard>> {
+    process()
+        .filter(|process| process.ended.load(Ordering::Acquire) == 0)
+        .map(|process| &process.board)
+}
+
+/// The switchboard of this process, which begins with it where it has not. `None` where the system refuses
+/// the memory, or while another thread is at it.
+pub fn begin() -> Option<&'static Arc<Switchboard>> {
+    if process().is_none() {
+        alone(begin_locked)?;
+    }
+    board()
+}
+
+/// Does `work` unless another thread, or this one further up its stack, is at it: then it does not wait, since
+/// that may be this very thread in a signal handler.
+fn alone<R>(work: impl FnOnce() -> R) -> Option<R> {
     // A child may have inherited the lock from a thread that it does not have: then it is another
     // process's, and free.
     let me = std::process::id();
     loop {
-        let holder = ATTACHING.load(Ordering::Acquire);
+        let holder = BEGINNING.load(Ordering::Acquire);
         if holder == me {
-            // Another thread is at it, or this one, called from within: pass through meanwhile.
-            return false;
+            return None;
         }
-        if ATTACHING
+        if BEGINNING
             .compare_exchange(holder, me, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
             break;
         }
     }
-    let done = switch().generation.load(Ordering::Acquire) == 0 && attach_locked(attach, domains);
-    ATTACHING.store(0, Ordering::Release);
-    done
+    let result = work();
+    BEGINNING.store(0, Ordering::Release);
+    Some(result)
 }
 
-fn attach_locked(attach: fn() -> Option<Recorder>, domains: u64) -> bool {
-    let generation = attached().map_or(0, |earlier| earlier.generation) + 1;
-    let Some(recorder) = attach() else {
-        // Do not try again at every call.
-        if let Some(inherited) = attached() {
-            inherited.ended.store(1, Ordering::Release);
-        }
-        return false;
+fn begin_locked() {
+    if process().is_some() {
+        return;
+    }
+    let Some(page) = process_table() else {
+        return;
     };
-    // Without this a child would write into its parent's blocks; the switch below keeps it away
-    // from them too, so a kernel without it is no reason not to record.
-    let _ = recorder.buffer().mapping().keep_from_children();
-    let Some(page) = switch_page() else {
-        return false;
-    };
-    let attached = Box::leak(Box::new(Attached {
-        recorder,
+    let parent = inherited();
+    let generation = parent.map_or(0, |parent| parent.generation) + 1;
+    let new = Box::leak(Box::new(ObservedProcess {
+        board: Switchboard::of_process(page),
         generation,
-        domains,
-        attach,
+        recorder: OnceLock::new(),
+        attached: AtomicU32::new(0),
         ended: AtomicU32::new(0),
     }));
-    ATTACHED.store(attached, Ordering::Release);
+    PROCESS.store(new, Ordering::Release);
     page.generation.store(generation, Ordering::Release);
-    page.domains.store(domains, Ordering::Release);
-    SWITCH.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
+    WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
+}
+
+/// Lets `source` observe this process, with the recording that it begins; in forked children this is done
+/// again. `false` if it stays out, or has been attached before.
+pub fn attach(source: Source) -> bool {
+    SOURCE.get_or_init(|| source);
+    if process().is_some_and(|process| process.attached.load(Ordering::Acquire) != 0) {
+        return false;
+    }
+    alone(|| {
+        begin_locked();
+        process().is_some_and(|process| attach_locked(process, &source))
+    })
+    .unwrap_or(false)
+}
+
+fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
+    // Not again at every call, whatever comes of it.
+    if process.attached.swap(1, Ordering::AcqRel) != 0 {
+        return false;
+    }
+    let Some(recorder) = (source.begin)(&process.board) else {
+        process.ended.store(1, Ordering::Release);
+        return false;
+    };
+    if let Some(recorder) = recorder {
+        // Without this a child would write into its parent's blocks; the wiped table keeps it away
+        // from them too, so a kernel without it is no reason not to record.
+        let _ = recorder.buffer().mapping().keep_from_children();
+        let _ = process.recorder.set(recorder);
+    }
+    process.board.observe((source.operations)());
     true
 }
 
-/// The page of the switch: the inherited one, wiped, or a new one.
-fn switch_page() -> Option<&'static Switch> {
-    if !std::ptr::eq(switch(), &OFF) {
-        return Some(switch());
+/// The memory of the table: the inherited one, wiped, or new.
+fn process_table() -> Option<&'static Wanted> {
+    if !std::ptr::eq(wanted(), &OFF) {
+        return Some(wanted());
     }
-    let page = memmap2::MmapOptions::new().len(4096).map_anon().ok()?;
-    let page = Box::leak(Box::new(page));
-    // SAFETY: the page is ours alone, and wiping it in children loses nothing of theirs.
+    let bytes = size_of::<Wanted>();
+    let memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
+    let memory = Box::leak(Box::new(memory));
+    // SAFETY: the memory is ours alone, and wiping it in children loses nothing of theirs.
     unsafe {
         rustix::mm::madvise(
-            page.as_mut_ptr().cast(),
-            4096,
+            memory.as_mut_ptr().cast(),
+            bytes,
             rustix::mm::Advice::LinuxWipeOnFork,
         )
     }
     .ok()?;
-    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Switch`.
-    Some(unsafe { &*page.as_ptr().cast() })
+    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
+    Some(unsafe { &*memory.as_ptr().cast() })
 }
 
 /// The recorder of this process, if it is recorded now.
 pub fn recorder() -> Option<&'static Recorder> {
-    let attached = attached()?;
-    let mine = attached.generation == switch().generation.load(Ordering::Acquire);
-    (mine && attached.ended.load(Ordering::Acquire) == 0).then_some(&attached.recorder)
+    let process = process()?;
+    let recorder = process.recorder.get()?;
+    (process.ended.load(Ordering::Acquire) == 0).then_some(recorder)
 }
 
-/// Stops recording: calls pass through from now on. Returns the recorder, to finish it, to the first
+/// Stops everything: calls pass through from now on. Returns the recorder, to finish it, to the first
 /// who asks; never to a forked child that has not attached.
 pub fn end() -> Option<&'static Recorder> {
-    let recorder = recorder()?;
-    let attached = attached()?;
-    switch().domains.store(0, Ordering::Release);
-    (attached.ended.swap(1, Ordering::AcqRel) == 0).then_some(recorder)
+    let process = process()?;
+    if process.ended.swap(1, Ordering::AcqRel) != 0 {
+        return None;
+    }
+    process.board.end();
+    process.recorder.get()
 }
 
 /// Calls that came after the end of the recording.
@@ -261,22 +324,23 @@ pub fn interrupted() -> u64 {
 #[cold]
 #[inline(never)]
 fn new_cell() -> Option<Current> {
-    let attached = attached()?;
+    let process = process()?;
     let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let is_main = id == std::process::id();
-    let recorder = &attached.recorder;
+    let board = &process.board;
     // A signal handler that calls in here while the interrupted thread does would make two cells;
     // signals wait meanwhile.
     with_signals_blocked(|| {
-        let Some(host) = recorder.host_thread(ThreadId(id), is_main) else {
-            recorder.count_unlaned(Kind::API);
+        let Some(host) = HostThread::new(board, ThreadId(id), is_main) else {
+            board.count_lost(Kind::API);
             return None;
         };
         let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
-        recorder.names().thread(ThreadId(id), name.trim_end());
+        board.names().thread(ThreadId(id), name.trim_end());
         let cell = Box::into_raw(Box::new(ThreadCell {
-            generation: attached.generation,
+            generation: process.generation,
             busy: Cell::new(false),
+            state: host.state().clone(),
             host: UnsafeCell::new(host),
         }));
         // What a forked thread inherits stays where it is: its lane lies in memory that is gone.
@@ -288,7 +352,7 @@ fn new_cell() -> Option<Current> {
 
 /// The pthread key whose destructor gives a thread's blocks back.
 mod exit_key {
-    use super::{CELL, ThreadCell, switch};
+    use super::{CELL, ThreadCell, wanted};
     use std::ffi::c_void;
     use std::sync::OnceLock;
     use std::sync::atomic::Ordering;
@@ -319,7 +383,7 @@ mod exit_key {
         // SAFETY: the value was set by `set` from a leaked box that only this thread has, and
         // pthread calls this once for it.
         let cell = unsafe { Box::from_raw(cell) };
-        if cell.generation != switch().generation.load(Ordering::Acquire) {
+        if cell.generation != wanted().generation.load(Ordering::Acquire) {
             // Inherited by fork: its lane lies in memory that this process does not have.
             std::mem::forget(cell);
         }

@@ -8,9 +8,10 @@ use crate::buffer::{
 };
 use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
-use crate::correlation::{HostThread, Ids};
+use crate::correlation::HostThread;
 use crate::names::Names;
-use crate::record::{Kind, Process, ProcessId, ThreadId};
+use crate::record::{Process, ProcessId, ThreadId};
+use crate::switchboard::{Consumer, ContextKey, Selection, Switchboard, TooMany};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,26 +78,44 @@ pub enum RecorderError {
     /// The pool's memory could not be had.
     #[error(transparent)]
     Memory(#[from] MappingError),
+    /// The process has no room for another buffer.
+    #[error(transparent)]
+    Buffers(#[from] TooMany),
+    /// The process has no room for another context.
+    #[error("too many contexts")]
+    Contexts,
     /// The collector's thread could not be started.
     #[error("cannot start the collector's thread: {0}")]
     Thread(std::io::Error),
 }
 
 /// The recording of one process. Clones are handles to the same.
+///
+/// It is a context with one service, which lets everything go to one buffer, and a capture.
 #[derive(Clone)]
 pub struct Recorder {
+    board: Arc<Switchboard>,
+    context: ContextKey,
     buffer: Buffer,
     /// `None`: the parent collects.
     collector: Option<Collector>,
-    names: Names,
     writer: Writer,
-    ids: Arc<Ids>,
     ticks: TickSource,
 }
 
 impl Recorder {
-    /// Begins a recording into `writer`, in `mapping` or in memory of its own.
+    /// Begins a recording into `writer`, in `mapping` or in memory of its own, by a switchboard of its own.
     pub fn start(
+        options: &RecorderOptions,
+        mapping: Option<Mapping>,
+        writer: Writer,
+    ) -> Result<Recorder, RecorderError> {
+        Self::start_on(&Switchboard::new(), options, mapping, writer)
+    }
+
+    /// Begins a recording of what comes by way of `board`.
+    pub fn start_on(
+        board: &Arc<Switchboard>,
         options: &RecorderOptions,
         mapping: Option<Mapping>,
         writer: Writer,
@@ -107,7 +126,7 @@ impl Recorder {
         };
         let buffer = Buffer::new(mapping, options.policy);
         let sink = CaptureSink::new(writer.clone(), options.ticks);
-        let names = Names::new(writer.clone());
+        board.names().add_writer(writer.clone());
         let collecting = CollectorOptions {
             period: options.period,
             watermark: options.watermark,
@@ -115,38 +134,54 @@ impl Recorder {
         let collector = if options.ticks == TickSource::Virtual {
             Collector::without_thread(buffer.clone(), vec![Box::new(sink)], collecting)
         } else {
-            names.clock_snapshot(clock::snapshot());
+            board.names().clock_snapshot(clock::snapshot());
             Collector::start(buffer.clone(), vec![Box::new(sink)], collecting)
                 .map_err(RecorderError::Thread)?
         };
+        Self::of_buffer(board, buffer, Some(collector), writer, options.ticks)
+    }
+
+    /// The recording of what comes by way of `board` into `buffer`.
+    fn of_buffer(
+        board: &Arc<Switchboard>,
+        buffer: Buffer,
+        collector: Option<Collector>,
+        writer: Writer,
+        ticks: TickSource,
+    ) -> Result<Recorder, RecorderError> {
+        let key = board.add_buffer(buffer.clone())?;
+        let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
+        board
+            .add_service(context, Consumer::Buffer(key.slot), Selection::all())
+            .and_then(|()| board.start_context(context))
+            .map_err(|_| RecorderError::Contexts)?;
         Ok(Recorder {
+            board: board.clone(),
+            context,
             buffer,
-            collector: Some(collector),
-            names,
+            collector,
             writer,
-            ids: Arc::default(),
-            ticks: options.ticks,
+            ticks,
         })
     }
 
     /// Begins a recording into `buffer`, which another process collects. That process appends the records
     /// to the file that `writer` appends the names to.
-    pub(crate) fn in_session(buffer: Buffer, ticks: TickSource, writer: Writer) -> Recorder {
-        let names = Names::new(writer.clone());
+    pub(crate) fn in_session(
+        board: &Arc<Switchboard>,
+        buffer: Buffer,
+        ticks: TickSource,
+        writer: Writer,
+    ) -> Result<Recorder, RecorderError> {
+        let names = board.names();
+        names.add_writer(writer.clone());
         if ticks != TickSource::Virtual {
             names.clock_snapshot(clock::snapshot_of(ticks));
         }
         let mapping = buffer.mapping();
         mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
         mapping.begin();
-        Recorder {
-            buffer,
-            collector: None,
-            names,
-            writer,
-            ids: Arc::default(),
-            ticks,
-        }
+        Self::of_buffer(board, buffer, None, writer, ticks)
     }
 
     /// The header of a new capture of this process.
@@ -165,18 +200,18 @@ impl Recorder {
 
     /// A thread that records, or `None` when no lane is free or the recording has ended.
     pub fn host_thread(&self, thread: ThreadId, is_main: bool) -> Option<HostThread> {
-        let lane = self.buffer.lane(thread)?;
-        Some(HostThread::new(lane, self.ids.clone(), is_main))
+        let mut host = HostThread::new(&self.board, thread, is_main)?;
+        host.open_lanes().then_some(host)
     }
 
-    /// Counts a record that had no lane to be written to.
-    pub fn count_unlaned(&self, kind: Kind) {
-        self.buffer.count_unlaned(kind);
+    /// The switchboard that it listens to.
+    pub fn board(&self) -> &Arc<Switchboard> {
+        &self.board
     }
 
     /// The names store.
     pub fn names(&self) -> &Names {
-        &self.names
+        self.board.names()
     }
 
     /// The buffer.
@@ -191,7 +226,7 @@ impl Recorder {
 
     /// Says what this process is, by asking the system.
     pub fn describe_process(&self, configuration: &str) {
-        let names = &self.names;
+        let names = self.names();
         let mut process = Process::blank();
         process.id = ProcessId(std::process::id());
         process.parent = ProcessId(std::os::unix::process::parent_id());
@@ -221,6 +256,8 @@ impl Recorder {
     /// nothing is waited for. The error says why the capture ended early, and how many records were lost
     /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
+        // It may be stopped already.
+        let _ = self.board.stop_context(self.context);
         match &self.collector {
             Some(collector) => {
                 collector.finish();

@@ -8,6 +8,25 @@ pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use std::time::Duration;
 
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// The standard library's cell with the shape of loom's.
+#[cfg(not(loom))]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    #[inline(always)]
+    pub fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.get())
+    }
+}
+
 /// Locks one of the standard library's mutexes, also when a thread panicked while it held it.
 #[cfg(not(loom))]
 pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -87,5 +106,76 @@ impl Signal {
     pub fn raise(&self) {
         *self.number.lock().unwrap() += 1;
         self.raised.notify_all();
+    }
+}
+
+/// Lets somebody else run.
+pub(crate) fn pause() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+}
+
+/// The cheap half of a fence between a hot path and a rare event: what is before it is seen by whoever calls
+/// [`fence_heavy`] afterwards, or else what follows sees what was stored before that.
+///
+/// The system's membarrier makes the other half pay for both; without it, both are full fences.
+#[inline(always)]
+pub(crate) fn fence_light() {
+    #[cfg(all(not(loom), target_os = "linux"))]
+    {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        if !membarrier::is_there() {
+            fence(Ordering::SeqCst);
+        }
+    }
+    #[cfg(not(all(not(loom), target_os = "linux")))]
+    fence(Ordering::SeqCst);
+}
+
+/// The dear half; see [`fence_light`].
+pub(crate) fn fence_heavy() {
+    fence(Ordering::SeqCst);
+    #[cfg(all(not(loom), target_os = "linux"))]
+    if membarrier::is_there() {
+        membarrier::expedite();
+    }
+}
+
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) mod membarrier {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    // <linux/membarrier.h>
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+    static THERE: AtomicBool = AtomicBool::new(false);
+
+    #[inline(always)]
+    pub fn is_there() -> bool {
+        THERE.load(Ordering::Relaxed)
+    }
+
+    /// Asks the system for it. To be called before threads rely on it, and again in forked children.
+    pub fn register() {
+        if command(REGISTER_PRIVATE_EXPEDITED) {
+            THERE.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Interrupts every thread of this process that runs, for a full fence.
+    pub fn expedite() {
+        if !command(PRIVATE_EXPEDITED) {
+            // A process that lost its registration: it gets it back.
+            command(REGISTER_PRIVATE_EXPEDITED);
+            command(PRIVATE_EXPEDITED);
+        }
+    }
+
+    fn command(command: i32) -> bool {
+        // SAFETY: membarrier takes three integers and touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 }

@@ -1,11 +1,13 @@
 //! One process, its threads and its forked children: who records where, and that nobody records twice.
 
 use gputrail::capture::{Reader, Writer};
+use gputrail::process::Source;
 use gputrail::record::{Api, Domain, Operation, ProcessId};
 use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::switchboard::{Observed, Switchboard};
 use gputrail::{clock, process};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
 
@@ -22,22 +24,31 @@ fn capture_of(process: u32) -> PathBuf {
         .join(format!("{process}.gputrail"))
 }
 
-fn attach() -> Option<Recorder> {
+const SOURCE: Source = Source {
+    operations: || vec![(OPERATION, Observed::No)],
+    begin: |board| Some(Some(record(board)?)),
+};
+
+fn record(board: &Arc<Switchboard>) -> Option<Recorder> {
     let ticks = clock::init();
     let process = std::process::id();
     let header = Recorder::file_header(ticks, ProcessId(process));
     let writer = Writer::create(&capture_of(process), &header).ok()?;
-    Recorder::start(&RecorderOptions::default(), None, writer).ok()
+    Recorder::start_on(board, &RecorderOptions::default(), None, writer).ok()
 }
 
 /// What a source does around a call. `false`: it was passed through.
 fn call() -> bool {
     let frame = 0u8;
-    let Some(thread) = process::current(Domain::SIM) else {
+    let interest = process::interest(OPERATION);
+    if interest.is_none() {
         return false;
-    };
+    }
+    let thread = process::current().unwrap();
     let call = thread
-        .with(|host| host.enter(OPERATION, &raw const frame as usize, clock::now()))
+        .with(|host| {
+            host.enter_wanted(OPERATION, interest, &raw const frame as usize, clock::now())
+        })
         .unwrap();
     thread
         .with(|host| host.exit(&call, clock::now(), 0, 0))
@@ -77,13 +88,14 @@ fn in_child(child: impl FnOnce() -> i32) -> (u32, i32) {
 fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     DIRECTORY.set(tempfile::tempdir().unwrap()).unwrap();
     assert!(!call(), "nothing is recorded before the process attaches");
-    assert!(process::attach(&[Domain::SIM], attach));
+    assert!(process::attach(SOURCE));
+    assert!(!process::attach(SOURCE), "a process attaches once");
     assert!(
-        !process::attach(&[Domain::SIM], attach),
-        "a process attaches once"
-    );
-    assert!(
-        process::current(Domain::OPENCL).is_none(),
+        process::interest(Operation {
+            domain: Domain::OPENCL,
+            number: 600
+        })
+        .is_none(),
         "only the domains named are recorded"
     );
 
@@ -110,7 +122,7 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     assert!(!capture_of(silent).exists());
 
     // A signal handler that comes in the middle of a write finds the thread busy.
-    let thread = process::current(Domain::SIM).unwrap();
+    let thread = process::current().unwrap();
     assert_eq!(thread.with(|_| thread.with(|_| ())), Some(None));
     assert_eq!(process::interrupted(), 1);
 

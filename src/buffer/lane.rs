@@ -7,7 +7,7 @@
 #[cfg(not(loom))]
 use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
-use super::{LaneSlot, MAX_OPEN_CALLS, Policy, Shared};
+use super::{LaneSlot, Policy, Shared};
 use crate::clock;
 use crate::record::{
     Arguments, ArgumentsOf, CorrelationId, Kind, Loss, Operation, Overhead, OverheadKind, Record,
@@ -222,7 +222,8 @@ impl Lane {
         self.shared.mapping.slot(self.slot)
     }
 
-    /// Puts a call on the open-call stack, for whoever looks at a process that hangs or has died.
+    /// Puts a call on the open-call stack, for whoever looks at a process that hangs or has died. Calls below
+    /// it that did not concern this lane leave gaps.
     #[inline]
     pub(crate) fn open_call(
         &self,
@@ -230,14 +231,17 @@ impl Lane {
         start: Ticks,
         correlation: CorrelationId,
         operation: Operation,
-        stack_pointer: usize,
     ) {
         let slot = self.slot();
+        let known = slot.depth.load(Ordering::Relaxed);
+        if known < depth {
+            for gap in slot.calls.iter().take(depth as usize).skip(known as usize) {
+                gap.correlation.store(0, Ordering::Relaxed);
+            }
+        }
         if let Some(call) = slot.calls.get(depth as usize) {
             call.start.store(start.0, Ordering::Relaxed);
             call.correlation.store(correlation.0, Ordering::Relaxed);
-            call.stack_pointer
-                .store(stack_pointer as u64, Ordering::Relaxed);
             let operation = u32::from(operation.domain.0) | u32::from(operation.number) << 16;
             call.operation.store(operation, Ordering::Relaxed);
         }
@@ -249,20 +253,6 @@ impl Lane {
     #[inline]
     pub(crate) fn close_calls(&self, depth: u32) {
         self.slot().depth.store(depth, Ordering::Release);
-    }
-
-    /// Correlation id and stack pointer of the innermost open call that stands on the stack, given
-    /// its depth.
-    #[inline]
-    pub(crate) fn innermost(&self, depth: u32) -> Option<(CorrelationId, usize)> {
-        let call = self
-            .slot()
-            .calls
-            .get((depth as usize).min(MAX_OPEN_CALLS).checked_sub(1)?)?;
-        Some((
-            CorrelationId(call.correlation.load(Ordering::Relaxed)),
-            call.stack_pointer.load(Ordering::Relaxed) as usize,
-        ))
     }
 
     /// The cold half of writing: hands the full block over and takes an empty one with room for

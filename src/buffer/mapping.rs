@@ -161,10 +161,10 @@ struct MappingHeader {
 pub struct OpenCall {
     pub(crate) start: PlainU64,
     pub(crate) correlation: PlainU64,
-    pub(crate) stack_pointer: PlainU64,
+    reserved: PlainU64,
     /// domain | number << 16
     pub(crate) operation: PlainU32,
-    pub(crate) reserved: PlainU32,
+    reserved2: PlainU32,
 }
 
 /// What the mapping knows of one lane. Only its lane writes it, but for `lane` and `thread`.

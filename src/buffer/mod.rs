@@ -15,6 +15,7 @@ mod block;
 #[cfg(not(loom))]
 mod collector;
 mod lane;
+pub(crate) mod lanes;
 mod mapping;
 mod pool;
 mod wake;

@@ -67,6 +67,10 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
         let mut ancestor = CorrelationId::NONE;
         for call in &slot.calls[..depth] {
             let api = open_call(call, ancestor, thread);
+            if !api.correlation.is_some() {
+                // A call that did not concern this lane.
+                continue;
+            }
             ancestor = api.correlation;
             if ended.contains(&api.correlation) {
                 continue;

@@ -77,7 +77,7 @@ fn read(path: &Path) -> (Vec<u64>, Vec<String>) {
 #[test]
 fn records_and_names_are_read_back() {
     let (file, writer) = capture();
-    let names = Names::new(writer.clone());
+    let names = Names::writing_to(writer.clone());
     let hello = names.string("hello");
     assert_eq!(names.string("hello"), hello);
     let mut agent = Agent::blank();
@@ -102,7 +102,7 @@ fn records_and_names_are_read_back() {
 #[test]
 fn a_name_is_in_the_capture_when_its_id_is_known_whatever_other_threads_name() {
     let (file, writer) = capture();
-    let names = Names::new(writer);
+    let names = Names::writing_to(writer);
     names.together(|many| {
         many.string("pending");
         let other = many.clone();
@@ -261,8 +261,8 @@ fn what_a_dead_process_had_committed_is_recovered() {
         lane.write(api);
     }
     buffer.count_unlaned(Kind::API);
-    lane.open_call(0, Ticks(5), CorrelationId(1000), Operation::default(), 0);
-    lane.open_call(1, Ticks(6), CorrelationId(1001), Operation::default(), 0);
+    lane.open_call(0, Ticks(5), CorrelationId(1000), Operation::default());
+    lane.open_call(1, Ticks(6), CorrelationId(1001), Operation::default());
     // The process is gone: nothing of its own runs any more.
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();

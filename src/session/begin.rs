@@ -9,13 +9,14 @@ use crate::capture::Writer;
 use crate::clock::{self, TickSource};
 use crate::record::ProcessId;
 use crate::recorder::{Recorder, RecorderError, RecorderOptions};
+use crate::switchboard::Switchboard;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Why a process is not recorded although its environment asks for it.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +47,9 @@ static START: OnceLock<Start> = OnceLock::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
-/// Begins the recording that the environment asks for: in the session of a parent, or alone. `None`
+/// Begins the recording by `board` that the environment asks for: in the session of a parent, or alone. `None`
 /// if nothing asks for one, or the session is over.
-pub fn begin() -> Result<Option<Recorder>, BeginError> {
+pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
     let pid = std::process::id();
     let reason = match BEGAN.swap(pid, Ordering::AcqRel) {
         0 => Reason::Loaded,
@@ -64,12 +65,16 @@ pub fn begin() -> Result<Option<Recorder>, BeginError> {
     };
     match start {
         Start::Nothing => Ok(None),
-        Start::Session(directory) => in_session(directory, reason),
-        Start::Capture(options) => alone(options).map(Some),
+        Start::Session(directory) => in_session(board, directory, reason),
+        Start::Capture(options) => alone(board, options).map(Some),
     }
 }
 
-fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, BeginError> {
+fn in_session(
+    board: &Arc<Switchboard>,
+    directory: &Path,
+    reason: Reason,
+) -> Result<Option<Recorder>, BeginError> {
     let attached = match attach(directory, reason) {
         Err(AttachError::Over(_)) => return Ok(None),
         attached => attached?,
@@ -78,14 +83,14 @@ fn in_session(directory: &Path, reason: Reason) -> Result<Option<Recorder>, Begi
     let buffer = Buffer::new(attached.mapping, policy);
     let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
         .map_err(BeginError::SessionCapture)?;
-    let recorder = Recorder::in_session(buffer, ticks, writer);
+    let recorder = Recorder::in_session(board, buffer, ticks, writer)?;
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
     recorder.describe_process(&format!("session, {policy} policy"));
     Ok(Some(recorder))
 }
 
-fn alone(asked: &CaptureOptions) -> Result<Recorder, BeginError> {
+fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, BeginError> {
     let options = RecorderOptions {
         pool_bytes: asked.layout.blocks() as usize * asked.layout.block_bytes(),
         block_bytes: asked.layout.block_bytes(),
@@ -107,7 +112,7 @@ fn alone(asked: &CaptureOptions) -> Result<Recorder, BeginError> {
             result => break result.map_err(|error| BeginError::Capture(name, error))?,
         }
     };
-    let recorder = Recorder::start(&options, None, writer)?;
+    let recorder = Recorder::start_on(board, &options, None, writer)?;
     recorder.describe_process(&format!("alone, {} policy", options.policy));
     Ok(recorder)
 }

@@ -4,14 +4,15 @@
 use gputrail::capture::Writer;
 use gputrail::clock;
 use gputrail::correlation::ExternalKind;
-use gputrail::process;
+use gputrail::process::{self, Source};
 use gputrail::record::{Domain, ExternalId, Operation, ProcessId};
 use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::switchboard::{Observed, Switchboard};
 use std::ffi::{CStr, OsStr, c_char};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 const OPERATION: Operation = Operation {
     domain: Domain::SIM,
@@ -31,14 +32,17 @@ pub unsafe extern "C" fn cost_begin(path: *const c_char) -> bool {
     let path = unsafe { CStr::from_ptr(path) };
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
     CAPTURE.get_or_init(|| path.into());
-    process::attach(&[Domain::SIM], recorder)
+    process::attach(Source {
+        operations: || vec![(OPERATION, Observed::No)],
+        begin: |board| Some(Some(recorder(board)?)),
+    })
 }
 
-fn recorder() -> Option<Recorder> {
+fn recorder(board: &Arc<Switchboard>) -> Option<Recorder> {
     let options = RecorderOptions::default();
     let header = Recorder::file_header(options.ticks, ProcessId(std::process::id()));
     let writer = Writer::create(CAPTURE.get()?, &header).ok()?;
-    Recorder::start(&options, None, writer).ok()
+    Recorder::start_on(board, &options, None, writer).ok()
 }
 
 /// Makes `count` recorded calls that do nothing, and returns the ticks that took.
@@ -54,7 +58,7 @@ pub extern "C" fn cost_calls(count: u64) -> u64 {
 /// Pushes two external ids, of different kinds, on the calling thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn cost_push_external() {
-    if let Some(thread) = process::current(Domain::SIM) {
+    if let Some(thread) = process::current() {
         thread.with(|host| {
             host.push_external(ExternalKind::CUSTOM0, ExternalId(1));
             host.push_external(ExternalKind::CUSTOM1, ExternalId(2));
@@ -89,12 +93,17 @@ pub extern "C" fn cost_flush() {
 /// One call, from enter to exit.
 #[inline(never)]
 fn call() {
-    let Some(thread) = process::current(Domain::SIM) else {
+    let interest = process::interest(OPERATION);
+    if interest.is_none() {
+        return;
+    }
+    let Some(thread) = process::current() else {
         return;
     };
     let frame = 0_u8;
     let stack_pointer = (&raw const frame) as usize;
-    let entered = thread.with(|host| host.enter(OPERATION, stack_pointer, clock::now()));
+    let entered =
+        thread.with(|host| host.enter_wanted(OPERATION, interest, stack_pointer, clock::now()));
     let Some(entered) = entered else {
         return;
     };

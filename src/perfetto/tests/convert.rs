@@ -40,7 +40,7 @@ impl Making {
         let ticks = TickSource::Virtual.code();
         let header = FileHeader::new(ticks, ProcessId(pid), 1_000_000_000, 0, [pid as u8; 16]);
         let writer = Writer::create(&path, &header).unwrap();
-        let names = Names::new(writer.clone());
+        let names = Names::writing_to(writer.clone());
         names.process(Process {
             id: ProcessId(pid),
             executable: names.string("/usr/bin/app"),

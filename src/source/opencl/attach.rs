@@ -5,32 +5,28 @@
 //! seconds to complete, is asked after, and then marked as unfinished. Calls that come later pass through.
 
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::{self, FUNCTIONS};
+use super::dispatch::{self, Description, FUNCTIONS};
 use super::{extensions, objects};
-use crate::process::{self, Current};
-use crate::record::Domain;
+use crate::names::Names;
+use crate::process::{self, Source};
+use crate::record::Operation;
 use crate::recorder::Recorder;
-use std::sync::Once;
+use crate::switchboard::{Observed, Switchboard};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// How long outstanding work may take to complete when the program ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The calling thread, if its calls are recorded.
-#[inline(always)]
-pub(super) fn thread() -> Option<Current> {
-    process::current(Domain::OPENCL)
-}
-
-/// The recording, if there is one now.
-pub(super) fn recorder() -> Option<&'static Recorder> {
-    process::recorder()
+/// The names store of this process.
+pub(super) fn names() -> Option<&'static Names> {
+    process::board().map(|board| board.names())
 }
 
 /// Begins to record this process, if its environment asks for it.
 pub(super) fn start() {
     static EXIT: Once = Once::new();
-    if process::attach(&[Domain::OPENCL], begin) {
+    if process::attach(Source { operations, begin }) {
         EXIT.call_once(|| {
             // SAFETY: a function of this library, which is never unloaded. What was registered later
             // runs earlier: the handlers of libraries that the program loaded after this one.
@@ -39,32 +35,45 @@ pub(super) fn start() {
     }
 }
 
-/// A recorder for this process, which may be a forked child.
-fn begin() -> Option<Recorder> {
-    let recorder = match crate::session::begin() {
+/// Prepares this process, which may be a forked child, and begins the recording that its environment asks for.
+/// Without one, the layer stays out.
+fn begin(board: &Arc<Switchboard>) -> Option<Option<Recorder>> {
+    let recorder = match crate::session::begin(board) {
         Ok(recorder) => recorder?,
         Err(error) => {
             eprintln!("gputrail: {error}");
             return None;
         }
     };
-    prepare(&recorder)?;
-    Some(recorder)
+    prepare(board.names())?;
+    Some(Some(recorder))
+}
+
+/// What the layer does with each of its operations.
+fn operations() -> Vec<(Operation, Observed)> {
+    let numbered =
+        |(number, function): (u16, &Description)| (dispatch::operation(number), function.observed);
+    functions().map(numbered).collect()
+}
+
+/// Every function, with its number.
+fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
+    let core = FUNCTIONS
+        .iter()
+        .enumerate()
+        .map(|(number, function)| (number as u16, function));
+    core.chain(extensions::functions())
 }
 
 /// Forgets what a parent process knew, and names the operations.
-fn prepare(recorder: &Recorder) -> Option<()> {
+fn prepare(names: &Names) -> Option<()> {
     objects::forget_all();
     OUTSTANDING
         .open()
         .inspect_err(|error| eprintln!("gputrail: not recorded: {error}"))
         .ok()?;
-    let core = FUNCTIONS
-        .iter()
-        .enumerate()
-        .map(|(number, function)| (number as u16, function));
-    recorder.names().together(|names| {
-        for (number, function) in core.chain(extensions::functions()) {
+    names.together(|names| {
+        for (number, function) in functions() {
             let arguments = if function.annotated() {
                 function.signature()
             } else {
@@ -84,10 +93,10 @@ fn prepare(recorder: &Recorder) -> Option<()> {
 /// The program ends through exit, or by returning from main.
 extern "C" fn at_exit() {
     // A forked child that made no calls has no recording.
-    if recorder().is_none() {
+    if process::board().is_none() {
         return;
     }
-    if let Some(thread) = thread() {
+    if let Some(thread) = process::current() {
         let deadline = Instant::now() + PATIENCE;
         loop {
             completion::sweep(thread);

@@ -13,37 +13,54 @@ use super::waits;
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
-use crate::names::Names;
-use crate::process::Current;
+use crate::process::{self, Current};
 use crate::record::*;
-use crate::recorder::Recorder;
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
 pub(super) struct Call {
-    /// The thread that the wrapper runs on.
-    thread: Current,
+    /// The thread that the wrapper runs on; absent where nobody wants to know of the call, and only the layer's
+    /// own books are kept.
+    thread: Option<Current>,
     core: correlation::Call,
     /// When the runtime returned, once that is known.
     end: Ticks,
 }
 
 impl Call {
-    /// The program calls function `number`. `None`: nothing is recorded, and the call is passed through.
+    /// The program calls function `number`. `None`: it is of no interest, and passed through.
     #[inline(always)]
     pub fn enter(number: u16) -> Option<Call> {
-        let thread = attach::thread()?;
+        let interest = process::interest(operation(number));
+        if interest.is_none() {
+            return None;
+        }
+        if !interest.is_recorded() {
+            return Some(Call::UNRECORDED);
+        }
         // An address in the wrapper's frame, as this is inlined.
         let frame = 0u8;
         let stack_pointer = (&raw const frame) as usize;
-        let core =
-            thread.with(|host| host.enter(operation(number), stack_pointer, clock::now()))?;
-        Some(Call {
-            thread,
+        let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback())
+        else {
+            return Some(Call::UNRECORDED);
+        };
+        let entered = thread.with(|host| {
+            host.enter_wanted(operation(number), interest, stack_pointer, clock::now())
+        });
+        Some(entered.map_or(Call::UNRECORDED, |core| Call {
+            thread: Some(thread),
             core,
             end: Ticks::NONE,
-        })
+        }))
     }
+
+    /// A call of which only the layer's own books take notice.
+    const UNRECORDED: Call = Call {
+        thread: None,
+        core: correlation::Call::NONE,
+        end: Ticks::NONE,
+    };
 
     /// When the runtime returned: the first time that this is asked.
     #[inline(always)]
@@ -57,6 +74,9 @@ impl Call {
     /// The call ends with `status`; `values` are those of its arguments that are kept.
     #[inline(always)]
     pub fn exit<const N: usize>(mut self, status: cl_int, values: [u64; N]) {
+        if self.thread.is_none() {
+            return;
+        }
         let (end, core) = (self.end(), self.core);
         let flags = if status < 0 { flags::FAILED } else { 0 };
         self.host(|host| {
@@ -71,10 +91,11 @@ impl Call {
     /// No foreign code may be called in it.
     #[inline(always)]
     pub fn host<R>(&mut self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
-        if !self.thread.is_current() {
+        let thread = self.thread?;
+        if !thread.is_current() {
             return None;
         }
-        self.thread.with(work)
+        thread.with(work)
     }
 
     pub fn correlation(&self) -> CorrelationId {
@@ -83,11 +104,6 @@ impl Call {
 
     pub fn start(&self) -> Ticks {
         self.core.start
-    }
-
-    /// The names store, while there is one.
-    pub fn names(&self) -> Option<&'static Names> {
-        attach::recorder().map(Recorder::names)
     }
 
     /// The id of a string of the program, or 0 for a null pointer.
@@ -101,7 +117,7 @@ impl Call {
         }
         // SAFETY: the caller's promise.
         let text = unsafe { CStr::from_ptr(text) };
-        self.names().map_or(0, |names| {
+        attach::names().map_or(0, |names| {
             u64::from(names.string(&text.to_string_lossy()).0)
         })
     }
@@ -122,6 +138,11 @@ impl Call {
         asked: *mut cl_event,
         blocking: bool,
     ) {
+        let Some(thread) = self.thread else {
+            // SAFETY: the caller's promise.
+            unsafe { hand_over(event, asked) };
+            return;
+        };
         let (call, end) = (self.core, self.end());
         // SAFETY: the caller's promise.
         let mut queue = unsafe { queue.queue() };
@@ -130,12 +151,13 @@ impl Call {
         }
         let info = queues::lookup(self, queue);
         if OUTSTANDING.is_full() {
-            completion::make_room(self.thread);
+            completion::make_room(thread);
         }
         let put = self.host(|host| {
             completion::write_parked(host);
-            let (id, lane) = (host.new_work(), host.lane_number());
-            let ticket = if event.is_null() {
+            let (id, lane) = (host.new_work(), host.number());
+            let buffers = work.wanted_by(host);
+            let ticket = if event.is_null() || buffers.is_none() {
                 None
             } else {
                 let enqueued = Enqueued {
@@ -144,6 +166,7 @@ impl Call {
                     correlation: call.correlation,
                     agent: info.agent,
                     window: (call.start, end),
+                    buffers,
                 };
                 OUTSTANDING.take(enqueued, lane)
             };
@@ -161,6 +184,7 @@ impl Call {
                 context: info.context,
                 queue: info.id,
                 thread: host.thread(),
+                buffers,
                 flags: tracked | if blocking { 0 } else { flags::ASYNCHRONOUS },
             };
             work.enqueue(host, &place);
@@ -197,5 +221,20 @@ impl Call {
         if blocking {
             waits::blocked(self, &info, id);
         }
+    }
+}
+
+/// Gives the program the event of work that nobody follows, or lets go of it if the program did not ask for it.
+///
+/// # Safety
+///
+/// As for [`Call::enqueued`].
+#[cold]
+unsafe fn hand_over(event: cl_event, asked: *mut cl_event) {
+    if !asked.is_null() {
+        // SAFETY: the program's place for it.
+        unsafe { asked.write(event) };
+    } else if !event.is_null() {
+        completion::release(event);
     }
 }

@@ -105,7 +105,7 @@ fn pair(agent: AgentId, window: (Ticks, Ticks), device: DeviceTime) -> ClockPair
 }
 
 fn keep(pair: ClockPair) {
-    if let Some(recorder) = attach::recorder() {
-        recorder.names().clock_pair(pair);
+    if let Some(names) = attach::names() {
+        names.clock_pair(pair);
     }
 }

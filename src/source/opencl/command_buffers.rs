@@ -4,9 +4,10 @@
 use super::call::Call;
 use super::ffi::*;
 use super::kernels;
-use super::work::{Enqueue, Place, Work, list};
+use super::work::{Enqueue, Place, Put, Work, list};
 use crate::correlation::HostThread;
 use crate::record::*;
+use crate::switchboard::Buffers;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -47,11 +48,11 @@ struct Buffer {
 // SAFETY: a handle is a number to us.
 unsafe impl Send for Buffer {}
 
-type Buffers = HashMap<u64, Buffer>;
+type Known = HashMap<u64, Buffer>;
 
-static BUFFERS: Mutex<Option<Buffers>> = Mutex::new(None);
+static BUFFERS: Mutex<Option<Known>> = Mutex::new(None);
 
-fn buffers() -> MutexGuard<'static, Option<Buffers>> {
+fn buffers() -> MutexGuard<'static, Option<Known>> {
     BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -119,6 +120,12 @@ impl Enqueue for CommandBuffer {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }
 
+    fn wanted_by(&self, host: &HostThread) -> Buffers {
+        [Kind::KERNEL_DISPATCH, Kind::MEMORY_COPY, Kind::MEMORY_SET]
+            .into_iter()
+            .fold(Buffers::NONE, |all, kind| all.or(host.buffers_for(kind)))
+    }
+
     fn enqueue(self, host: &mut HostThread, place: &Place) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
         if commands.is_empty() {
@@ -133,10 +140,19 @@ impl Enqueue for CommandBuffer {
         };
         for command in commands {
             match command {
-                Command::Kernel(kernel) => kernel.enqueue(host, place),
-                Command::Copy(copy) => copy.enqueue(host, place),
-                Command::Set(set) => set.enqueue(host, place),
+                Command::Kernel(kernel) => one(kernel, host, place),
+                Command::Copy(copy) => one(copy, host, place),
+                Command::Set(set) => one(set, host, place),
             }
         }
     }
+}
+
+/// Writes the record of one command, to those that want its kind.
+fn one<P: Put>(command: P, host: &mut HostThread, place: &Place) {
+    let place = &Place {
+        buffers: place.buffers.and(command.wanted_by(host)),
+        ..*place
+    };
+    command.enqueue(host, place);
 }

@@ -3,15 +3,15 @@
 //! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under
 //! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
 
-use super::attach;
 use super::clocks;
 use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
 use crate::clock;
 use crate::correlation::HostThread;
-use crate::process::Current;
+use crate::process::{self, Current};
 use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
+use crate::switchboard::Buffers;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,7 +41,7 @@ pub(super) unsafe extern "C-unwind" fn completed(
     user_data: *mut c_void,
 ) {
     if let Some(claim) = OUTSTANDING.claim(Ticket(user_data as u64)) {
-        finish(claim, status, attach::thread());
+        finish(claim, status, process::current());
     }
 }
 
@@ -61,17 +61,20 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     release(enqueued.event);
     let written = thread.map(|thread| {
         let write = |host: &mut HostThread| {
-            let lane = host.lane_number();
+            let lane = host.number();
             let time = OUTSTANDING.callback_time(lane);
             completion.completed = time.unwrap_or_else(clock::now);
-            host.try_write(completion).then_some(lane)
+            (lane, host.try_write_to(enqueued.buffers, completion))
         };
-        thread.with(write).flatten()
+        thread.with(write)
     });
     match written {
-        Some(None) => OUTSTANDING.park(claim, &completion),
-        // Without a thread: after the end, or on one without a lane; both are counted where that is found out.
-        written => OUTSTANDING.free(claim, written.flatten()),
+        Some(Some((lane, Buffers::NONE))) => OUTSTANDING.free(claim, Some(lane)),
+        Some(Some((_, left))) => OUTSTANDING.park(claim, left, &completion),
+        // In a signal handler that interrupted a write.
+        Some(None) => OUTSTANDING.park(claim, enqueued.buffers, &completion),
+        // Without a thread: after the end, or one too many; both are counted where that is found out.
+        None => OUTSTANDING.free(claim, None),
     }
     if times.is_some() {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
@@ -126,7 +129,7 @@ pub(super) fn release(event: cl_event) {
 #[inline]
 pub(super) fn write_parked(host: &mut HostThread) {
     if OUTSTANDING.any_parked() {
-        OUTSTANDING.unpark(|completion| host.write(completion));
+        OUTSTANDING.unpark(|buffers, completion| host.write_to(buffers, completion));
     }
 }
 
@@ -170,7 +173,7 @@ pub(super) fn abandon(thread: Current) {
             completion.unfinished = Unfinished::AT_END;
             completion.status = 1;
             completion.header = header(&completion);
-            thread.with(|host| host.write(completion));
+            thread.with(|host| host.write_to(claim.enqueued.buffers, completion));
             OUTSTANDING.free(claim, None);
         },
     );

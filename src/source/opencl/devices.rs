@@ -138,13 +138,13 @@ pub(super) fn agent(device: cl_device_id) -> AgentId {
 
 #[cold]
 fn name(device: cl_device_id) -> AgentId {
-    let Some(recorder) = attach::recorder().filter(|_| !device.is_null()) else {
+    let Some(names) = attach::names().filter(|_| !device.is_null()) else {
         return AgentId::NONE;
     };
     let known = describe(below(), device);
     let string = |text: &str| match text {
         "" => StringId::NONE,
-        text => recorder.names().string(text),
+        text => names.string(text),
     };
     let mut record = Agent::blank();
     record.name = string(&known.name);
@@ -162,7 +162,7 @@ fn name(device: cl_device_id) -> AgentId {
     record.kind = known.kind;
     record.handle = device.into();
     record.timer_resolution = known.timer_resolution;
-    let id = recorder.names().agent(record);
+    let id = names.agent(record);
     DEVICES.insert(
         device,
         DeviceInfo {

@@ -10,6 +10,7 @@ use super::table::opencl_functions;
 use super::work::{Mapped, Work, rect};
 use super::{events, kernels, memory, objects, programs, queues, waits};
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
+use crate::switchboard::Observed;
 use core::ptr;
 use std::sync::OnceLock;
 
@@ -44,6 +45,7 @@ macro_rules! declare {
         pub(super) const FUNCTIONS: &[Description] = &[$(Description {
             name: stringify!($name),
             group: OperationGroup::$group,
+            observed: observed!($group { $($hook)* }),
             arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
         }),*];
 
@@ -59,6 +61,23 @@ macro_rules! declare {
         }
     };
 }
+
+/// What the layer does with a function, given its group and hook.
+macro_rules! observed {
+    ($group:ident {}) => {
+        Observed::No
+    };
+    (QUERY { $($hook:tt)* }) => {
+        Observed::Books
+    };
+    (SET { $($hook:tt)* }) => {
+        Observed::Books
+    };
+    ($group:ident { $($hook:tt)* }) => {
+        Observed::Work
+    };
+}
+pub(super) use observed;
 
 macro_rules! wrapped {
     (pass $name:ident) => {
@@ -261,6 +280,7 @@ opencl_functions!(declare);
 pub(super) struct Description {
     pub name: &'static str,
     pub group: OperationGroup,
+    pub observed: Observed,
     /// Names of the arguments, and the types of those that annotations keep.
     pub arguments: &'static [(&'static str, Option<ArgumentType>)],
 }

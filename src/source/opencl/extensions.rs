@@ -8,13 +8,14 @@ use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::{
-    self, Argument, Description, FUNCTIONS, after, kept_arguments, middle, wrapper,
+    self, Argument, Description, FUNCTIONS, after, kept_arguments, middle, observed, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::work::{Work, rect};
 use super::{devices, memory, programs, queues};
 use crate::record::{MemoryKind, NoteKind, OperationGroup};
+use crate::switchboard::Observed;
 use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
@@ -49,6 +50,7 @@ macro_rules! declare {
         const EXTENSIONS: &[Description] = &[$(Description {
             name: stringify!($name),
             group: OperationGroup::$group,
+            observed: observed!($group { $($hook)* }),
             arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
         }),*];
 
@@ -216,9 +218,9 @@ fn list(name: &str) {
     static LISTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
     if listed.get_or_insert_default().insert(name.to_owned())
-        && let Some(recorder) = attach::recorder()
+        && let Some(names) = attach::names()
     {
-        recorder.names().note(NoteKind::UNOBSERVED_FUNCTION, name);
+        names.note(NoteKind::UNOBSERVED_FUNCTION, name);
     }
 }
 

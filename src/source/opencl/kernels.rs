@@ -165,7 +165,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     {
         local.remove(&kernel.into());
     }
-    let Some(recorder) = attach::recorder() else {
+    let Some(names) = attach::names() else {
         return info;
     };
     let device = programs::first_device(program);
@@ -184,7 +184,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
         ))
     });
     let mut record = KernelSymbol::blank();
-    record.name = recorder.names().string(&name);
+    record.name = names.string(&name);
     record.module = programs::module(program);
     record.handle = kernel.into();
     record.local_memory = bytes(CL_KERNEL_LOCAL_MEM_SIZE);
@@ -193,7 +193,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.workgroup_multiple = size(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) as u32;
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
-    info.id = recorder.names().kernel(record);
+    info.id = names.kernel(record);
     info.static_local = record.local_memory as u32;
     info.private = record.private_memory as u32;
     KERNELS.insert(kernel, info);
@@ -211,14 +211,14 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     if let Some(info) = NATIVE.get(key) {
         return info.id;
     }
-    let Some(recorder) = attach::recorder() else {
+    let Some(names) = attach::names() else {
         return KernelId::NONE;
     };
     let mut record = KernelSymbol::blank();
-    record.name = recorder.names().string(&name());
+    record.name = names.string(&name());
     record.handle = key;
     let mut info = KernelInfo::zeroed();
-    info.id = recorder.names().kernel(record);
+    info.id = names.kernel(record);
     NATIVE.insert(key, info);
     info.id
 }

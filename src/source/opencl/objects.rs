@@ -138,7 +138,7 @@ pub(super) fn context(context: cl_context) -> ContextInfo {
 #[cold]
 fn name_context(context: cl_context) -> ContextInfo {
     let mut info = ContextInfo::zeroed();
-    let Some(recorder) = attach::recorder().filter(|_| !context.is_null()) else {
+    let Some(names) = attach::names().filter(|_| !context.is_null()) else {
         return info;
     };
     let mut devices = [cl_device_id::NULL; 64];
@@ -161,7 +161,7 @@ fn name_context(context: cl_context) -> ContextInfo {
     record.agents = count as u32;
     record.handle = context.into();
     record.domain = Domain::OPENCL;
-    info.id = recorder.names().context(record);
+    info.id = names.context(record);
     info.agent = if count == 1 {
         record.agent
     } else {

@@ -10,6 +10,7 @@
 
 use super::ffi::cl_event;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
+use crate::switchboard::Buffers;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr};
 
@@ -48,6 +49,8 @@ struct Slot {
     before: AtomicU64,
     after: AtomicU64,
     agent: AtomicU32,
+    /// Who gets the completion.
+    buffers: AtomicU32,
     /// Index of the next free slot and 1, or 0.
     next: AtomicU32,
     status: AtomicI32,
@@ -69,6 +72,8 @@ pub(super) struct Enqueued {
     pub agent: AgentId,
     /// The runtime took the work between these.
     pub window: (Ticks, Ticks),
+    /// Who gets the completion: those that got the record of the work.
+    pub buffers: Buffers,
 }
 
 /// Index and generation of a slot, as a callback's user data carries them.
@@ -182,6 +187,7 @@ impl Outstanding {
         slot.correlation
             .store(enqueued.correlation.0, Ordering::Relaxed);
         slot.agent.store(enqueued.agent.0, Ordering::Relaxed);
+        slot.buffers.store(enqueued.buffers.0, Ordering::Relaxed);
         slot.before.store(enqueued.window.0.0, Ordering::Relaxed);
         slot.after.store(enqueued.window.1.0, Ordering::Relaxed);
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
@@ -232,7 +238,7 @@ impl Outstanding {
     }
 
     /// Claims everything that is parked.
-    pub fn unpark(&self, mut write: impl FnMut(Completion) -> bool) {
+    pub fn unpark(&self, mut write: impl FnMut(Buffers, Completion) -> bool) {
         if self.parked.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -242,7 +248,8 @@ impl Outstanding {
             if state != ticket.state(PARKED) || !transition(slot, ticket, PARKED, CLAIMED) {
                 continue;
             }
-            if !write(slot.completion()) {
+            let buffers = Buffers(slot.buffers.load(Ordering::Relaxed));
+            if !write(buffers, slot.completion()) {
                 slot.state.store(ticket.state(PARKED), Ordering::Release);
                 return;
             }
@@ -320,9 +327,10 @@ impl Outstanding {
         }
     }
 
-    /// Keeps `completion` in the slot until somebody can write it.
-    pub fn park(&self, claim: Claim<'_>, completion: &Completion) {
+    /// Keeps `completion` in the slot until somebody can write it to `buffers`.
+    pub fn park(&self, claim: Claim<'_>, buffers: Buffers, completion: &Completion) {
         let slot = claim.slot;
+        slot.buffers.store(buffers.0, Ordering::Relaxed);
         slot.queued.store(completion.queued.0, Ordering::Relaxed);
         slot.submitted
             .store(completion.submitted.0, Ordering::Relaxed);
@@ -422,6 +430,7 @@ impl<'a> Claim<'a> {
                 Ticks(slot.before.load(Ordering::Relaxed)),
                 Ticks(slot.after.load(Ordering::Relaxed)),
             ),
+            buffers: Buffers(slot.buffers.load(Ordering::Relaxed)),
         };
         Claim {
             slot,
@@ -442,6 +451,7 @@ mod tests {
             correlation: CorrelationId(number),
             agent: AgentId(1),
             window: (Ticks(number), Ticks(number + 1)),
+            buffers: Buffers(1),
         }
     }
 
@@ -499,15 +509,16 @@ mod tests {
             (WorkId(9), CorrelationId(9), AgentId(1));
         (completion.start, completion.end, completion.status) = (DeviceTime(5), DeviceTime(6), -3);
         completion.header = super::super::completion::header(&completion);
-        outstanding.park(outstanding.claim(ticket).unwrap(), &completion);
+        outstanding.park(outstanding.claim(ticket).unwrap(), Buffers(2), &completion);
         assert!(outstanding.any_parked());
-        outstanding.unpark(|_| false);
+        outstanding.unpark(|_, _| false);
         let mut written = vec![];
-        outstanding.unpark(|completion| {
+        outstanding.unpark(|buffers, completion| {
+            assert_eq!(buffers, Buffers(2));
             written.push(completion);
             true
         });
-        outstanding.unpark(|_| unreachable!());
+        outstanding.unpark(|_, _| unreachable!());
         assert_eq!(written, [completion]);
         assert_eq!(outstanding.len(), 0);
     }

@@ -41,7 +41,7 @@ fn lookup(program: cl_program) -> ProgramInfo {
 #[cold]
 fn name(program: cl_program) -> ProgramInfo {
     let mut info = ProgramInfo::zeroed();
-    let Some(recorder) = attach::recorder().filter(|_| !program.is_null()) else {
+    let Some(names) = attach::names().filter(|_| !program.is_null()) else {
         return info;
     };
     let context = ask!(below(), clGetProgramInfo(program, CL_PROGRAM_CONTEXT) -> cl_context);
@@ -51,7 +51,7 @@ fn name(program: cl_program) -> ProgramInfo {
     info.references = 1;
     let mut record = Module::blank();
     (record.context, record.handle) = (info.context, program.into());
-    info.id = recorder.names().module(record);
+    info.id = names.module(record);
     PROGRAMS.insert(program, info);
     info
 }
@@ -98,8 +98,7 @@ impl Build {
             user_data: core::ptr::null_mut(),
             correlation: call.correlation(),
             start: call.start(),
-            options: call
-                .names()
+            options: attach::names()
                 .map(|names| names.string(&text))
                 .unwrap_or_default(),
         }
@@ -126,19 +125,19 @@ impl Build {
     /// The build has ended. Says what it took, and what the program was built with.
     fn ended(&self, program: cl_program, end: Ticks) {
         let info = lookup(program);
-        let Some(recorder) = attach::recorder() else {
+        let Some(names) = attach::names() else {
             return;
         };
         let mut module = Module::blank();
         (module.id, module.context, module.handle) = (info.id, info.context, program.into());
         module.options = self.options;
-        recorder.names().module(module);
+        names.module(module);
         let mut overhead = Overhead::blank();
         overhead.correlation = self.correlation;
         (overhead.start, overhead.end) = (self.start, end);
         (overhead.module, overhead.what) = (info.id, OverheadKind::COMPILATION);
         overhead.detail = self.options;
-        if let Some(thread) = attach::thread() {
+        if let Some(thread) = crate::process::current() {
             thread.with(|host| {
                 overhead.thread = host.thread();
                 host.write(overhead);

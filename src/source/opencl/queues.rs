@@ -204,7 +204,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     const CL_QUEUE_DEVICE: cl_uint = 0x1091;
     let mut info = QueueInfo::zeroed();
     (info.asked, info.actual) = (asked, actual);
-    if let Some(recorder) = attach::recorder() {
+    if let Some(names) = attach::names() {
         let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
         info.agent = device.map(devices::agent).unwrap_or_default();
@@ -224,7 +224,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
         ] {
             record.properties |= if asked & flag != 0 { property } else { 0 };
         }
-        info.id = recorder.names().queue(record);
+        info.id = names.queue(record);
     }
     QUEUES.insert(queue, info);
     info

@@ -6,6 +6,7 @@ use super::kernels;
 use super::memory::{self, MemoryInfo};
 use crate::correlation::HostThread;
 use crate::record::*;
+use crate::switchboard::Buffers;
 use core::slice;
 
 /// Where and by whom work was put.
@@ -18,6 +19,8 @@ pub(super) struct Place {
     pub context: ContextId,
     pub queue: QueueId,
     pub thread: ThreadId,
+    /// Who gets the records.
+    pub buffers: Buffers,
     pub flags: u8,
 }
 
@@ -33,15 +36,23 @@ pub(super) trait Enqueue {
         cl_command_queue::NULL
     }
 
+    /// The buffers that want its records.
+    fn wanted_by(&self, host: &HostThread) -> Buffers;
+
     /// Writes the records.
     fn enqueue(self, host: &mut HostThread, place: &Place);
 }
 
 impl<P: Put> Enqueue for P {
     #[inline(always)]
+    fn wanted_by(&self, host: &HostThread) -> Buffers {
+        host.buffers_for(P::KIND)
+    }
+
+    #[inline(always)]
     fn enqueue(mut self, host: &mut HostThread, place: &Place) {
         self.put(place);
-        host.write(self);
+        host.write_to(place.buffers, self);
     }
 }
 

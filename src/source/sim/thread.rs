@@ -69,7 +69,7 @@ impl Thread {
         let call = self.host.enter(function.operation(), frame, now);
         if function.has_arguments() {
             let mut record = Arguments::new(call.correlation, call.operation, arguments);
-            self.host.write_arguments(&mut record);
+            self.host.write_arguments(&call, &mut record);
         }
         self.compute(function.cost()).await;
         call

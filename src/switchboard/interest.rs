@@ -1,0 +1,203 @@
+//! Who wants what: one word for each operation and each kind of record, read on the hot path.
+
+use crate::record::{KINDS, Kind, Operation};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Buffers that a process has at a time.
+pub const BUFFERS: usize = 32;
+/// Subscribers that a process has at a time.
+pub const SUBSCRIBERS: usize = 28;
+/// Domains that a table has room for.
+pub(crate) const DOMAINS: usize = 16;
+/// Operations of a domain that a table has room for.
+pub(crate) const OPERATIONS: usize = 512;
+
+/// Who wants to hear of an operation: one bit a consumer.
+///
+/// ```text
+/// 0..32    buffers that want the call's record
+/// 32..60   subscribers that are called back
+/// 61       the recording has ended: the call is only counted
+/// 62       the call's device work is wanted: the call gets an id
+/// 63       the source keeps its own books by the call
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Interest(u64);
+
+impl Interest {
+    /// Nobody.
+    pub const NONE: Interest = Interest(0);
+    pub(crate) const LATE: Interest = Interest(1 << 61);
+    pub(crate) const WORK: Interest = Interest(1 << 62);
+    pub(crate) const OBSERVED: Interest = Interest(1 << 63);
+
+    pub(crate) const fn buffer(slot: usize) -> Interest {
+        Interest(1 << slot)
+    }
+
+    pub(crate) const fn subscriber(slot: usize) -> Interest {
+        Interest(1 << (BUFFERS + slot))
+    }
+
+    pub(crate) const fn with(self, other: Interest) -> Interest {
+        Interest(self.0 | other.0)
+    }
+
+    /// Whether nobody wants it.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The buffers among them.
+    #[inline]
+    pub fn buffers(self) -> Buffers {
+        Buffers(self.0 as u32)
+    }
+
+    /// The subscribers among them, a bit each.
+    #[inline]
+    pub(crate) fn subscribers(self) -> u32 {
+        (self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1)
+    }
+
+    /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
+    #[inline]
+    pub fn is_recorded(self) -> bool {
+        self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0) != 0
+    }
+
+    /// Whether the recording has ended.
+    #[inline]
+    pub(crate) fn is_late(self) -> bool {
+        self.0 & Interest::LATE.0 != 0
+    }
+}
+
+/// A set of buffers of one process: those that a record goes to.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Buffers(pub(crate) u32);
+
+impl Buffers {
+    /// No buffer.
+    pub const NONE: Buffers = Buffers(0);
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those in either.
+    #[inline]
+    pub fn or(self, other: Buffers) -> Buffers {
+        Buffers(self.0 | other.0)
+    }
+
+    /// Those that are in `other` too.
+    #[inline]
+    pub fn and(self, other: Buffers) -> Buffers {
+        Buffers(self.0 & other.0)
+    }
+
+    /// Their slots.
+    #[inline]
+    pub(crate) fn slots(self) -> Slots {
+        Slots(self.0)
+    }
+}
+
+/// The numbers of the bits that are set.
+pub(crate) struct Slots(pub u32);
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.0.trailing_zeros() as usize;
+        // The last value has no bit to clear.
+        self.0 &= self.0.checked_sub(1)?;
+        Some(slot)
+    }
+}
+
+/// The table that the hot path reads. All zeros are a valid one, in which nobody wants anything: that
+/// is what a forked child finds.
+#[repr(C, align(4096))]
+pub(crate) struct Wanted {
+    /// Counts the processes that have used this memory; 0 in a child that has not begun anew.
+    pub generation: AtomicU64,
+    /// By [`Kind::index`]: the buffers that want records of the kind.
+    kinds: [AtomicU32; KINDS],
+    /// By domain and number: an [`Interest`].
+    operations: [[AtomicU64; OPERATIONS]; DOMAINS],
+}
+
+impl Wanted {
+    pub const fn new() -> Wanted {
+        Wanted {
+            generation: AtomicU64::new(0),
+            kinds: [const { AtomicU32::new(0) }; KINDS],
+            operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
+        }
+    }
+
+    /// Who wants calls of `operation`. Those beyond the table are of no interest to anybody.
+    #[inline]
+    pub fn operation(&self, operation: Operation) -> Interest {
+        Interest(
+            self.word(operation)
+                .map_or(0, |word| word.load(Ordering::Relaxed)),
+        )
+    }
+
+    /// The buffers that want records of `kind`.
+    #[inline]
+    pub fn kind(&self, kind: Kind) -> Buffers {
+        Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
+    }
+
+    pub fn set_operation(&self, operation: Operation, interest: Interest) {
+        if let Some(word) = self.word(operation) {
+            word.store(interest.0, Ordering::Release);
+        }
+    }
+
+    pub fn set_kind(&self, kind: Kind, buffers: Buffers) {
+        self.kinds[kind.index()].store(buffers.0, Ordering::Release);
+    }
+
+    #[inline]
+    fn word(&self, operation: Operation) -> Option<&AtomicU64> {
+        self.operations
+            .get(operation.domain.0 as usize)?
+            .get(operation.number as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_the_places_of_the_bits() {
+        assert_eq!(Slots(0).next(), None);
+        assert_eq!(Slots(0b1010).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(Slots(1 << 31 | 1).collect::<Vec<_>>(), [0, 31]);
+    }
+
+    #[test]
+    fn buffers_and_subscribers_do_not_meet() {
+        let all = (0..BUFFERS).fold(Interest::NONE, |all, slot| all.with(Interest::buffer(slot)));
+        assert_eq!((all.buffers(), all.subscribers()), (Buffers(u32::MAX), 0));
+        let all = (0..SUBSCRIBERS).fold(Interest::NONE, |all, slot| {
+            all.with(Interest::subscriber(slot))
+        });
+        assert_eq!(all.buffers(), Buffers::NONE);
+        assert_eq!(all.subscribers().count_ones() as usize, SUBSCRIBERS);
+        assert!(all.is_recorded() && !all.is_late());
+        assert!(!Interest::OBSERVED.with(Interest::LATE).is_recorded());
+        assert!(Interest::WORK.is_recorded());
+    }
+}

@@ -1,0 +1,291 @@
+//! The switchboard of a process: who wants what, and where it goes.
+//!
+//! Sources ask it on the hot path, by one load, who is interested in an operation or a kind of record
+//! ([`Interest`], [`Buffers`]). Consumers are buffers, which get records, and subscribers, which are called back.
+//! What they want is said by the services of contexts ([`crate::context`]); starting, stopping and
+//! changing one computes the words of the table anew, under a lock that the hot path never takes.
+//!
+//! A switchboard lasts as long as its process: threads hold on to it.
+
+mod interest;
+mod selection;
+mod services;
+mod subscriber;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub(crate) use interest::Wanted;
+pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
+pub use selection::{KindSet, OperationSet, Selection};
+pub(crate) use services::{Consumer, ContextKey, ServiceError};
+pub(crate) use subscriber::{Notice, SubscriberKey, Subscription};
+pub(crate) use thread::ThreadState;
+
+use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
+use crate::buffer::{Buffer, Lane};
+use crate::correlation::Ids;
+use crate::names::Names;
+use crate::record::{Kind, Operation, ThreadId};
+use crate::sync::lock_std;
+use services::Services;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use subscriber::Subscribers;
+
+/// Looks at a thread that is in the middle of a write before its lane is given up for lost.
+const PATIENCE: u32 = 100_000;
+
+/// What a source does with an operation, whoever wants it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Observed {
+    /// Nothing.
+    #[default]
+    No,
+    /// It keeps its books by the call.
+    Books,
+    /// The call enqueues device work, or makes records of other kinds than its own.
+    Work,
+}
+
+/// See the module.
+pub struct Switchboard {
+    table: Table,
+    incarnations: Incarnations<BUFFERS>,
+    subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
+    ids: Ids,
+    names: Names,
+    state: Mutex<State>,
+    /// Numbers of threads that are taken, a bit each.
+    thread_numbers: [AtomicU32; THREADS / 32],
+}
+
+/// Threads that have a number of their own.
+const THREADS: usize = 1024;
+
+/// The memory of the hot path's table.
+enum Table {
+    Own(Box<Wanted>),
+    /// The process's, which the kernel wipes in forked children.
+    Process(&'static Wanted),
+}
+
+#[derive(Default)]
+struct State {
+    buffers: [Option<Buffer>; BUFFERS],
+    next_buffer: usize,
+    last_incarnation: u32,
+    services: Services,
+    threads: Vec<Weak<ThreadState>>,
+    subscribers: Subscribers,
+}
+
+impl State {
+    /// The threads that have not ended.
+    fn live_threads(&mut self) -> Vec<Arc<ThreadState>> {
+        self.threads.retain(|thread| thread.strong_count() > 0);
+        self.threads.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// A buffer of the switchboard: its slot, and which of those that had the slot it is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BufferKey {
+    pub slot: usize,
+    pub incarnation: u32,
+}
+
+/// A buffer or subscriber too many.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}: {most} at a time, and all are in use")]
+pub struct TooMany {
+    /// Of what.
+    pub what: &'static str,
+    /// How many there may be.
+    pub most: usize,
+}
+
+impl Switchboard {
+    /// A switchboard with a table of its own.
+    pub fn new() -> Arc<Switchboard> {
+        Self::with_table(Table::Own(Box::new(Wanted::new())))
+    }
+
+    /// The switchboard of the process, whose table is all zeros.
+    pub(crate) fn of_process(wanted: &'static Wanted) -> Arc<Switchboard> {
+        Self::with_table(Table::Process(wanted))
+    }
+
+    fn with_table(table: Table) -> Arc<Switchboard> {
+        crate::sync::membarrier::register();
+        Arc::new(Switchboard {
+            table,
+            incarnations: Incarnations::new(),
+            subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
+            ids: Ids::default(),
+            names: Names::new(),
+            state: Mutex::default(),
+            thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
+        })
+    }
+
+    #[inline]
+    fn wanted(&self) -> &Wanted {
+        match &self.table {
+            Table::Own(wanted) => wanted,
+            Table::Process(wanted) => wanted,
+        }
+    }
+
+    /// Who wants calls of `operation` now.
+    #[inline]
+    pub fn interest(&self, operation: Operation) -> Interest {
+        self.wanted().operation(operation)
+    }
+
+    /// The buffers that want records of `kind` now.
+    #[inline]
+    pub fn buffers_for(&self, kind: Kind) -> Buffers {
+        self.wanted().kind(kind)
+    }
+
+    /// The names store.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    pub(crate) fn incarnations(&self) -> &Incarnations<BUFFERS> {
+        &self.incarnations
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock_std(&self.state)
+    }
+
+    fn opening(_: &State) -> Opening {
+        // SAFETY: whoever has the state has its lock, which is the one that belongs to `incarnations`.
+        unsafe { Opening::locked() }
+    }
+
+    /// Lets records go to `buffer`, as soon as a service says which.
+    pub(crate) fn add_buffer(&self, buffer: Buffer) -> Result<BufferKey, TooMany> {
+        let mut state = self.state();
+        // In turn, so that a slot is not used again while work of the buffer that had it is in flight.
+        let slot = (0..BUFFERS)
+            .map(|more| (state.next_buffer + more) % BUFFERS)
+            .find(|slot| state.buffers[*slot].is_none())
+            .ok_or(TooMany {
+                what: "buffers",
+                most: BUFFERS,
+            })?;
+        state.next_buffer = (slot + 1) % BUFFERS;
+        state.last_incarnation = state.last_incarnation.wrapping_add(1).max(1);
+        let incarnation = state.last_incarnation;
+        state.buffers[slot] = Some(buffer);
+        self.incarnations
+            .set(slot, incarnation, &Self::opening(&state));
+        Ok(BufferKey { slot, incarnation })
+    }
+
+    /// Takes `key` away from all services and threads: when this returns, nobody writes to the buffer, and
+    /// what its lanes had written is committed. `None` if it is gone already.
+    pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
+        let mut state = self.state();
+        if self.incarnations.of(key.slot) != key.incarnation {
+            return None;
+        }
+        let buffer = state.buffers[key.slot].take()?;
+        state.services.forget(Consumer::Buffer(key.slot));
+        self.publish(&state);
+        // Lanes that wait for an empty block go on.
+        buffer.end();
+        let opening = Self::opening(&state);
+        self.incarnations.set(key.slot, 0, &opening);
+        every_thread_knows();
+        for thread in state.live_threads() {
+            // A lane that its thread does not leave stays where it is, and keeps its memory.
+            drop(thread.lanes().take(key.slot, PATIENCE, &opening));
+        }
+        Some(buffer)
+    }
+
+    /// The buffer in `slot`.
+    pub(crate) fn buffer(&self, slot: usize) -> Option<Buffer> {
+        self.state().buffers[slot].clone()
+    }
+
+    pub(crate) fn register(&self, thread: &Arc<ThreadState>) {
+        let mut state = self.state();
+        // Those that have ended: their memory waits for this.
+        if state.threads.len() == state.threads.capacity() {
+            state.threads.retain(|thread| thread.strong_count() > 0);
+        }
+        state.threads.push(Arc::downgrade(thread));
+    }
+
+    /// A lane for `thread` in the buffer of `slot`, put into `lanes`. `false` if the buffer is gone or has no
+    /// lane left.
+    #[cold]
+    pub(crate) fn open_lane(
+        &self,
+        slot: usize,
+        thread: ThreadId,
+        prepare: impl FnOnce(&mut Lane),
+        lanes: &mut crate::buffer::lanes::OwnLanes<BUFFERS>,
+    ) -> bool {
+        let state = self.state();
+        let Some(buffer) = &state.buffers[slot] else {
+            return false;
+        };
+        let Some(mut lane) = buffer.lane(thread) else {
+            return false;
+        };
+        prepare(&mut lane);
+        let opening = Self::opening(&state);
+        lanes.open(slot, self.incarnations.of(slot), lane, &opening);
+        true
+    }
+
+    /// Counts a record of `kind` that had no lane to be written to.
+    pub(crate) fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
+        let state = self.state();
+        for slot in buffers.slots() {
+            if let Some(buffer) = &state.buffers[slot] {
+                buffer.count_unlaned(kind);
+            }
+        }
+    }
+
+    /// Counts a record of `kind` as lost in every buffer that wants it.
+    pub fn count_lost(&self, kind: Kind) {
+        self.count_unlaned(self.buffers_for(kind), kind);
+    }
+
+    /// A number below [`THREADS`] that no other thread has, while there are any.
+    pub(crate) fn take_thread_number(&self) -> Option<u32> {
+        for (place, word) in self.thread_numbers.iter().enumerate() {
+            let taken = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
+                (taken != u32::MAX).then(|| taken | 1 << taken.trailing_ones())
+            });
+            if let Ok(before) = taken {
+                return Some(place as u32 * 32 + before.trailing_ones());
+            }
+        }
+        None
+    }
+
+    pub(crate) fn give_thread_number(&self, number: u32) {
+        if let Some(word) = self.thread_numbers.get(number as usize / 32) {
+            word.fetch_and(!(1 << (number % 32)), Ordering::AcqRel);
+        }
+    }
+
+    /// Computes the table anew.
+    fn publish(&self, state: &State) {
+        state.services.publish(self.wanted());
+    }
+}
