@@ -6,6 +6,8 @@ pub mod buffer;
 pub mod capture;
 pub mod clock;
 #[cfg(not(loom))]
+pub mod context;
+#[cfg(not(loom))]
 pub mod correlation;
 #[cfg(not(loom))]
 pub mod names;

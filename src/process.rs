@@ -8,10 +8,12 @@
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
 //! comes after that makes a new cell.
 
-use crate::correlation::HostThread;
+use crate::correlation::{Call, HostThread};
 use crate::record::{Kind, Operation, ThreadId};
 use crate::recorder::Recorder;
-use crate::switchboard::{Interest, Observed, Switchboard, ThreadState, Wanted};
+use crate::switchboard::{
+    Callback, Interest, Observed, Phase, Switchboard, ThreadState, UserData, Wanted,
+};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Arc, OnceLock};
@@ -100,6 +102,23 @@ impl Current {
         self.cell().generation == wanted().generation.load(Ordering::Relaxed)
     }
 
+    /// Tells the subscribers that wanted `call` of its enter or exit, as `callback` says. The thread's state may be
+    /// used meanwhile.
+    #[cold]
+    pub(crate) fn notify(self, call: &Call, callback: &mut Callback<'_>) {
+        let Some(board) = board() else {
+            return;
+        };
+        let enters = callback.phase == Phase::Enter;
+        let tell = |user_data: &mut UserData| {
+            board.notify(self.state(), call.interest, callback, user_data);
+        };
+        if !self.state().is_in_callback() {
+            // SAFETY: this is the thread itself, and it is not in a callback.
+            unsafe { self.state().with_user_data(call.depth, enters, tell) };
+        }
+    }
+
     /// What others may know of the thread.
     #[inline]
     pub(crate) fn state(&self) -> &Arc<ThreadState> {
@@ -160,12 +179,13 @@ fn new_process(operation: Operation) -> Interest {
 pub fn current() -> Option<Current> {
     let cell = CELL.get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
-    if !cell.is_null()
-        && unsafe { (*cell).generation } == wanted().generation.load(Ordering::Relaxed)
-    {
-        return Some(Current { cell });
+    let generation = unsafe { cell.as_ref() }.map(|cell| cell.generation);
+    match generation {
+        Some(generation) if generation == wanted().generation.load(Ordering::Relaxed) => {
+            Some(Current { cell })
+        }
+        _ => new_cell(),
     }
-    new_cell()
 }
 
 fn inherited() -> Option<&'static ObservedProcess> {

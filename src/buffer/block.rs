@@ -131,6 +131,14 @@ pub struct BlockView<'a> {
     pub bytes: &'a [u8],
 }
 
+#[cfg(not(loom))]
+impl<'a> BlockView<'a> {
+    /// Its records, one after the other, in place.
+    pub fn records(&self) -> crate::record::Records<'a> {
+        crate::record::Records::new(self.bytes)
+    }
+}
+
 /// A block that has something to deliver.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {

@@ -255,6 +255,7 @@ impl Inner {
             for (kind, dropped) in slot.dropped.iter().enumerate() {
                 let count = dropped.swap(0, Ordering::Relaxed);
                 if count > 0 {
+                    self.buffer.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
                     let mut loss = loss_of(kind, count);
                     loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
                     loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
@@ -266,6 +267,7 @@ impl Inner {
         for kind in 0..KINDS {
             let count = mapping.unlaned_by_index(kind).swap(0, Ordering::Relaxed);
             if count > 0 {
+                self.buffer.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
                 let mut loss = loss_of(kind, count);
                 loss.last = clock::now_of(self.ticks);
                 losses.push(loss);

@@ -397,6 +397,7 @@ impl Lane {
             loss.thread = self.thread;
             loss.lost = Kind::from_index(index).unwrap_or_default();
             self.commit_extra(loss);
+            self.shared.reported[index].fetch_add(count, Ordering::Relaxed);
             self.slot().dropped[index].fetch_sub(count, Ordering::Relaxed);
         }
     }

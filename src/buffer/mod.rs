@@ -36,7 +36,7 @@ pub use lane::Lane;
 pub(crate) use mapping::{LaneSlot, MAX_OPEN_CALLS};
 pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
 
-use crate::record::{Kind, ThreadId};
+use crate::record::{KINDS, Kind, ThreadId};
 use crate::sync::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as PlainU64;
@@ -101,6 +101,8 @@ struct Shared {
     /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
     /// do not wait for it again before it does.
     collector_lost: PlainU64,
+    /// Dropped records of each kind that lanes or the collector have reported.
+    reported: [PlainU64; KINDS],
 }
 
 impl Buffer {
@@ -111,6 +113,7 @@ impl Buffer {
                 mapping,
                 policy,
                 collector_lost: PlainU64::new(0),
+                reported: [const { PlainU64::new(0) }; KINDS],
             }),
         }
     }
@@ -127,6 +130,22 @@ impl Buffer {
             .mapping
             .unlaned(kind)
             .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records dropped since the beginning, by [`Kind::index`]: those that lanes have reported, those that they
+    /// will, and those without a lane. While a lane reports, they may count twice.
+    pub fn dropped(&self) -> [u64; KINDS] {
+        let mapping = self.mapping();
+        let mut dropped: [u64; KINDS] = std::array::from_fn(|kind| {
+            mapping.unlaned_by_index(kind).load(Ordering::Relaxed)
+                + self.shared.reported[kind].load(Ordering::Relaxed)
+        });
+        for slot in 0..mapping.layout().lanes() {
+            for (count, of_lane) in dropped.iter_mut().zip(&mapping.slot(slot).dropped) {
+                *count += of_lane.load(Ordering::Relaxed);
+            }
+        }
+        dropped
     }
 
     /// The memory the buffer lies in.

@@ -3,7 +3,7 @@
 use super::*;
 
 open_enum! {
-    /// Whose API was called.
+    /// Whose API was called, or what subscribers are told of.
     Domain(u16) {
         /// OpenCL.
         OPENCL = 1, "opencl";
@@ -17,6 +17,18 @@ open_enum! {
         HIP = 5, "hip";
         /// HSA. Reserved.
         HSA = 6, "hsa";
+        /// Objects that come and go; told to subscribers only.
+        RESOURCE = 8, "resource";
+        /// Kernels that are enqueued and complete; told to subscribers only.
+        KERNEL_DISPATCH = 9, "kernel dispatch";
+        /// Copies and fills that are enqueued and complete; told to subscribers only.
+        MEMORY_COPY = 10, "memory copy";
+        /// Memory that is allocated and freed; told to subscribers only.
+        MEMORY_ALLOCATION = 11, "memory allocation";
+        /// Waits of the host; told to subscribers only.
+        SYNCHRONIZATION = 12, "synchronization";
+        /// Markers and ranges of the program's own.
+        MARKER = 13, "marker";
     }
 }
 

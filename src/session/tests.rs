@@ -5,6 +5,7 @@ use crate::buffer::{Buffer, Policy};
 use crate::capture::{Reader, Writer};
 use crate::clock::TickSource;
 use crate::record::{Kind, ProcessId, StringId, ThreadId};
+use crate::switchboard::Switchboard;
 use crate::recorder::Recorder;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
@@ -29,7 +30,7 @@ fn recorder(attached: Attached) -> Recorder {
     let header = Recorder::file_header(ticks, ProcessId(std::process::id()));
     let buffer = Buffer::new(attached.mapping, attached.config.policy);
     let writer = Writer::begin_shared(attached.capture, &header, &buffer).unwrap();
-    Recorder::in_session(buffer, ticks, writer)
+    Recorder::in_session(&Switchboard::new(), buffer, ticks, writer).unwrap()
 }
 
 /// Connects as anybody could, and sends `bytes`.

@@ -61,6 +61,12 @@ impl Interest {
         (self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1)
     }
 
+    /// Whether there are subscribers among them.
+    #[inline]
+    pub fn has_subscribers(self) -> bool {
+        self.subscribers() != 0
+    }
+
     /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
     #[inline]
     pub fn is_recorded(self) -> bool {

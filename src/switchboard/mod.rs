@@ -7,6 +7,7 @@
 //!
 //! A switchboard lasts as long as its process: threads hold on to it.
 
+mod callback;
 mod interest;
 mod selection;
 mod services;
@@ -15,11 +16,12 @@ mod subscriber;
 mod tests;
 mod thread;
 
+pub use callback::{ArgumentInfo, CallArguments, Callback, Payload, Phase};
 pub(crate) use interest::Wanted;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub use selection::{KindSet, OperationSet, Selection};
-pub(crate) use services::{Consumer, ContextKey, ServiceError};
-pub(crate) use subscriber::{Notice, SubscriberKey, Subscription};
+pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
+pub(crate) use subscriber::{SubscriberKey, Subscription, UserData};
 pub(crate) use thread::ThreadState;
 
 use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
@@ -103,6 +105,12 @@ pub struct TooMany {
     pub what: &'static str,
     /// How many there may be.
     pub most: usize,
+}
+
+impl std::fmt::Debug for Switchboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Switchboard").finish_non_exhaustive()
+    }
 }
 
 impl Switchboard {
@@ -211,11 +219,6 @@ impl Switchboard {
             drop(thread.lanes().take(key.slot, PATIENCE, &opening));
         }
         Some(buffer)
-    }
-
-    /// The buffer in `slot`.
-    pub(crate) fn buffer(&self, slot: usize) -> Option<Buffer> {
-        self.state().buffers[slot].clone()
     }
 
     pub(crate) fn register(&self, thread: &Arc<ThreadState>) {

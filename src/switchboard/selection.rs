@@ -82,6 +82,13 @@ impl OperationSet {
         true
     }
 
+    /// Whether any operation of `domain` is among them.
+    pub fn has_any(&self, domain: Domain) -> bool {
+        self.0
+            .get(domain.0 as usize)
+            .is_some_and(|words| words.iter().any(|word| *word != 0))
+    }
+
     /// Puts every operation of `domain` in, or takes them out. `false`: no table has room for the domain.
     pub fn set_domain(&mut self, domain: Domain, within: bool) -> bool {
         let Some(words) = self.0.get_mut(domain.0 as usize) else {

@@ -88,7 +88,19 @@ impl Services {
                 .flat_map(|context| &context.services)
                 .filter(|_| !self.ended)
         };
-        let mut any_work = false;
+        // Subscribers that are told of work.
+        const WORK: [Domain; 4] = [
+            Domain::KERNEL_DISPATCH,
+            Domain::MEMORY_COPY,
+            Domain::MEMORY_ALLOCATION,
+            Domain::SYNCHRONIZATION,
+        ];
+        let mut any_work = running().any(|(consumer, selection)| {
+            matches!(consumer, Consumer::Subscriber(_))
+                && WORK
+                    .iter()
+                    .any(|domain| selection.operations.has_any(*domain))
+        });
         for (kind, _) in Kind::ALL {
             let mut buffers = Buffers::NONE;
             for (consumer, selection) in running() {

@@ -5,29 +5,27 @@
 //! off the table, has every thread see that ([`every_thread_knows`]), and waits for those threads that had
 //! said so before. The hot path pays two plain stores.
 
+use super::callback::Callback;
 use super::interest::Slots;
 use super::{Consumer, Interest, SUBSCRIBERS, Switchboard, ThreadState, TooMany};
 use crate::buffer::lanes::every_thread_knows;
 use crate::sync::{fence_light, lock_std};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a subscriber is told, and where it may leave its data.
-pub(crate) trait Notice {
-    /// Tells `callback`, which belongs to the subscriber in `slot`.
-    fn tell(&mut self, slot: usize, callback: &(dyn Any + Send + Sync));
-}
+/// What a subscriber wants to be called. It may be called on several threads at once.
+pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
 
 /// One subscriber.
 pub(crate) struct Subscription {
-    /// What its maker knows how to call.
-    callback: Box<dyn Any + Send + Sync>,
+    call_back: CallBack,
     /// Its callback panicked: it is not called any more.
     failed: AtomicBool,
 }
+
+/// What the subscribers leave from the enter of a call to its exit, by slot.
+pub(crate) type UserData = [u64; SUBSCRIBERS];
 
 /// A subscriber of the switchboard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -47,11 +45,8 @@ pub(super) struct Subscribers {
 }
 
 impl Switchboard {
-    /// Lets `callback` be called, as soon as a service says for what.
-    pub(crate) fn subscribe(
-        &self,
-        callback: Box<dyn Any + Send + Sync>,
-    ) -> Result<SubscriberKey, TooMany> {
+    /// Lets `call_back` be called, as soon as a service says for what.
+    pub(crate) fn subscribe(&self, call_back: CallBack) -> Result<SubscriberKey, TooMany> {
         self.let_go_of_those_who_left();
         let mut state = self.state();
         let subscribers = &mut state.subscribers;
@@ -68,7 +63,7 @@ impl Switchboard {
         let incarnation = subscribers.last_incarnation;
         subscribers.incarnations[slot] = incarnation;
         let subscription = Box::new(Subscription {
-            callback,
+            call_back,
             failed: AtomicBool::new(false),
         });
         self.subscriptions[slot].store(Box::into_raw(subscription), Ordering::Release);
@@ -134,9 +129,10 @@ impl Switchboard {
     /// callback. A panic ends the subscription of the callback that raised it, and goes no further.
     pub(crate) fn notify(
         &self,
-        thread: &Arc<ThreadState>,
+        thread: &ThreadState,
         interest: Interest,
-        notice: &mut dyn Notice,
+        callback: &mut Callback<'_>,
+        user_data: &mut UserData,
     ) {
         if thread.is_in_callback() {
             return;
@@ -149,12 +145,14 @@ impl Switchboard {
             if let Some(subscription) = unsafe { subscription.as_ref() }
                 && !subscription.failed.load(Ordering::Relaxed)
             {
-                let tell = AssertUnwindSafe(|| notice.tell(slot, &*subscription.callback));
-                if let Err(panic) = catch_unwind(tell) {
+                callback.user_data = user_data[slot];
+                let call = AssertUnwindSafe(|| (subscription.call_back)(callback));
+                if let Err(panic) = catch_unwind(call) {
                     subscription.failed.store(true, Ordering::Relaxed);
                     // Its payload may be anything, and may panic when it is dropped.
                     std::mem::forget(panic);
                 }
+                user_data[slot] = callback.user_data;
             }
             thread.calls(None);
         }

@@ -1,16 +1,27 @@
 //! What others may know of a thread: its lanes, and whether it is in a callback.
 
-use super::{BUFFERS, Switchboard};
+use super::subscriber::UserData;
+use super::{BUFFERS, SUBSCRIBERS, Switchboard};
 use crate::buffer::lanes::{Lanes, OwnLanes};
+use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nested calls whose user data is kept apart; deeper ones share theirs.
+const DEPTHS: usize = 256;
 
 /// The shared part of one thread's state.
 pub(crate) struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
+    /// What subscribers leave in calls in progress, by depth; the thread's own.
+    user_data: UnsafeCell<Vec<UserData>>,
 }
+
+// SAFETY: `user_data` is reached by the thread itself alone (`ThreadState::with_user_data`); the rest is atomic
+// or has rules of its own.
+unsafe impl Sync for ThreadState {}
 
 impl ThreadState {
     /// The state of a new thread, which `board` gets to know.
@@ -18,6 +29,7 @@ impl ThreadState {
         let state = Arc::new(ThreadState {
             lanes: lanes.shared(),
             calling: AtomicU32::new(0),
+            user_data: UnsafeCell::new(Vec::new()),
         });
         board.register(&state);
         state
@@ -43,5 +55,28 @@ impl ThreadState {
     pub fn calls(&self, slot: Option<usize>) {
         self.calling
             .store(slot.map_or(0, |slot| slot as u32 + 1), Ordering::Release);
+    }
+
+    /// Lets `work` use what subscribers leave in the call at `depth`, which is new if `enters`.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself, and not from within `work`.
+    pub unsafe fn with_user_data<R>(
+        &self,
+        depth: u32,
+        enters: bool,
+        work: impl FnOnce(&mut UserData) -> R,
+    ) -> R {
+        let depth = (depth as usize).min(DEPTHS - 1);
+        // SAFETY: the caller's promise: nobody else has a reference.
+        let all = unsafe { &mut *self.user_data.get() };
+        if depth >= all.len() {
+            all.resize(depth + 1, [0; SUBSCRIBERS]);
+        }
+        if enters {
+            all[depth] = [0; SUBSCRIBERS];
+        }
+        work(&mut all[depth])
     }
 }

@@ -5,7 +5,7 @@
 
 use super::attach;
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::{next, operation};
+use super::dispatch::{self, next, operation};
 use super::ffi::*;
 use super::outstanding::Enqueued;
 use super::queues;
@@ -15,6 +15,7 @@ use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::process::{self, Current};
 use crate::record::*;
+use crate::switchboard::{CallArguments, Callback, Payload, Phase};
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
@@ -85,6 +86,55 @@ impl Call {
             }
             host.exit(&core, end, status, flags)
         });
+    }
+
+    /// Whether subscribers are told of the call.
+    #[inline(always)]
+    pub fn is_told(&self) -> bool {
+        self.core.interest.has_subscribers()
+    }
+
+    /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
+    /// call's time.
+    #[cold]
+    pub fn tell_enter(&mut self, arguments: &[u64]) {
+        self.tell(Phase::Enter, arguments, None);
+        self.core.start = clock::now();
+    }
+
+    /// The call ends, and subscribers are told.
+    #[cold]
+    pub fn exit_told<const N: usize>(
+        mut self,
+        status: cl_int,
+        values: [u64; N],
+        arguments: &[u64],
+    ) {
+        self.end();
+        let told = Call {
+            thread: self.thread,
+            core: self.core,
+            end: self.end,
+        };
+        self.exit(status, values);
+        told.tell(Phase::Exit, arguments, Some(status));
+    }
+
+    fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
+        let Some(thread) = self.thread.filter(|thread| thread.is_current()) else {
+            return;
+        };
+        let Some(description) = dispatch::description(self.core.operation.number) else {
+            return;
+        };
+        let Some(id) = thread.with(|host| host.thread()) else {
+            return;
+        };
+        let payload = Payload::Call(CallArguments::new(description.arguments, arguments));
+        let mut callback = Callback::new(self.core.operation, description.name, phase);
+        (callback.thread, callback.correlation) = (id, self.core.correlation);
+        (callback.return_code, callback.payload) = (return_code, payload);
+        thread.notify(&self.core, &mut callback);
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.

@@ -10,7 +10,7 @@ use super::table::opencl_functions;
 use super::work::{Mapped, Work, rect};
 use super::{events, kernels, memory, objects, programs, queues, waits};
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
-use crate::switchboard::Observed;
+use crate::switchboard::{ArgumentInfo, Observed};
 use core::ptr;
 use std::sync::OnceLock;
 
@@ -46,7 +46,11 @@ macro_rules! declare {
             name: stringify!($name),
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
-            arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
+            arguments: &[$(ArgumentInfo {
+                name: stringify!($arg),
+                type_name: stringify!($ty),
+                kept: <$ty as Argument>::TYPE,
+            }),*],
         }),*];
 
         /// The layer's own functions; those of other systems are absent.
@@ -136,6 +140,54 @@ pub(super) unsafe fn and_then<T>(call: &mut Call, result: T, then: impl FnOnce(&
     then(call, result)
 }
 
+/// The arguments as subscribers are told of them.
+macro_rules! all_bits {
+    ($($arg:ident),*) => { &[$($crate::source::opencl::dispatch::bits($arg)),*] };
+}
+pub(super) use all_bits;
+
+/// Tells subscribers that a call begins.
+macro_rules! tell_enter {
+    ($call:ident $($arg:ident),*) => {
+        if $call.is_told() {
+            $call.tell_enter(all_bits!($($arg),*));
+        }
+    };
+}
+pub(super) use tell_enter;
+
+/// Ends a call, and tells subscribers.
+macro_rules! exit {
+    ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
+        if $call.is_told() {
+            $call.exit_told($status, $values, all_bits!($($arg),*));
+        } else {
+            $call.exit($status, $values);
+        }
+    };
+}
+pub(super) use exit;
+
+/// The bits of an argument: a number, a handle or a pointer. Signed ones are sign-extended.
+#[inline(always)]
+pub(super) fn bits<T: Argument>(argument: T) -> u64 {
+    const { assert!(size_of::<T>() <= 8) };
+    let mut bits = [0u8; 8];
+    // SAFETY: an argument has no padding and at most 8 bytes.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            (&raw const argument).cast(),
+            bits.as_mut_ptr(),
+            size_of::<T>(),
+        )
+    };
+    let bits = u64::from_ne_bytes(bits);
+    match (T::TYPE, size_of::<T>()) {
+        (Some(ArgumentType::SIGNED), 4) => i64::from(bits as i32) as u64,
+        _ => bits,
+    }
+}
+
 macro_rules! wrapper {
     (pass $($rest:tt)*) => {};
 
@@ -144,12 +196,13 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let result = middle!(call $name($($arg),*) { $($hook)* });
             if result == CL_SUCCESS {
                 after!(call (), { $($hook)* });
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(result, values);
+            exit!(call result, values, $($arg),*);
             result
         }
     };
@@ -159,10 +212,11 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let result = middle!(call $name($($arg),*) { $($hook)* });
             after!(call result, { $($hook)* });
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(CL_SUCCESS, values);
+            exit!(call CL_SUCCESS, values, $($arg),*);
             result
         }
     };
@@ -172,6 +226,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let mut status = CL_SUCCESS;
             let asked = $errcode;
             let $errcode = if asked.is_null() { &raw mut status } else { asked };
@@ -182,7 +237,7 @@ macro_rules! wrapper {
                 after!(call result, { $($hook)* });
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(status, values);
+            exit!(call status, values, $($arg),*);
             result
         }
     };
@@ -193,6 +248,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let mut own = cl_event::NULL;
             let asked = $event;
             let $event = &raw mut own;
@@ -203,7 +259,7 @@ macro_rules! wrapper {
                 unsafe { call.enqueued($queue, $work, own, asked, blocking) };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(result, values);
+            exit!(call result, values, $($arg),*);
             result
         }
     };
@@ -214,6 +270,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let mut status = CL_SUCCESS;
             let status_asked = $errcode;
             let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
@@ -228,7 +285,7 @@ macro_rules! wrapper {
                 unsafe { call.enqueued($queue, $work.mapped_at(result), own, asked, $blocking.0 != 0) };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(status, values);
+            exit!(call status, values, $($arg),*);
             result
         }
     };
@@ -238,13 +295,14 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
+            tell_enter!(call $($arg),*);
             let result = next!($name($($arg),*));
             if result == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe { call.enqueued($queue, $work, cl_event::NULL, ptr::null_mut(), false) };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
-            call.exit(result, values);
+            exit!(call result, values, $($arg),*);
             result
         }
     };
@@ -281,8 +339,7 @@ pub(super) struct Description {
     pub name: &'static str,
     pub group: OperationGroup,
     pub observed: Observed,
-    /// Names of the arguments, and the types of those that annotations keep.
-    pub arguments: &'static [(&'static str, Option<ArgumentType>)],
+    pub arguments: &'static [ArgumentInfo],
 }
 
 impl Description {
@@ -299,11 +356,18 @@ impl Description {
         let kept = self
             .arguments
             .iter()
-            .filter_map(|(name, kept)| Some((name, kept.as_ref()?.name()?)));
+            .filter_map(|argument| Some((argument.name, argument.kept?.name()?)));
         kept.map(|(name, kind)| format!("{name}:{kind}"))
             .collect::<Vec<_>>()
             .join(",")
     }
+}
+
+/// What is known of the function with this number.
+pub(super) fn description(number: u16) -> Option<&'static Description> {
+    FUNCTIONS
+        .get(number as usize)
+        .or_else(|| extensions::description(number))
 }
 
 /// The operation of a function, by its number.

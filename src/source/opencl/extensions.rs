@@ -8,14 +8,15 @@ use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::{
-    self, Argument, Description, FUNCTIONS, after, kept_arguments, middle, observed, wrapper,
+    self, Argument, Description, FUNCTIONS, after, all_bits, exit, kept_arguments, middle,
+    observed, tell_enter, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::work::{Work, rect};
 use super::{devices, memory, programs, queues};
 use crate::record::{MemoryKind, NoteKind, OperationGroup};
-use crate::switchboard::Observed;
+use crate::switchboard::{ArgumentInfo, Observed};
 use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
@@ -51,7 +52,11 @@ macro_rules! declare {
             name: stringify!($name),
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
-            arguments: &[$((stringify!($arg), <$ty as Argument>::TYPE)),*],
+            arguments: &[$(ArgumentInfo {
+                name: stringify!($arg),
+                type_name: stringify!($ty),
+                kept: <$ty as Argument>::TYPE,
+            }),*],
         }),*];
 
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
@@ -139,6 +144,11 @@ pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
         .iter()
         .enumerate()
         .map(|(place, function)| (FIRST + place as u16, function))
+}
+
+/// What is known of the extension function with this number.
+pub(super) fn description(number: u16) -> Option<&'static Description> {
+    EXTENSIONS.get(number.checked_sub(FIRST)? as usize)
 }
 
 pub(super) unsafe fn address(_: &mut Call, name: *const c_char) -> *mut c_void {

@@ -1,0 +1,374 @@
+//! The tool API: contexts and their services, for people who write profilers.
+//!
+//! A tool makes a [`Context`], configures services in it, and starts and stops it:
+//!
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
+//!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
+//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
+//!   and its exit.
+//!
+//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
+//! first start; what they select may be changed at any time. Work in flight when a context stops is still
+//! completed: its completion goes to those buffers that got the record of its enqueuing.
+//!
+//! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
+//!
+//! ```no_run
+//! use gputrail::context::{BufferOptions, Context, RecordBuffer, Selection};
+//! use gputrail::record::{Api, Kind};
+//!
+//! # fn main() -> Result<(), gputrail::context::ToolError> {
+//! let buffer = RecordBuffer::create(BufferOptions::default(), |batch| {
+//!     for record in batch.records() {
+//!         if let Some(call) = record.get::<Api>() {
+//!             println!("{:?} took {} ticks", call.operation, call.end - call.start);
+//!         }
+//!     }
+//! })?;
+//! let context = Context::new()?;
+//! context.trace_to(&buffer, Selection::kinds(&[Kind::API]))?;
+//! context.start()?;
+//! // ... the program calls OpenCL ...
+//! context.stop()?;
+//! buffer.flush()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod buffer;
+#[cfg(test)]
+mod tests;
+
+pub use crate::switchboard::{
+    ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase, Selection,
+};
+pub use buffer::{BufferOptions, Drops, RecordBuffer};
+
+use crate::buffer::{LayoutError, MappingError};
+use crate::process;
+use crate::record::{Domain, Kind, Operation};
+use crate::switchboard::{Consumer, ContextKey, ServiceError, SubscriberKey, Switchboard, TooMany};
+use std::sync::Arc;
+
+/// Something that a tool asked for and did not get. The library goes on as before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The process has forked or the library is being finalised, or the system refused memory.
+    #[error("gputrail is not available in this process now")]
+    NotAvailable,
+    /// The context has been destroyed.
+    #[error("the context has been destroyed")]
+    NoSuchContext,
+    /// The buffer has been destroyed, or belongs to another process or switchboard.
+    #[error("the buffer has been destroyed, or is not of this process")]
+    NoSuchBuffer,
+    /// The context has been started before, which locks its services.
+    #[error("the context has been started before: its services are locked")]
+    Locked,
+    /// The context has a service for this buffer already.
+    #[error("the context has such a service already")]
+    Conflict,
+    /// The context has no service for this buffer or subscriber.
+    #[error("the context has no such service")]
+    NoSuchService,
+    /// The context is started already.
+    #[error("the context is started already")]
+    Started,
+    /// The context is not started.
+    #[error("the context is not started")]
+    Stopped,
+    /// A kind that this version does not produce or know.
+    #[error("records of kind {0:?} cannot be asked for")]
+    UnknownKind(Kind),
+    /// An operation or domain beyond the tables.
+    #[error("unknown operation {0:?}")]
+    UnknownOperation(Operation),
+    /// A kind that says something about others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
+    #[error("records of kind {0:?} come with calls: they cannot be enabled without kind \"api\"")]
+    NotAlone(Kind),
+    /// Not from within a callback of a buffer.
+    #[error("busy: a buffer's callback cannot flush or destroy buffers")]
+    Busy,
+    /// The buffer's sizes make no pool.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The buffer's memory could not be had.
+    #[error(transparent)]
+    Memory(#[from] MappingError),
+    /// The buffer's thread could not be started.
+    #[error("cannot start the thread that delivers records: {0}")]
+    Thread(#[source] std::io::Error),
+    /// One thing too many.
+    #[error("{what}: {most} at a time, and all are in use")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+}
+
+impl From<TooMany> for ToolError {
+    fn from(TooMany { what, most }: TooMany) -> ToolError {
+        ToolError::TooMany { what, most }
+    }
+}
+
+impl From<ServiceError> for ToolError {
+    fn from(error: ServiceError) -> ToolError {
+        match error {
+            ServiceError::NoSuchContext => ToolError::NoSuchContext,
+            ServiceError::Locked => ToolError::Locked,
+            ServiceError::Conflict => ToolError::Conflict,
+            ServiceError::NoSuchService => ToolError::NoSuchService,
+            ServiceError::Started => ToolError::Started,
+            ServiceError::Stopped => ToolError::Stopped,
+            ServiceError::TooMany => ToolError::TooMany {
+                what: "contexts",
+                most: crate::switchboard::CONTEXTS,
+            },
+        }
+    }
+}
+
+/// A set of services that are started and stopped together. Dropping it destroys it.
+#[derive(Debug)]
+pub struct Context {
+    board: Arc<Switchboard>,
+    key: ContextKey,
+}
+
+/// A function that is called back, from [`Context::call_back`] until this is dropped.
+///
+/// When the drop returns, the function is running on no thread and will not be called again. Dropped from
+/// within a callback, it does not wait for other threads: their callbacks may still be finishing.
+#[derive(Debug)]
+pub struct Subscriber {
+    board: Arc<Switchboard>,
+    key: SubscriberKey,
+}
+
+impl Context {
+    /// A context of this process, with no services.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NotAvailable`]; [`ToolError::TooMany`] with 64 contexts.
+    pub fn new() -> Result<Context, ToolError> {
+        Self::on(process::begin().ok_or(ToolError::NotAvailable)?)
+    }
+
+    /// A context for what comes by way of `board`: of the simulated GPU, say.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::TooMany`] with 64 contexts.
+    pub fn on(board: &Arc<Switchboard>) -> Result<Context, ToolError> {
+        Ok(Context {
+            key: board.add_context()?,
+            board: board.clone(),
+        })
+    }
+
+    /// Configures buffer tracing: what `selection` names goes to `buffer` while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Locked`] after the first start; [`ToolError::Conflict`] if the buffer has a service here
+    /// already; [`ToolError::NoSuchBuffer`]; [`ToolError::NotAlone`] for kinds that need others.
+    pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        check_kinds(selection.kinds)?;
+        Ok(self
+            .board
+            .add_service(self.key, Consumer::Buffer(slot), selection)?)
+    }
+
+    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the
+    /// thread on which they happen, possibly on several threads at once. What it calls itself is not traced and
+    /// does not recurse. If it panics, it is not called again.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 28 subscribers in the process.
+    pub fn call_back(
+        &self,
+        operations: OperationSet,
+        call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+    ) -> Result<Subscriber, ToolError> {
+        let key = self.board.subscribe(Box::new(call_back))?;
+        let subscriber = Subscriber {
+            board: self.board.clone(),
+            key,
+        };
+        let selection = Selection {
+            kinds: KindSet::NONE,
+            operations,
+        };
+        self.board
+            .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;
+        Ok(subscriber)
+    }
+
+    /// Enables or disables a kind of records for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the buffer has no service here; [`ToolError::NotAlone`], and nothing is
+    /// changed; [`ToolError::NoSuchBuffer`].
+    pub fn enable_kind(
+        &self,
+        buffer: &RecordBuffer,
+        kind: Kind,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        if kind.name().is_none() {
+            return Err(ToolError::UnknownKind(kind));
+        }
+        let change = |selection: &mut Selection| {
+            let one = KindSet::of(&[kind]);
+            let kinds = match on {
+                true => selection.kinds.or(one),
+                false => selection.kinds.without(one),
+            };
+            check_kinds(kinds)?;
+            selection.kinds = kinds;
+            Ok(())
+        };
+        self.board
+            .change_service(self.key, Consumer::Buffer(slot), change)?
+    }
+
+    /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownOperation`]; [`ToolError::NoSuchService`]; [`ToolError::NoSuchBuffer`].
+    pub fn enable_operation(
+        &self,
+        buffer: &RecordBuffer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        self.change_operation(Consumer::Buffer(slot), operation, on)
+    }
+
+    /// Enables or disables callbacks for one operation, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownOperation`]; [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enable_callback(
+        &self,
+        subscriber: &Subscriber,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        self.change_operation(Consumer::Subscriber(subscriber.key.slot), operation, on)
+    }
+
+    /// Enables or disables callbacks for all operations of a domain, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::enable_callback`].
+    pub fn enable_domain(
+        &self,
+        subscriber: &Subscriber,
+        domain: Domain,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut Selection| selection.operations.set_domain(domain, on);
+        match self.board.change_service(self.key, consumer, change)? {
+            true => Ok(()),
+            false => Err(ToolError::UnknownOperation(Operation { domain, number: 0 })),
+        }
+    }
+
+    /// Whether callbacks for `operation` are enabled (the context need not be started).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn callback_is_enabled(
+        &self,
+        subscriber: &Subscriber,
+        operation: Operation,
+    ) -> Result<bool, ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut Selection| selection.operations.has(operation);
+        Ok(self.board.change_service(self.key, consumer, ask)?)
+    }
+
+    fn change_operation(
+        &self,
+        consumer: Consumer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let change = |selection: &mut Selection| selection.operations.set(operation, on);
+        match self.board.change_service(self.key, consumer, change)? {
+            true => Ok(()),
+            false => Err(ToolError::UnknownOperation(operation)),
+        }
+    }
+
+    /// Lets the services run. The first start locks them.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Started`].
+    pub fn start(&self) -> Result<(), ToolError> {
+        Ok(self.board.start_context(self.key)?)
+    }
+
+    /// Lets them rest. Calls in progress and work in flight are still recorded when they end.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Stopped`].
+    pub fn stop(&self) -> Result<(), ToolError> {
+        Ok(self.board.stop_context(self.key)?)
+    }
+
+    /// Whether it is started.
+    pub fn is_started(&self) -> bool {
+        self.board.context_runs(self.key) == Some(true)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // It can be gone only by this.
+        let _ = self.board.remove_context(self.key);
+    }
+}
+
+impl Subscriber {
+    /// Whether its function is still called: it has not panicked.
+    pub fn is_subscribed(&self) -> bool {
+        self.board.is_subscribed(self.key)
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        let thread = process::current();
+        let state = thread.as_ref().map(|thread| &**thread.state());
+        self.board.unsubscribe(self.key, state);
+    }
+}
+
+/// Kinds that say something about calls, and mean nothing without them.
+const WITH_CALLS: [Kind; 2] = [Kind::ARGUMENTS, Kind::EXTERNAL_CORRELATION];
+
+fn check_kinds(kinds: KindSet) -> Result<(), ToolError> {
+    let alone = WITH_CALLS
+        .into_iter()
+        .find(|kind| kinds.has(*kind) && !kinds.has(Kind::API));
+    alone.map_or(Ok(()), |kind| Err(ToolError::NotAlone(kind)))
+}
