@@ -327,8 +327,8 @@ fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_o
     pool.set_len(layout.total_bytes() as u64).unwrap();
     let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
     let mut lane = buffer.lane(ThreadId(7)).unwrap();
-    lane.open_call(0, Ticks(5), CorrelationId(1), Operation::default(), 0);
-    lane.open_call(1, Ticks(6), CorrelationId(2), Operation::default(), 0);
+    lane.open_call(0, Ticks(5), CorrelationId(1), Operation::default());
+    lane.open_call(1, Ticks(6), CorrelationId(2), Operation::default());
     let mut api = Api::blank();
     api.correlation = CorrelationId(2);
     lane.write(api);
