@@ -6,6 +6,7 @@
 //! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
 //! `GPUTRAIL_TEST_SEED` repeats.
 
+use gputrail::switchboard::Switchboard;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -308,7 +309,9 @@ fn the_simulated_program() {
         return;
     };
     let witness = File::options().write(true).open(path).expect("the file");
-    let recorder = gputrail::session::begin().expect("a session").expect("one");
+    let recorder = gputrail::session::begin(&Switchboard::new())
+        .expect("a session")
+        .expect("one");
     let mut calls = 0_u64;
     for seed in 0.. {
         let report = sim::Demo { seed, steps: 1 }
