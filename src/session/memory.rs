@@ -59,6 +59,12 @@ pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, en
             NoteKind::DIED,
             format!("killed by signal {signal} ({})", signal_name(signal)),
         ),
+        End::Exited(code) => (
+            NoteKind::DIED,
+            format!(
+                "the process ended with exit code {code} without ending its recording, by _exit or quick_exit"
+            ),
+        ),
         End::Died(None) => (
             NoteKind::DIED,
             "the process ended without ending its recording".into(),

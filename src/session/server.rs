@@ -57,6 +57,8 @@ pub enum End {
     Finished,
     /// It is gone without having done so; with the signal that killed it, where that is known.
     Died(Option<i32>),
+    /// It ended with this exit code, by a way that runs no exit handlers: `_exit` or `quick_exit`.
+    Exited(i32),
     /// It became another program by exec.
     Replaced,
     /// It was still running when the session ended.
@@ -476,7 +478,7 @@ impl Session {
         } = live;
         let mapping = buffer.mapping();
         capture.end = match (mapping.state(), end) {
-            (SessionState::Ended, End::Died(_)) => End::Finished,
+            (SessionState::Ended, End::Died(_) | End::Exited(_)) => End::Finished,
             _ => end,
         };
         if std::fs::metadata(&capture.path).is_ok_and(|data| data.len() == 0) {
@@ -539,7 +541,7 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     rustix::event::poll(&mut files, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// The signal is known for a child of ours only, which is left to be waited for.
+/// How it ended is known for a child of ours only, which is left to be waited for.
 fn how_it_ended(live: &Live) -> End {
     let status = live.pidfd.as_ref().and_then(|pidfd| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -547,7 +549,10 @@ fn how_it_ended(live: &Live) -> End {
             .ok()
             .flatten()
     });
-    End::Died(status.and_then(|status| status.terminating_signal()))
+    match status.and_then(|status| status.exit_status()) {
+        Some(code) => End::Exited(code),
+        None => End::Died(status.and_then(|status| status.terminating_signal())),
+    }
 }
 
 /// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so

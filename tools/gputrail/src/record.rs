@@ -236,7 +236,7 @@ impl Recorded {
                 say!("what {who} had not written when it ended is lost: {lost}");
             }
             if capture.pid != *pid
-                && let End::Died(_) = capture.end
+                && let End::Died(_) | End::Exited(_) = capture.end
             {
                 say!("{who} died: the trace has what it did until then");
             }

@@ -293,7 +293,7 @@ fn nothing_of_several_threads_is_lost_or_twice_whenever_they_are_killed() {
     let victim = Victim {
         driver: Driver::Threaded,
         program: &lives,
-        arguments: &["2000", "threads", "6"],
+        arguments: &["1000", "threads", "6"],
     };
     victim.die(&place, share(35));
 }
@@ -342,7 +342,7 @@ fn nothing_of_a_simulated_gpu_is_lost_or_twice_whenever_its_program_is_killed() 
             .args(arguments)
             .env(SIMULATE, &witness.path);
         let mut recorder = Running::start(&mut command);
-        let calls = 1 + random.up_to(50_000);
+        let calls = 1 + random.up_to(20_000);
         kill_at(&mut recorder, &witness, calls, Duration::ZERO);
         let ended = recorder.end();
         assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);

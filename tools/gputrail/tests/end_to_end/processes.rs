@@ -71,10 +71,17 @@ fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_
         NEEDS[0], NEEDS[1], NEEDS[2]);
     let place = Place::new();
     let lives = place.program("lives");
-    let left = "the process ended without ending its recording";
     for (then, code, by) in [
-        ("_exit", 0, left),
-        ("quick_exit", 5, left),
+        (
+            "_exit",
+            0,
+            "ended with exit code 0 without ending its recording",
+        ),
+        (
+            "quick_exit",
+            5,
+            "ended with exit code 5 without ending its recording",
+        ),
         ("abort", 128 + libc::SIGABRT, "killed by signal 6 (SIGABRT)"),
         (
             "crash",
