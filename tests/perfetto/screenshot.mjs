@@ -14,14 +14,11 @@
 
 import fs from 'node:fs';
 import http from 'node:http';
-import {createRequire} from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import {firstRow, idle, launch, loaded, select, uiFile} from './browser.mjs';
 import {installed} from './installed.mjs';
 
-const IDLE_MS = 400;
-const LOAD_TIMEOUT_MS = 120_000;
-const ERROR_DIALOG = '.pf-modal-dialog, .modal-dialog';
 const HIDE_SIDEBAR = {id: 'dev.perfetto.ToggleLeftSidebar', args: []};
 const TRACKS_COMMANDS = {expand: 'dev.perfetto.ExpandTracksByRegex', collapse: 'dev.perfetto.CollapseTracksByRegex',
   pin: 'dev.perfetto.PinTracksByRegex'};
@@ -46,7 +43,6 @@ const [trace, picture] = files;
 if (!picture) usage('expected TRACE OUT.png');
 const [width, height] = options.size.split('x').map(Number);
 const uiFolder = installed('perfetto-ui');
-const {chromium} = createRequire(path.join(installed('node_modules'), 'x.js'))('playwright-core');
 
 function usage(message) {
   console.error(`screenshot.mjs: ${message} (the head of this file says how it is used)`);
@@ -62,7 +58,8 @@ const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'gputrail-screenshot-'));
 const report = {trace: path.basename(trace), pageErrors: []};
 let browser;
 try {
-  browser = await launch();
+  // The wheel's UI asks its own server for a trace under this address; there is none here.
+  browser = await launch(profile, {width, height}, (url) => url.startsWith(origin) && !url.endsWith('/vizviewer_info'));
   const page = await openTrace(await browser.newPage());
   for (const {id, args} of [HIDE_SIDEBAR, ...options.commands]) {
     await page.evaluate(({id, args}) => self.app.commands.runCommand(id, ...args), {id, args});
@@ -89,74 +86,26 @@ process.exitCode = report.error || report.importErrors !== 0 || report.pageError
 // ----------------------------------------------------------------------------------------------- its steps
 
 function serveUi(request, response) {
-  const types = {'.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json',
-    '.wasm': 'application/wasm', '.png': 'image/png', '.svg': 'image/svg+xml', '.woff2': 'font/woff2'};
-  const {pathname} = new URL(request.url, 'http://ui');
-  const file = path.join(uiFolder, pathname === '/' ? 'index.html' : decodeURIComponent(pathname));
-  if (!file.startsWith(uiFolder + path.sep) || !fs.statSync(file, {throwIfNoEntry: false})?.isFile()) {
+  const file = uiFile(uiFolder, request.url);
+  if (!file) {
     response.writeHead(404).end();
     return;
   }
-  response.writeHead(200, {'content-type': types[path.extname(file)] ?? 'application/octet-stream'});
-  fs.createReadStream(file).pipe(response);
-}
-
-async function launch() {
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true, viewport: {width, height}, serviceWorkers: 'block',
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update',
-      '--disable-sync', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'],
-  });
-  await context.route('**/*', (route) => {
-    const url = route.request().url();
-    // The wheel's UI asks its own server for a trace under this address; there is none here.
-    const ours = /^(blob|data):/.test(url) || url.startsWith(origin) && !url.endsWith('/vizviewer_info');
-    return ours ? route.continue() : route.abort();
-  });
-  await context.addInitScript(() => {
-    if (!location.protocol.startsWith('http')) return;
-    localStorage.setItem('dismissedPanningHint', 'true');
-  });
-  return context;
+  response.writeHead(200, {'content-type': file.type});
+  fs.createReadStream(file.path).pipe(response);
 }
 
 async function openTrace(page) {
-  page.setDefaultTimeout(LOAD_TIMEOUT_MS);
   page.on('pageerror', (error) => report.pageErrors.push(String(error).slice(0, 300)));
   await page.goto(`${origin}/?testing=1`);     // testing: no analytics, and waitForPerfettoIdle()
   const input = await page.waitForSelector('input.trace_file', {state: 'attached'});
   await input.setInputFiles(trace);
-  await page.waitForFunction((dialog) => self.app?.trace || document.querySelector(dialog), ERROR_DIALOG);
-  const dialog = await page.evaluate((dialog) => document.querySelector(dialog)?.innerText, ERROR_DIALOG);
-  if (dialog) throw new Error(`the UI says: ${dialog.slice(0, 500)}`);
-  await page.waitForFunction(() => typeof self.waitForPerfettoIdle === 'function');
-  await idle(page);
+  await loaded(page);
   return page;
-}
-
-function idle(page) {
-  return page.evaluate((ms) => self.waitForPerfettoIdle(ms), IDLE_MS);
-}
-
-/** The first row of a query, asked in the UI itself, as decimal strings. */
-async function firstRow(page, sql) {
-  const row = await page.evaluate(async (sql) => {
-    const result = await self.app.trace.engine.query(sql);
-    const first = result.iter({});
-    return first.valid() ? result.columns().map((column) => String(first.get(column))) : null;
-  }, sql);
-  if (!row) throw new Error(`no row answers ${sql}`);
-  return row;
 }
 
 async function zoom(page, [start, duration]) {
   const end = String(BigInt(start) + BigInt(duration));
   await page.evaluate(({start, end}) => self.app.trace.timeline.setViewportTime(BigInt(start), BigInt(end)), {start, end});
-  await idle(page);
-}
-
-async function select(page, table, [id]) {
-  await page.evaluate(({table, id}) => self.app.trace.selection.selectSqlEvent(table, Number(id)), {table, id});
   await idle(page);
 }

@@ -26,6 +26,7 @@ Examples:
   gputrail record -- clpeak --kernel-latency
   gputrail record -o run.pftrace -- ffmpeg -init_hw_device opencl=gpu -i in.mkv -f null -
   gputrail record -o 'runs/%h-%q{RANK}-%p.pftrace' -- ./solver input.dat
+  gputrail record --open -- ./program
   gputrail record --capture --buffers 64M -- python train.py";
 
 const RECORD_NOTES: &str = "\
@@ -47,6 +48,17 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   gputrail demo
   gputrail demo -o other.pftrace --seed 7";
+
+const VIEW_EXAMPLES: &str = "\
+Examples:
+  gputrail view run.pftrace
+  gputrail view run.pftrace --ui ~/perfetto-ui      without internet
+  ssh -L 9001:127.0.0.1:9001 server gputrail view run.pftrace";
+
+const VIEW_NOTES: &str = "\
+Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or
+xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C.
+The trace does not leave the machine: the UI reads it in the browser.";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
@@ -109,6 +121,7 @@ pub enum Command {
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
     Agents,
+    View(View),
     Info(Info),
     Check(Check),
     Summary(Summary),
@@ -144,6 +157,10 @@ pub struct Record {
     /// Show the arguments of calls that enqueue work too; makes the trace larger
     #[arg(long)]
     pub arguments: bool,
+
+    /// Open the trace in Perfetto's UI, as `gputrail view` does
+    #[arg(long)]
+    pub open: bool,
 
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
@@ -198,6 +215,23 @@ pub struct Demo {
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Open a trace in Perfetto's UI
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = VIEW_EXAMPLES, after_help = VIEW_NOTES)]
+pub struct View {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+
+    /// Serve a local copy of the UI from this folder instead of opening ui.perfetto.dev
+    #[arg(long, value_name = "DIR")]
+    pub ui: Option<PathBuf>,
+
+    /// Port to serve on; ui.perfetto.dev may fetch from 9001 only [default: 9001]
+    #[arg(long, value_name = "PORT", requires = "ui")]
+    pub port: Option<u16>,
 }
 
 /// Tell what is inside a trace or a capture, and how complete it is
@@ -259,7 +293,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         for name in [
-            "record", "convert", "demo", "info", "check", "summary", "library",
+            "record", "convert", "demo", "view", "info", "check", "summary", "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

@@ -8,6 +8,7 @@ mod cli;
 mod convert;
 mod demo;
 mod figures;
+mod http;
 mod info;
 mod input;
 mod layers;
@@ -24,6 +25,7 @@ mod summary;
 mod summary_text;
 mod tables;
 mod trace;
+mod view;
 mod watch;
 
 use clap::Parser;
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Agents => agents::run(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
             .map(|()| 0)

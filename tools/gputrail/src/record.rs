@@ -10,7 +10,7 @@ use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Failure, layers, say, summary_text};
+use crate::{Failure, layers, say, summary_text, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::perfetto::Options;
@@ -104,6 +104,12 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
     }
     if !arguments.quiet {
         summary_text::print(&made, &recorded.known());
+    }
+    if arguments.open
+        && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
+    {
+        // The program's code is what the caller waits for.
+        say!("{error:#}");
     }
     Ok(program::exit_code(recorded.status))
 }

@@ -15,5 +15,6 @@ mod random;
 mod summaries;
 mod transparency;
 mod viewer;
+mod viewing;
 mod without_parent;
 mod witness;

@@ -1,0 +1,217 @@
+//! `gputrail view`: Perfetto's UI in a real browser fetches the trace from it, and nobody else gets anything.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::program::run;
+use gputrail_harness::{needs, repository};
+use serde_json::Value;
+
+use crate::command::{Place, well};
+
+/// A running `gputrail view`, and the link that it printed.
+struct Viewing {
+    process: Child,
+    said: BufReader<ChildStderr>,
+    link: String,
+}
+
+impl Viewing {
+    /// Starts it with `arguments`; waits until a port that somebody else uses is free.
+    fn start(place: &Place, arguments: &[&str]) -> Viewing {
+        loop {
+            let mut command = place.gputrail(["view"].iter().chain(arguments));
+            let mut process = command
+                .env_remove("DISPLAY")
+                .env_remove("WAYLAND_DISPLAY")
+                .env_remove("BROWSER")
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("gputrail starts");
+            let mut said = BufReader::new(process.stderr.take().expect("piped"));
+            let mut line = String::new();
+            said.read_line(&mut line).expect("it says something");
+            if let Some(link) = line.strip_prefix("gputrail: http") {
+                let link = format!("http{}", link.trim_end());
+                return Viewing {
+                    process,
+                    said,
+                    link,
+                };
+            }
+            let _ = process.wait();
+            assert!(line.contains("cannot listen"), "{line}");
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    }
+
+    fn port(&self) -> u16 {
+        let (_, address) = self
+            .link
+            .rsplit_once("http://127.0.0.1:")
+            .expect("our address");
+        let (port, _) = address.split_once('/').expect("a path");
+        port.parse().expect("a port")
+    }
+
+    /// The answer to a request of a few lines.
+    fn ask(&self, lines: &[&str]) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("it listens");
+        let request = lines.join("\r\n") + "\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[track_caller]
+    fn end(mut self) {
+        let mut said = String::new();
+        let _ = self.said.read_to_string(&mut said);
+        let status = self.process.wait().expect("it is ours");
+        assert!(status.success(), "{status}: {said}");
+    }
+}
+
+fn demo(place: &Place) {
+    well(&mut place.gputrail(["demo", "-q"]));
+}
+
+/// Opens a link in the browser, selects a kernel, and tells what the UI says.
+#[track_caller]
+fn open(link: &str) -> Value {
+    let mut command = Command::new("node");
+    command
+        .arg(repository("tests/perfetto/open_link.mjs"))
+        .arg(link)
+        .args([
+            "--select",
+            "select id from gpu_slice where name glob 'gemm*' order by id limit 1",
+        ]);
+    serde_json::from_slice(&well(&mut command).stdout).expect("a line of JSON")
+}
+
+#[test]
+fn the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel() {
+    needs!(the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel: Need::Browser);
+    let place = Place::new();
+    demo(&place);
+    let viewing = Viewing::start(&place, &["demo.pftrace"]);
+    assert!(
+        viewing.link.starts_with("https://ui.perfetto.dev/"),
+        "{}",
+        viewing.link
+    );
+    let report = open(&viewing.link);
+    assert!(
+        report["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("demo.pftrace"),
+        "{report}"
+    );
+    let details = report["details"].as_str().expect("details");
+    for words in ["gemm", "work-items in workgroups of", "submission_id"] {
+        assert!(details.contains(words), "{words} in {details}");
+    }
+    viewing.end();
+}
+
+#[test]
+fn a_local_ui_loads_the_trace() {
+    needs!(a_local_ui_loads_the_trace: Need::Browser);
+    let place = Place::new();
+    demo(&place);
+    let ui = tools().join("perfetto-ui");
+    let viewing = Viewing::start(
+        &place,
+        &["demo.pftrace", "--port", "0", "--ui", ui.to_str().unwrap()],
+    );
+    assert!(
+        viewing.link.starts_with("http://127.0.0.1:"),
+        "{}",
+        viewing.link
+    );
+    open(&viewing.link);
+    viewing.end();
+}
+
+#[test]
+fn only_the_trace_is_given_away_and_only_to_perfetto() {
+    let place = Place::new();
+    demo(&place);
+    std::fs::create_dir(place.join("ui")).unwrap();
+    std::fs::write(place.join("ui/index.html"), "hello").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", place.join("ui/passwd")).unwrap();
+    let viewing = Viewing::start(&place, &["demo.pftrace", "--port", "0", "--ui", "ui"]);
+    let host = format!("Host: 127.0.0.1:{}", viewing.port());
+    let status = |lines: &[&str]| {
+        let answer = viewing.ask(lines);
+        answer.split(' ').nth(1).unwrap_or("none").to_owned()
+    };
+    let get = |path: &str| format!("GET {path} HTTP/1.1");
+    assert_eq!(status(&[&get("/"), &host]), "200");
+    for path in [
+        "/other.pftrace",
+        "/../demo.pftrace",
+        "/%2e%2e/demo.pftrace",
+        "/passwd",
+        "//etc/passwd",
+        "/.",
+    ] {
+        assert_eq!(status(&[&get(path), &host]), "404", "{path}");
+    }
+    let trace = get("/demo.pftrace");
+    assert_eq!(status(&[&trace, "Host: evil.example:9001"]), "403");
+    assert_eq!(
+        status(&[&trace, &host, "Origin: https://evil.example"]),
+        "403"
+    );
+    assert_eq!(status(&["POST /demo.pftrace HTTP/1.1", &host]), "405");
+    assert_eq!(status(&["nonsense"]), "none");
+    let before = viewing.ask(&[
+        "OPTIONS /demo.pftrace HTTP/1.1",
+        &host,
+        "Origin: https://ui.perfetto.dev",
+        "Access-Control-Request-Private-Network: true",
+    ]);
+    assert!(
+        before.contains("Access-Control-Allow-Origin: https://ui.perfetto.dev"),
+        "{before}"
+    );
+    assert!(
+        before.contains("Access-Control-Allow-Private-Network: true"),
+        "{before}"
+    );
+    assert_eq!(status(&["HEAD /demo.pftrace HTTP/1.1", &host]), "200");
+    assert_eq!(status(&[&trace, &host]), "200");
+    viewing.end();
+}
+
+#[test]
+fn what_cannot_be_served_is_said() {
+    let place = Place::new();
+    demo(&place);
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    std::fs::create_dir(place.join("empty")).unwrap();
+    std::fs::write(place.join("index.html"), "").unwrap();
+    for (arguments, words) in [
+        (&["none.pftrace"][..], "none.pftrace"),
+        (
+            &["demo.pftrace", "--ui", ".", "--port", &port],
+            "cannot listen on 127.0.0.1",
+        ),
+        (
+            &["demo.pftrace", "--ui", "empty", "--port", "0"],
+            "index.html",
+        ),
+        (&["demo.pftrace", "--port", "1234"], "--ui"),
+    ] {
+        let ended = run(&mut place.gputrail(["view"].iter().chain(arguments)));
+        assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
