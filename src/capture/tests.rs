@@ -1,5 +1,6 @@
 //! What is written is read; what is damaged costs itself alone.
 
+use super::format::ChunkHeader;
 use super::*;
 use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
 use crate::clock::TickSource;
@@ -368,4 +369,23 @@ fn bytes_that_look_like_chunks_everywhere_are_stepped_over_in_one_pass() {
     assert_eq!(ids, [0, 1], "the same run twice counts once");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0].contains("8388608 bytes that are no chunk"));
+}
+
+#[test]
+fn chunks_that_all_claim_the_rest_of_the_file_cost_no_more_than_reading_it_a_few_times() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
+    let mut bytes = std::fs::read(&file.path).unwrap();
+    const CHUNKS: usize = 1 << 16;
+    for left in (0..CHUNKS).rev() {
+        // Reading what each of them claims would be 100 GB.
+        let mut header = ChunkHeader::new(ChunkKind::RECORDS, &[]);
+        header.payload_bytes = (left * ChunkHeader::BYTES) as u32;
+        header.payload_checksum = 1;
+        bytes.extend_from_slice(bytemuck::bytes_of(&header.sealed()));
+    }
+    std::fs::write(&file.path, bytes).unwrap();
+    let (ids, findings) = read(&file.path);
+    assert_eq!(ids, [0, 1]);
+    assert!(!findings.is_empty());
 }
