@@ -9,10 +9,9 @@ use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
-use crate::record::{
-    Arguments, ArgumentsOf, CorrelationId, Kind, Loss, Operation, Overhead, OverheadKind, Record,
-    ThreadId, Ticks,
-};
+use crate::record::{Arguments, Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
+#[cfg(not(loom))]
+use crate::record::{ArgumentsOf, CorrelationId, Operation};
 use crate::sync::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,6 +150,7 @@ impl Lane {
     }
 
     /// Appends the values of a call's arguments, where their number is known.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn write_values<const N: usize>(&mut self, mut arguments: ArgumentsOf<N>) -> bool {
         if !self.has_room(Kind::ARGUMENTS, size_of::<ArgumentsOf<N>>()) {
@@ -224,6 +224,7 @@ impl Lane {
 
     /// Puts a call on the open-call stack, for whoever looks at a process that hangs or has died. Calls below
     /// it that did not concern this lane leave gaps.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn open_call(
         &self,
@@ -250,6 +251,7 @@ impl Lane {
     }
 
     /// Cuts the open-call stack down to `depth` calls.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn close_calls(&self, depth: u32) {
         self.slot().depth.store(depth, Ordering::Release);

@@ -33,7 +33,9 @@ pub(crate) use collector::loss_of;
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
 pub use lane::Lane;
-pub(crate) use mapping::{LaneSlot, MAX_OPEN_CALLS};
+pub(crate) use mapping::LaneSlot;
+#[cfg(not(loom))]
+pub(crate) use mapping::MAX_OPEN_CALLS;
 pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
 
 use crate::record::{KINDS, Kind, ThreadId};

@@ -3,6 +3,7 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p gputrail --lib models`.
 
 use super::block::{Scan, deliver_in_order};
+use super::lanes::{Incarnations, Opening, OwnLanes, every_thread_knows};
 use super::*;
 use crate::record::*;
 use crate::sync::AtomicU32;
@@ -217,5 +218,100 @@ fn a_lane_that_ends_leaves_its_block_and_its_slot() {
         assert_eq!(numbers, [1, 2]);
         assert_eq!(buffer.empty_blocks(), 2);
         assert!(buffer.lane(ThreadId(3)).is_some());
+    });
+}
+
+/// Looks at a lane in use that end only when its thread has left it.
+const FOR_EVER: u32 = u32::MAX;
+
+/// Slots of a thread's lanes in the models, and the one they use.
+type Slots = Incarnations<1>;
+
+/// A thread's lanes, one of them open in `buffer` for incarnation 1 of the slot.
+fn opened(buffer: &Buffer, slots: &Slots) -> OwnLanes<1> {
+    // SAFETY: the model has no other thread yet.
+    let lock = unsafe { Opening::locked() };
+    slots.set(0, 1, &lock);
+    let mut lanes = OwnLanes::new();
+    lanes.open(0, 1, buffer.lane(ThreadId(1)).unwrap(), &lock);
+    lanes
+}
+
+#[test]
+fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
+    model(|| {
+        let (buffer, slots) = (buffer(2, Policy::Discard), Arc::new(Slots::new()));
+        let mut own = opened(&buffer, &slots);
+        let shared = own.shared();
+        let writer = {
+            let slots = slots.clone();
+            thread::spawn(move || {
+                let write = |n| own.with(0, &slots, |lane| lane.write(note(n)));
+                (1..=2)
+                    .map(write)
+                    .filter(|written| *written == Some(true))
+                    .count()
+            })
+        };
+        // SAFETY: the only thread of the model that opens lanes or takes them away.
+        let lock = unsafe { Opening::locked() };
+        slots.set(0, 0, &lock);
+        every_thread_knows();
+        // Loom objects where the lane is reached for by two.
+        let lane = shared.take(0, FOR_EVER, &lock).unwrap();
+        drop(lane.expect("the writer has a lane"));
+        let mut seen = Seen::default();
+        deliver(&buffer, 0, &mut seen);
+        let delivered = seen.records.len();
+        let written = writer.join().unwrap();
+        assert_eq!(
+            delivered, written,
+            "nothing is written to a buffer that is gone"
+        );
+        assert_eq!(buffer.empty_blocks(), 2);
+    });
+}
+
+#[test]
+fn a_slot_that_another_buffer_gets_is_opened_anew() {
+    model(|| {
+        let (first, second) = (buffer(1, Policy::Discard), buffer(1, Policy::Discard));
+        let slots = Arc::new(Slots::new());
+        // What the switchboard's lock guards: the buffer that has the slot.
+        let in_slot = Arc::new(loom::sync::Mutex::new((first.clone(), 1)));
+        let mut own = opened(&first, &slots);
+        let shared = own.shared();
+        let writer = {
+            let (slots, in_slot) = (slots.clone(), in_slot.clone());
+            thread::spawn(move || {
+                if own.with(0, &slots, |lane| lane.write(note(1))).is_none() {
+                    let in_slot = in_slot.lock().unwrap();
+                    // SAFETY: the model's lock is held.
+                    let lock = unsafe { Opening::locked() };
+                    let lane = in_slot.0.lane(ThreadId(1)).unwrap();
+                    own.open(0, in_slot.1, lane, &lock);
+                    drop(in_slot);
+                    own.with(0, &slots, |lane| lane.write(note(2))).unwrap();
+                }
+            })
+        };
+        {
+            let mut in_slot = in_slot.lock().unwrap();
+            // SAFETY: the model's lock is held.
+            let lock = unsafe { Opening::locked() };
+            slots.set(0, 0, &lock);
+            every_thread_knows();
+            drop(shared.take(0, FOR_EVER, &lock).unwrap());
+            *in_slot = (second.clone(), 2);
+            slots.set(0, 2, &lock);
+        }
+        writer.join().unwrap();
+        let (mut of_first, mut of_second) = (Seen::default(), Seen::default());
+        deliver(&first, 0, &mut of_first);
+        deliver(&second, 0, &mut of_second);
+        let mut all = of_first.records;
+        assert!(all.iter().all(|(_, n)| *n == 1));
+        all.extend(of_second.records);
+        assert_eq!(all.len(), 1);
     });
 }

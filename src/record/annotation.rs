@@ -65,6 +65,7 @@ impl Arguments {
 }
 
 /// An [`Arguments`] record with room for just `N` values: what is written where their number is known.
+#[cfg(not(loom))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct ArgumentsOf<const N: usize> {
@@ -76,10 +77,13 @@ pub(crate) struct ArgumentsOf<const N: usize> {
 }
 
 // SAFETY: zeros are valid for every field.
+#[cfg(not(loom))]
 unsafe impl<const N: usize> Zeroable for ArgumentsOf<N> {}
 // SAFETY: `repr(C)`, of fields of 8, 8, 4, 4 and N times 8 bytes that are all plain data: no padding.
+#[cfg(not(loom))]
 unsafe impl<const N: usize> Pod for ArgumentsOf<N> {}
 
+#[cfg(not(loom))]
 impl<const N: usize> ArgumentsOf<N> {
     pub fn new(correlation: CorrelationId, operation: Operation, values: [u64; N]) -> Self {
         const { assert!(N <= MAX_ARGUMENTS) };

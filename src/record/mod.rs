@@ -25,6 +25,7 @@ mod overhead;
 mod synchronization;
 mod work;
 
+#[cfg(not(loom))]
 pub(crate) use annotation::ArgumentsOf;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
