@@ -58,22 +58,6 @@ impl Range {
     }
 }
 
-crate::record::open_enum! {
-    /// Whose external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values).
-    ExternalKind(u32) {
-        /// Not known to us.
-        UNKNOWN = 1, "unknown";
-        /// OpenACC.
-        OPENACC = 2, "openacc";
-        /// The client's own.
-        CUSTOM0 = 3, "custom0";
-        /// The client's own.
-        CUSTOM1 = 4, "custom1";
-        /// The client's own.
-        CUSTOM2 = 5, "custom2";
-    }
-}
-
 /// A call in progress, from [`HostThread::enter`] to [`HostThread::exit`].
 #[derive(Copy, Clone, Debug)]
 pub struct Call {
@@ -115,6 +99,8 @@ struct Frame {
 
 /// Calls of a thread whose nesting is known; deeper ones are traced, with the innermost of these as ancestor.
 const FRAMES: usize = MAX_OPEN_CALLS;
+/// Texts whose ids a thread remembers.
+const TEXTS: usize = 128;
 /// Records that a thread loses for want of a lane before it asks for one again.
 const RETRY: u32 = 64;
 
@@ -138,6 +124,8 @@ pub struct HostThread {
     /// The innermost of `external`, or none.
     latest_external: ExternalId,
     external: Vec<(ExternalKind, ExternalId)>,
+    /// Texts of this thread and their ids, each at a place that follows from it.
+    texts: Vec<(StringId, Box<str>)>,
 }
 
 impl HostThread {
@@ -160,6 +148,7 @@ impl HostThread {
             refused: 0,
             latest_external: ExternalId::NONE,
             external: Vec::new(),
+            texts: Vec::new(),
         })
     }
 
@@ -228,6 +217,9 @@ impl HostThread {
             operation: call.operation,
             reserved: 0,
         };
+        if !self.external.is_empty() {
+            self.write_external(call);
+        }
         let written = self.each(call.interest.buffers(), Kind::API, |lane| {
             let written = lane.write(api);
             // Not before: a process may die in between, or wait for a block for long. A call that is found
@@ -385,21 +377,69 @@ impl HostThread {
     }
 
     /// Pushes an id of the client's own. `false` says that the stack is full.
-    pub fn push_external(&mut self, kind: ExternalKind, id: ExternalId) -> bool {
+    pub fn push_external(&mut self, kind: ExternalKind, id: ExternalId, now: Ticks) -> bool {
         if self.external.len() == MAX_EXTERNAL {
             return false;
         }
         self.external.push((kind, id));
         self.publish_external();
+        self.mark_external(MarkerKind::EXTERNAL_PUSH, kind, id, now);
         true
     }
 
     /// Takes off the latest id of `kind`, or `None` if there is none.
-    pub fn pop_external(&mut self, kind: ExternalKind) -> Option<ExternalId> {
+    pub fn pop_external(&mut self, kind: ExternalKind, now: Ticks) -> Option<ExternalId> {
         let place = self.external.iter().rposition(|(of, _)| *of == kind)?;
         let (_, id) = self.external.remove(place);
         self.publish_external();
+        self.mark_external(MarkerKind::EXTERNAL_POP, kind, id, now);
         Some(id)
+    }
+
+    fn mark_external(&mut self, what: MarkerKind, kind: ExternalKind, id: ExternalId, now: Ticks) {
+        let mut marker = Marker::blank();
+        (marker.time, marker.id, marker.what) = (now, id.0, what);
+        (marker.thread, marker.external_kind) = (self.thread, kind.0 as u16);
+        self.write(marker);
+    }
+
+    /// Writes the latest id of each kind that has one, for those who want that.
+    #[cold]
+    fn write_external(&mut self, call: &Call) {
+        let buffers = call
+            .interest
+            .buffers()
+            .and(self.buffers_for(Kind::EXTERNAL_CORRELATION));
+        if buffers.is_none() {
+            return;
+        }
+        for place in 0..self.external.len() {
+            let (kind, external) = self.external[place];
+            if self.external[place + 1..].iter().any(|(of, _)| *of == kind) {
+                continue;
+            }
+            let mut record = ExternalCorrelation::blank();
+            (record.correlation, record.external, record.kind) = (call.correlation, external, kind);
+            self.write_to(buffers, record);
+        }
+    }
+
+    /// The id of a text that is used again and again: most are found without a lock.
+    pub fn string(&mut self, text: &str) -> StringId {
+        if text.is_empty() {
+            return StringId::NONE;
+        }
+        if self.texts.is_empty() {
+            self.texts.resize_with(TEXTS, Default::default);
+        }
+        let hash = crc32fast::hash(text.as_bytes()) as usize;
+        let known = &mut self.texts[hash % TEXTS];
+        if known.0.is_some() && *known.1 == *text {
+            return known.0;
+        }
+        let id = self.board.names().string(text);
+        *known = (id, text.into());
+        id
     }
 
     fn publish_external(&mut self) {
@@ -544,19 +584,19 @@ mod tests {
         let board = board();
         let (mut main, mut other) = (thread(&board, true), thread(&board, false));
         assert_eq!(other.external(), ExternalId::NONE);
-        main.push_external(ExternalKind::CUSTOM0, ExternalId(5));
+        main.push_external(ExternalKind::CUSTOM0, ExternalId(5), Ticks(1));
         assert_eq!(other.external(), ExternalId(5));
-        other.push_external(ExternalKind::CUSTOM1, ExternalId(6));
+        other.push_external(ExternalKind::CUSTOM1, ExternalId(6), Ticks(1));
         assert_eq!(
             (main.external(), other.external()),
             (ExternalId(5), ExternalId(6))
         );
-        assert_eq!(other.pop_external(ExternalKind::CUSTOM0), None);
+        assert_eq!(other.pop_external(ExternalKind::CUSTOM0, Ticks(2)), None);
         assert_eq!(
-            other.pop_external(ExternalKind::CUSTOM1),
+            other.pop_external(ExternalKind::CUSTOM1, Ticks(2)),
             Some(ExternalId(6))
         );
-        main.pop_external(ExternalKind::CUSTOM0);
+        main.pop_external(ExternalKind::CUSTOM0, Ticks(2));
         assert_eq!(other.external(), ExternalId::NONE);
     }
 }

@@ -10,6 +10,10 @@ pub mod context;
 #[cfg(not(loom))]
 pub mod correlation;
 #[cfg(not(loom))]
+pub mod external;
+#[cfg(not(loom))]
+pub mod marker;
+#[cfg(not(loom))]
 pub mod names;
 #[cfg(all(feature = "perfetto", not(loom)))]
 mod number_map;

@@ -189,6 +189,16 @@ impl Names {
         });
     }
 
+    /// Says what an external id stands for.
+    pub fn external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
+        self.append(|state| {
+            let mut record = ExternalName::blank();
+            (record.id, record.kind, record.name) = (id, kind, state.string(name));
+            // Too many to be kept: they are for the captures that are there.
+            state.push(bytemuck::bytes_of(&record));
+        });
+    }
+
     /// Keeps a sentence about the recording.
     pub fn note(&self, what: NoteKind, text: &str) {
         self.append(|state| {

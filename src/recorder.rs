@@ -10,8 +10,8 @@ use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::correlation::HostThread;
 use crate::names::Names;
-use crate::record::{Process, ProcessId, ThreadId};
-use crate::switchboard::{Consumer, ContextKey, Selection, Switchboard, TooMany};
+use crate::record::{Kind, Process, ProcessId, ThreadId};
+use crate::switchboard::{Consumer, ContextKey, KindSet, Selection, Switchboard, TooMany};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ impl Recorder {
         let key = board.add_buffer(buffer.clone())?;
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
-            .add_service(context, Consumer::Buffer(key.slot), Selection::all())
+            .add_service(context, Consumer::Buffer(key.slot), recorded())
             .and_then(|()| board.start_context(context))
             .map_err(|_| RecorderError::Contexts)?;
         Ok(Recorder {
@@ -270,6 +270,13 @@ impl Recorder {
         }
         self.writer.error().map_or(Ok(()), Err)
     }
+}
+
+/// What a recording keeps: all but the external ids of every call, since it keeps each push and pop.
+fn recorded() -> Selection {
+    let mut selection = Selection::all();
+    selection.kinds = KindSet::ALL.without(KindSet::of(&[Kind::EXTERNAL_CORRELATION]));
+    selection
 }
 
 fn random_identity() -> [u8; 16] {

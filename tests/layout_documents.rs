@@ -72,6 +72,7 @@ macro_rules! records {
                 include_str!("../src/record/api.rs"),
                 include_str!("../src/record/clock.rs"),
                 include_str!("../src/record/loss.rs"),
+                include_str!("../src/record/marker.rs"),
                 include_str!("../src/record/memory.rs"),
                 include_str!("../src/record/names.rs"),
                 include_str!("../src/record/overhead.rs"),
@@ -109,6 +110,9 @@ records!(
     KernelSymbol,
     OperationName,
     Note,
+    ExternalCorrelation,
+    ExternalName,
+    Marker,
 );
 
 #[test]
@@ -162,6 +166,8 @@ fn every_value_is_listed_with_its_name() {
         OperationGroup,
         NoteKind,
         ArgumentType,
+        MarkerKind,
+        PayloadKind,
     );
 }
 

@@ -33,6 +33,7 @@ pub struct Metadata {
     pub threads: BTreeMap<ThreadId, Thread>,
     /// Operations.
     pub operations: HashMap<Operation, OperationName>,
+    externals: HashMap<(ExternalKind, ExternalId), StringId>,
     /// Notes, in order.
     pub notes: Vec<Note>,
     /// Host clocks, in order.
@@ -50,6 +51,11 @@ impl Metadata {
     /// The text of a string; empty if it has none.
     pub fn string(&self, id: StringId) -> &str {
         self.strings.get(&id).map_or("", |text| text)
+    }
+
+    /// What an external id stands for, if it was said.
+    pub fn external_name(&self, kind: ExternalKind, id: ExternalId) -> Option<StringId> {
+        self.externals.get(&(kind, id)).copied()
     }
 
     /// The name of an operation, or a stand-in with its number.
@@ -98,6 +104,12 @@ impl Metadata {
             Kind::OPERATION => {
                 if let Some(name) = record.read::<OperationName>() {
                     self.operations.insert(name.operation, name);
+                }
+            }
+            Kind::EXTERNAL_NAME => {
+                if let Some(external) = record.read::<ExternalName>() {
+                    self.externals
+                        .insert((external.kind, external.id), external.name);
                 }
             }
             Kind::NOTE => self.notes.extend(record.read::<Note>()),

@@ -15,6 +15,7 @@ mod functions;
 mod gpus;
 mod header;
 mod join;
+mod markers;
 mod names;
 mod observer;
 mod packets;

@@ -10,6 +10,7 @@ use super::devices::Devices;
 use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join};
+use super::markers::{Ranges, ThreadMarkers};
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
@@ -17,8 +18,8 @@ use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation, OperationGroup, Overhead, ProcessId,
-    RecordRef, StringId, Synchronization, ThreadId, flags,
+    Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation, OperationGroup,
+    Overhead, ProcessId, RecordRef, StringId, Synchronization, ThreadId, flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -42,6 +43,7 @@ struct Thread {
     calls: Calls,
     ties: Vec<Tie>,
     arguments: NumberMap<CorrelationId, Arguments>,
+    markers: ThreadMarkers,
 }
 
 /// A process on its way into the trace.
@@ -67,6 +69,7 @@ pub(super) struct ProcessTrace<'a> {
     found: Vec<Found>,
     submitted: Vec<u64>,
     waited: Vec<u64>,
+    ranges: Ranges,
 }
 
 impl<'a> ProcessTrace<'a> {
@@ -114,6 +117,7 @@ impl<'a> ProcessTrace<'a> {
             found: Vec::new(),
             submitted: Vec::new(),
             waited: Vec::new(),
+            ranges: Ranges::default(),
         })
     }
 
@@ -258,6 +262,7 @@ impl<'a> ProcessTrace<'a> {
                 thread.arguments.insert(arguments.correlation, arguments);
                 Ok(())
             }
+            Kind::MARKER => self.marker(making, thread, &read(record)),
             Kind::OVERHEAD => self.overhead(making, thread, &read(record)),
             Kind::LOSS => self.loss(making, &read(record)),
             Kind::NOTE => self.note(&mut making.writer, &read(record)),
@@ -289,6 +294,8 @@ impl<'a> ProcessTrace<'a> {
         for place in 0..self.threads.len() {
             self.tell_calls(making, place)?;
         }
+        self.ranges
+            .finish(&mut making.writer, &self.words, &self.metadata, self.track)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
         let (metadata, host, end) = (&self.metadata, &self.host, self.cut());
@@ -337,6 +344,7 @@ impl<'a> ProcessTrace<'a> {
                     calls: Calls::default(),
                     ties: Vec::new(),
                     arguments: NumberMap::default(),
+                    markers: ThreadMarkers::default(),
                 });
                 self.places.insert(id, self.threads.len() - 1);
                 self.threads.len() - 1
@@ -529,6 +537,26 @@ impl<'a> ProcessTrace<'a> {
                 .tell(making, &self.metadata, &self.host, &found)?;
         }
         Ok(())
+    }
+
+    fn marker<W: Write, O: ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        marker: &Marker,
+    ) -> io::Result<()> {
+        let time = self.time_or_latest(self.host.to_boottime(marker.time));
+        let writer = &mut making.writer;
+        let place = self.thread_place(writer, known_or(marker.thread, thread))?;
+        let (words, metadata) = (&self.words, &self.metadata);
+        if matches!(marker.what, MarkerKind::START | MarkerKind::END) {
+            let process = self.track;
+            return self
+                .ranges
+                .add(writer, words, metadata, process, marker, time);
+        }
+        let Thread { track, markers, .. } = &mut self.threads[place];
+        markers.add(writer, words, metadata, *track, marker, time)
     }
 
     /// Overhead stands on a track of its own below the thread: it need not nest with calls.

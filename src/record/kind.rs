@@ -27,7 +27,7 @@ open_enum! {
         RETIREMENT = 0x17, "retirement";
         /// Reserved: one piece of work waits for another.
         DEPENDENCY = 0x18, "dependency";
-        /// Reserved: one value of an external-id stack (CUPTI: EXTERNAL_CORRELATION).
+        /// The latest external id of one kind, ahead of a call's record: [`ExternalCorrelation`](super::ExternalCorrelation).
         EXTERNAL_CORRELATION = 0x19, "external correlation";
 
         /// Arguments of an API call: [`Arguments`](super::Arguments).
@@ -68,10 +68,12 @@ open_enum! {
         OPERATION = 0x4b, "operation";
         /// A plain sentence about the recording: [`Note`](super::Note).
         NOTE = 0x4c, "note";
+        /// What an external id stands for: [`ExternalName`](super::ExternalName).
+        EXTERNAL_NAME = 0x4d, "external name";
 
-        /// Reserved: a marker or one end of a range.
+        /// A marker or one end of a range: [`Marker`](super::Marker).
         MARKER = 0x50, "marker";
-        /// Reserved: payload, category and colour of a marker.
+        /// Reserved: more about a marker than [`Marker`](super::Marker) holds.
         MARKER_DATA = 0x51, "marker data";
 
         /// Reserved: clocks, temperature, power, fan of an agent.

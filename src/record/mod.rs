@@ -19,6 +19,7 @@ mod ids;
 mod iter;
 mod kind;
 mod loss;
+mod marker;
 mod memory;
 mod names;
 mod overhead;
@@ -34,6 +35,9 @@ pub use ids::*;
 pub use iter::{Malformed, RecordRef, Records};
 pub use kind::{KINDS, Kind};
 pub use loss::Loss;
+pub use marker::{
+    ExternalCorrelation, ExternalKind, ExternalName, Marker, MarkerKind, PayloadKind,
+};
 pub use memory::{
     Allocation, AllocationOperation, MemoryCopy, MemoryKind, MemorySet, TransferKind,
 };

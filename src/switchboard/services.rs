@@ -1,7 +1,7 @@
 //! Contexts and their services, and the table that follows from them.
 
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
-use super::{Buffers, Interest, Observed, Selection, State, Switchboard, Wanted};
+use super::{Buffers, Interest, KindSet, Observed, Selection, State, Switchboard, Wanted};
 use crate::record::{Domain, Kind, Operation};
 use std::collections::HashMap;
 
@@ -110,7 +110,7 @@ impl Services {
                     buffers = buffers.or(Interest::buffer(*slot).buffers());
                 }
             }
-            any_work |= !buffers.is_none() && *kind != Kind::API;
+            any_work |= !buffers.is_none() && !OF_CALLS.has(*kind);
             wanted.set_kind(*kind, buffers);
         }
         for domain in 0..DOMAINS as u16 {
@@ -142,6 +142,14 @@ impl Services {
 }
 
 const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 28);
+
+/// Kinds of records that come without device work being followed.
+const OF_CALLS: KindSet = KindSet::of(&[
+    Kind::API,
+    Kind::ARGUMENTS,
+    Kind::EXTERNAL_CORRELATION,
+    Kind::MARKER,
+]);
 
 /// The part of the switchboard that contexts use.
 impl Switchboard {

@@ -3,8 +3,8 @@
 
 use gputrail::capture::Writer;
 use gputrail::clock;
-use gputrail::correlation::ExternalKind;
 use gputrail::process::{self, Source};
+use gputrail::record::ExternalKind;
 use gputrail::record::{Domain, ExternalId, Operation, ProcessId};
 use gputrail::recorder::{Recorder, RecorderOptions};
 use gputrail::switchboard::{Observed, Switchboard};
@@ -60,8 +60,8 @@ pub extern "C" fn cost_calls(count: u64) -> u64 {
 pub extern "C" fn cost_push_external() {
     if let Some(thread) = process::current() {
         thread.with(|host| {
-            host.push_external(ExternalKind::CUSTOM0, ExternalId(1));
-            host.push_external(ExternalKind::CUSTOM1, ExternalId(2));
+            host.push_external(ExternalKind::CUSTOM0, ExternalId(1), clock::now());
+            host.push_external(ExternalKind::CUSTOM1, ExternalId(2), clock::now());
         });
     }
 }

@@ -30,7 +30,7 @@ mod tests;
 pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
 
-use crate::record::{Nanos, Process, ProcessId, ThreadId};
+use crate::record::{ExternalKind, Nanos, Process, ProcessId, ThreadId};
 use crate::recorder::Recorder;
 use runtime::Runtime;
 
@@ -113,5 +113,9 @@ impl Demo {
         process.configuration = names.string("virtual time");
         process.main_thread = ThreadId(runtime::FIRST_THREAD);
         names.process(process);
+        for step in 0..self.steps {
+            let name = format!("step {}", step + 1);
+            names.external(ExternalKind::CUSTOM0, training::step_id(step), &name);
+        }
     }
 }

@@ -21,6 +21,7 @@ struct Run {
     synchronizations: Vec<Synchronization>,
     overheads: Vec<Overhead>,
     arguments: Vec<Arguments>,
+    markers: Vec<Marker>,
     completions: HashMap<WorkId, Completion>,
 }
 
@@ -70,6 +71,7 @@ impl Run {
             synchronizations: Vec::new(),
             overheads: Vec::new(),
             arguments: Vec::new(),
+            markers: Vec::new(),
             completions: HashMap::new(),
         };
         for bytes in records {
@@ -94,6 +96,7 @@ impl Run {
                 .extend(record.read::<Synchronization>()),
             Kind::OVERHEAD => self.overheads.extend(record.read::<Overhead>()),
             Kind::ARGUMENTS => self.arguments.extend(record.read::<Arguments>()),
+            Kind::MARKER => self.markers.extend(record.read::<Marker>()),
             Kind::COMPLETION => {
                 let completion = record.read::<Completion>().unwrap();
                 let second = self.completions.insert(completion.work, completion);
@@ -442,6 +445,14 @@ fn every_step_is_an_external_id_on_several_threads() {
     for kernel in &run.kernels {
         assert_eq!(kernel.external, calls[&kernel.correlation].external);
     }
+    let ends = |what| run.markers.iter().filter(move |marker| marker.what == what);
+    let pushes = ends(MarkerKind::EXTERNAL_PUSH).count();
+    assert_eq!(
+        (pushes > 12, pushes),
+        (true, ends(MarkerKind::EXTERNAL_POP).count())
+    );
+    let named = |id| run.metadata().external_name(ExternalKind::CUSTOM0, id);
+    assert!(ends(MarkerKind::EXTERNAL_PUSH).all(|marker| named(ExternalId(marker.id)).is_some()));
 }
 
 #[test]

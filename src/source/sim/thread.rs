@@ -10,7 +10,7 @@ use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
 use super::time::ticks;
-use crate::correlation::{Call, ExternalKind, HostThread};
+use crate::correlation::{Call, HostThread};
 use crate::record::*;
 use std::rc::Rc;
 
@@ -108,11 +108,13 @@ impl Thread {
 
     /// Everything that follows belongs to the external id, until it is popped.
     pub(super) fn push_external(&mut self, id: ExternalId) {
-        self.host.push_external(ExternalKind::CUSTOM0, id);
+        let now = ticks(self.runtime.now());
+        self.host.push_external(ExternalKind::CUSTOM0, id, now);
     }
 
     pub(super) fn pop_external(&mut self) {
-        self.host.pop_external(ExternalKind::CUSTOM0);
+        let now = ticks(self.runtime.now());
+        self.host.pop_external(ExternalKind::CUSTOM0, now);
     }
 
     pub(super) async fn init(&mut self) {

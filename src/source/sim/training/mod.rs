@@ -356,6 +356,6 @@ impl Equipment {
 }
 
 /// The external id of a step.
-fn step_id(step: u64) -> ExternalId {
+pub(super) fn step_id(step: u64) -> ExternalId {
     ExternalId(step + 1)
 }
