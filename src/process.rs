@@ -15,6 +15,7 @@ use crate::switchboard::{
     Callback, Interest, Observed, Phase, Switchboard, ThreadState, UserData, Wanted,
 };
 use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Arc, OnceLock};
 
@@ -78,8 +79,15 @@ pub struct Current {
 impl Current {
     /// Runs `work` on the thread's state. `None`, and nothing is run, when it is in use already: in a
     /// signal handler that interrupted a write, which is counted.
-    #[inline]
+    #[inline(always)]
     pub fn with<R>(self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
+        self.borrow().map(|mut host| work(&mut host))
+    }
+
+    /// The thread's state, for as long as the result lives; `None` as in [`Current::with`]. For work that is
+    /// to be compiled into its surroundings.
+    #[inline(always)]
+    pub(crate) fn borrow(self) -> Option<Borrowed> {
         let cell = self.cell();
         if cell.busy.get() {
             INTERRUPTED.fetch_add(1, Ordering::Relaxed);
@@ -87,12 +95,7 @@ impl Current {
         }
         cell.busy.set(true);
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: only this thread has the cell, and `busy` says that nobody else up its stack
-        // borrows the state.
-        let result = work(unsafe { &mut *cell.host.get() });
-        compiler_fence(Ordering::SeqCst);
-        cell.busy.set(false);
-        Some(result)
+        Some(Borrowed { cell: self.cell })
     }
 
     /// Whether the thread still belongs to the process it belonged to when this was read: not after
@@ -131,6 +134,39 @@ impl Current {
         // pthread destructor runs, which is after the thread's last call of ours has returned. A forked
         // child has inherited its memory.
         unsafe { &*self.cell }
+    }
+}
+
+/// A thread's state, borrowed.
+pub(crate) struct Borrowed {
+    cell: *const ThreadCell,
+}
+
+impl Deref for Borrowed {
+    type Target = HostThread;
+
+    #[inline(always)]
+    fn deref(&self) -> &HostThread {
+        // SAFETY: as in `deref_mut`.
+        unsafe { &*(*self.cell).host.get() }
+    }
+}
+
+impl DerefMut for Borrowed {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut HostThread {
+        // SAFETY: only this thread has the cell, which lives as `Current::borrow` says, and `busy` says
+        // that nobody else up its stack borrows the state.
+        unsafe { &mut *(*self.cell).host.get() }
+    }
+}
+
+impl Drop for Borrowed {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the cell lives as `Current::borrow` says.
+        unsafe { (*self.cell).busy.set(false) };
     }
 }
 

@@ -102,7 +102,7 @@ impl Lane {
     /// Appends `record`, with the lane's next sequence number. `false` says that it was dropped, and
     /// counted.
     #[inline]
-    pub fn write<R: Record>(&mut self, mut record: R) -> bool {
+    pub fn write<R: Record>(&mut self, record: R) -> bool {
         const {
             assert!(
                 R::FIXED,
@@ -112,16 +112,14 @@ impl Lane {
         if !self.has_room(R::KIND, size_of::<R>()) {
             return false;
         }
-        let bytes = bytemuck::bytes_of_mut(&mut record);
-        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        self.commit(bytes);
+        self.commit_record(record);
         true
     }
 
     /// Appends `record` if that takes no waiting, whatever the policy. `false` says that there is no room
     /// now, and counts nothing: the caller keeps the record for another time.
     #[inline]
-    pub fn try_write<R: Record>(&mut self, mut record: R) -> bool {
+    pub fn try_write<R: Record>(&mut self, record: R) -> bool {
         const { assert!(R::FIXED) };
         if size_of::<R>() as u32 > self.block.capacity - self.block.committed
             && !(self.next_block(false)
@@ -129,9 +127,7 @@ impl Lane {
         {
             return false;
         }
-        let bytes = bytemuck::bytes_of_mut(&mut record);
-        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        self.commit(bytes);
+        self.commit_record(record);
         true
     }
 
@@ -152,12 +148,11 @@ impl Lane {
     /// Appends the values of a call's arguments, where their number is known.
     #[cfg(not(loom))]
     #[inline]
-    pub(crate) fn write_values<const N: usize>(&mut self, mut arguments: ArgumentsOf<N>) -> bool {
+    pub(crate) fn write_values<const N: usize>(&mut self, arguments: ArgumentsOf<N>) -> bool {
         if !self.has_room(Kind::ARGUMENTS, size_of::<ArgumentsOf<N>>()) {
             return false;
         }
-        arguments.header.sequence = self.sequence;
-        self.commit(bytemuck::bytes_of(&arguments));
+        self.commit_record(arguments);
         true
     }
 
@@ -165,6 +160,37 @@ impl Lane {
     #[inline(always)]
     fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
         bytes as u32 <= self.block.capacity - self.block.committed || self.change_block(kind, bytes)
+    }
+
+    /// Publishes `record`, which begins with a header, as the next one; there must be room for it.
+    ///
+    /// Field by field, so that it is put together in its place: copied as a whole it would have to be
+    /// loaded from where its fields have just been stored, which processors wait for.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn commit_record<R: bytemuck::Pod>(&mut self, mut record: R) {
+        bytemuck::bytes_of_mut(&mut record)[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        self.sequence = self.sequence.wrapping_add(1);
+        let block = &mut self.block;
+        debug_assert!(size_of::<R>() <= (block.capacity - block.committed) as usize);
+        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length.
+        unsafe {
+            let to = block.data.add(block.committed as usize).cast::<R>();
+            to.write(record);
+            block.committed += size_of::<R>() as u32;
+            // Release: pairs with the acquire in `BlockHeader::committed`.
+            (*block.header).commit.store(
+                block.generation | u64::from(block.committed),
+                Ordering::Release,
+            );
+        }
+    }
+
+    #[cfg(loom)]
+    fn commit_record<R: bytemuck::Pod>(&mut self, mut record: R) {
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        self.commit(bytes);
     }
 
     /// Publishes `bytes` as the next record; there must be room for it.
@@ -405,11 +431,9 @@ impl Lane {
     }
 
     /// Commits a record of the lane's own at the beginning of a fresh block.
-    fn commit_extra<R: Record>(&mut self, mut record: R) {
-        let bytes = bytemuck::bytes_of_mut(&mut record);
-        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        if bytes.len() as u32 <= self.block.capacity - self.block.committed {
-            self.commit(bytes);
+    fn commit_extra<R: Record>(&mut self, record: R) {
+        if size_of::<R>() as u32 <= self.block.capacity - self.block.committed {
+            self.commit_record(record);
         }
     }
 }

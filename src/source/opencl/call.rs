@@ -203,10 +203,12 @@ impl Call {
         if OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
-        let put = self.host(|host| {
-            completion::write_parked(host);
+        // No closure: the record of the work would be put together in one place and copied from there.
+        let current = Some(thread).filter(|thread| thread.is_current());
+        let put = if let Some(mut host) = current.and_then(Current::borrow) {
+            completion::write_parked(&mut host);
             let (id, lane) = (host.new_work(), host.number());
-            let buffers = work.wanted_by(host);
+            let buffers = work.wanted_by(&host);
             let ticket = if event.is_null() || buffers.is_none() {
                 None
             } else {
@@ -237,9 +239,11 @@ impl Call {
                 buffers,
                 flags: tracked | if blocking { 0 } else { flags::ASYNCHRONOUS },
             };
-            work.enqueue(host, &place);
-            (id, lane, ticket)
-        });
+            work.enqueue(&mut host, &place);
+            Some((id, lane, ticket))
+        } else {
+            None
+        };
         let id = put.map(|(id, ..)| id).unwrap_or_default();
         waits::last_work(info.id, id);
         if !asked.is_null() {
@@ -253,7 +257,7 @@ impl Call {
                     // The program has the reference that came with the event; this is ours.
                     next!(clRetainEvent(event));
                 }
-                OUTSTANDING.set_callback_time(lane, end);
+                OUTSTANDING.setting(ticket, lane, end);
                 let to = ticket.0 as *mut c_void;
                 // Where this fails, the work is found by the next sweep.
                 next!(clSetEventCallback(
@@ -262,7 +266,9 @@ impl Call {
                     Some(completion::completed),
                     to
                 ));
-                OUTSTANDING.set_callback_time(lane, Ticks::NONE);
+                if let Some(claim) = OUTSTANDING.publish(ticket, lane) {
+                    completion::overtaken(claim, thread);
+                }
             }
             // Nobody follows it.
             _ if asked.is_null() && !event.is_null() => completion::release(event),

@@ -40,12 +40,23 @@ pub(super) unsafe extern "C-unwind" fn completed(
     status: cl_int,
     user_data: *mut c_void,
 ) {
-    if let Some(claim) = OUTSTANDING.claim(Ticket(user_data as u64)) {
-        finish(claim, status, process::current());
+    let (ticket, thread) = (Ticket(user_data as u64), process::current());
+    let lane = thread.and_then(|thread| thread.with(|host| host.number()));
+    let at_once = lane.and_then(|lane| OUTSTANDING.claim_at_once(ticket, lane));
+    if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
+        finish(claim, status, thread);
     }
 }
 
+/// The callback has come, on another thread, before the one that set it was done.
+#[cold]
+pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
+    let status = status_of(claim.enqueued.event).unwrap_or(CL_COMPLETE);
+    finish(claim, status, Some(thread));
+}
+
 /// Finds out when the work ran, says so on `thread`'s lane, and lets go of the event.
+#[inline(always)]
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let enqueued = claim.enqueued;
     let mut completion = completion_of(&enqueued);
@@ -59,15 +70,18 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     }
     completion.header = header(&completion);
     release(enqueued.event);
-    let written = thread.map(|thread| {
-        let write = |host: &mut HostThread| {
-            let lane = host.number();
-            let time = OUTSTANDING.callback_time(lane);
+    // No closure: the record is to be put together where it stays.
+    let mut written = None;
+    if let Some(thread) = thread {
+        let mut left = None;
+        if let Some(mut host) = thread.borrow() {
+            let number = host.number();
+            let time = OUTSTANDING.callback_time(number);
             completion.completed = time.unwrap_or_else(clock::now);
-            (lane, host.try_write_to(enqueued.buffers, completion))
-        };
-        thread.with(write)
-    });
+            left = Some((number, host.try_write_to(enqueued.buffers, completion)));
+        }
+        written = Some(left);
+    }
     match written {
         Some(Some((lane, Buffers::NONE))) => OUTSTANDING.free(claim, Some(lane)),
         Some(Some((_, left))) => OUTSTANDING.park(claim, left, &completion),
@@ -140,8 +154,7 @@ pub(super) fn sweep(thread: Current) {
         // CL_COMPLETE, or an error.
         |enqueued| status_of(enqueued.event).is_some_and(|status| status <= CL_COMPLETE),
         |claim| {
-            let status = status_of(claim.enqueued.event).unwrap_or(CL_COMPLETE);
-            finish(claim, status, Some(thread));
+            overtaken(claim, thread);
         },
     );
     thread.with(write_parked);

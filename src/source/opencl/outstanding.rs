@@ -7,6 +7,9 @@
 //! Who brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the
 //! slot's generation, and so does the callback's user data: a callback that comes late finds another
 //! generation and knows that it has nothing to do.
+//!
+//! While the enqueuing thread sets the callback the slot is still its own (`SETTING`). Some runtimes have the
+//! work completed by then and call at once, on that thread: such a callback needs no locked instruction.
 
 use super::ffi::cl_event;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
@@ -30,7 +33,10 @@ const SWEPT: u64 = 3;
 const FIRED: u64 = 4;
 /// Complete; the times wait to be written.
 const PARKED: u64 = 5;
+/// The thread that enqueued the work sets its callback.
+const SETTING: u64 = 6;
 const STATE_BITS: u32 = 3;
+const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
 /// Bits of the user data that are the slot's index; the rest is the generation.
 const INDEX_BITS: u32 = 20;
 
@@ -114,6 +120,8 @@ struct Kept {
     slot: AtomicU32,
     /// While a callback is being set: when. A callback that is called right then needs no clock.
     callback_time: AtomicU64,
+    /// And for which ticket.
+    setting: AtomicU64,
 }
 
 impl Kept {
@@ -121,6 +129,7 @@ impl Kept {
         Kept {
             slot: AtomicU32::new(0),
             callback_time: AtomicU64::new(0),
+            setting: AtomicU64::new(0),
         }
     }
 }
@@ -175,7 +184,8 @@ impl Outstanding {
         unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
     }
 
-    /// Takes a slot for `enqueued`, or says that the slab is full. `lane` is the calling thread's.
+    /// Takes a slot for `enqueued`, or says that the slab is full. `lane` is the calling thread's, which sets
+    /// the callback now, and [opens](Outstanding::publish) the slot to others then.
     #[inline]
     pub fn take(&self, enqueued: Enqueued, lane: u32) -> Option<Ticket> {
         let slots = self.slots();
@@ -191,9 +201,56 @@ impl Outstanding {
         slot.before.store(enqueued.window.0.0, Ordering::Relaxed);
         slot.after.store(enqueued.window.1.0, Ordering::Relaxed);
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
-        // Release: pairs with the acquire of whoever claims it.
-        slot.state.store(ticket.state(PENDING), Ordering::Release);
+        // Release: pairs with the acquire of a callback on another thread.
+        slot.state.store(ticket.state(SETTING), Ordering::Release);
         Some(ticket)
+    }
+
+    /// The calling thread, of `lane`, sets the callback of `ticket` at `time`.
+    #[inline]
+    pub fn setting(&self, ticket: Ticket, lane: u32, time: Ticks) {
+        if let Some(kept) = self.kept.get(lane as usize) {
+            kept.setting.store(ticket.0, Ordering::Relaxed);
+            kept.callback_time.store(time.0, Ordering::Relaxed);
+        }
+    }
+
+    /// It has set it: from now on the slot is for whoever claims it. If the callback has come meanwhile, on
+    /// another thread, the claim is given: the caller is to see to the work.
+    #[inline]
+    pub fn publish(&self, ticket: Ticket, lane: u32) -> Option<Claim<'_>> {
+        if let Some(kept) = self.kept.get(lane as usize) {
+            kept.setting.store(0, Ordering::Relaxed);
+            kept.callback_time.store(0, Ordering::Relaxed);
+        }
+        let slot = self.slots().get(ticket.index())?;
+        let (setting, pending) = (ticket.state(SETTING), ticket.state(PENDING));
+        let mut state = slot.state.load(Ordering::Relaxed);
+        if state == setting {
+            // Release: pairs with the acquire of whoever claims it.
+            state = slot
+                .state
+                .compare_exchange(setting, pending, Ordering::Release, Ordering::Relaxed)
+                .map_or_else(|found| found, |_| pending);
+        }
+        // Otherwise it waits for its callback; or that has come on this thread, and the slot is free again.
+        (state == ticket.state(FIRED) && transition(slot, ticket, FIRED, CLAIMED))
+            .then(|| Claim::of(slot, ticket))
+    }
+
+    /// The slot of a callback on the thread of `lane`, if it is called while that thread sets it.
+    #[inline]
+    pub fn claim_at_once(&self, ticket: Ticket, lane: u32) -> Option<Claim<'_>> {
+        let kept = self.kept.get(lane as usize)?;
+        let slot = self.slots().get(ticket.index())?;
+        if kept.setting.load(Ordering::Relaxed) != ticket.0
+            || slot.state.load(Ordering::Relaxed) != ticket.state(SETTING)
+        {
+            return None;
+        }
+        // Nobody but this thread does anything to it, nor will: the callback comes once.
+        slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
+        Some(Claim::of(slot, ticket))
     }
 
     /// The slot of a callback, if nobody else has taken care of it.
@@ -204,13 +261,17 @@ impl Outstanding {
             if transition(slot, ticket, PENDING, CLAIMED) {
                 return Some(Claim::of(slot, ticket));
             }
-            // A sweep is asking about it: it will see that the work is complete, or else that we came.
-            if transition(slot, ticket, SWEPT, FIRED) {
+            // A sweep is asking about it: it will see that the work is complete, or else that we came. So
+            // will the thread that still sets the callback.
+            if transition(slot, ticket, SWEPT, FIRED) || transition(slot, ticket, SETTING, FIRED) {
                 return None;
             }
             // Unless it puts the slot back just now, somebody else has taken care of it.
             let state = slot.state.load(Ordering::Relaxed);
-            if state != ticket.state(PENDING) && state != ticket.state(SWEPT) {
+            if ![PENDING, SWEPT, SETTING]
+                .iter()
+                .any(|other| state == ticket.state(*other))
+            {
                 return None;
             }
         }
@@ -269,14 +330,6 @@ impl Outstanding {
     #[inline]
     pub fn any_parked(&self) -> bool {
         self.parked.load(Ordering::Relaxed) > 0
-    }
-
-    /// The calling thread, of `lane`, sets a callback at `time`; or has done so, if that is none.
-    #[inline]
-    pub fn set_callback_time(&self, lane: u32, time: Ticks) {
-        if let Some(kept) = self.kept.get(lane as usize) {
-            kept.callback_time.store(time.0, Ordering::Relaxed);
-        }
     }
 
     /// When the calling thread, of `lane`, began to set the callback in which it is.
@@ -354,7 +407,7 @@ impl Outstanding {
     /// Number of references that slots hold to `event`.
     pub fn references(&self, event: cl_event) -> u32 {
         let holds = |slot: &Slot| {
-            let state = slot.state.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1);
+            let state = slot.state.load(Ordering::Acquire) & STATE_MASK;
             !matches!(state, FREE | PARKED)
                 && slot.event.load(Ordering::Relaxed) == u64::from(event)
         };
@@ -391,7 +444,7 @@ impl Outstanding {
 }
 
 fn held(slot: &Slot) -> bool {
-    slot.state.load(Ordering::Relaxed) & ((1 << STATE_BITS) - 1) != FREE
+    slot.state.load(Ordering::Relaxed) & STATE_MASK != FREE
 }
 
 #[inline]
@@ -455,6 +508,14 @@ mod tests {
         }
     }
 
+    /// Takes a slot, of which the callback is set and has not come.
+    fn take(outstanding: &Outstanding, enqueued: Enqueued) -> Option<Ticket> {
+        let ticket = outstanding.take(enqueued, 0)?;
+        outstanding.setting(ticket, 0, Ticks(1));
+        assert!(outstanding.publish(ticket, 0).is_none());
+        Some(ticket)
+    }
+
     fn open() -> Outstanding {
         let outstanding = Outstanding::new();
         outstanding.open().unwrap();
@@ -464,19 +525,48 @@ mod tests {
     #[test]
     fn a_callback_that_comes_after_the_sweep_finds_nothing_to_do() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1), 0).unwrap();
+        let ticket = take(&outstanding, enqueued(1)).unwrap();
         outstanding.sweep(|_| true, |claim| outstanding.free(claim, None));
         assert!(outstanding.claim(ticket).is_none());
-        let again = outstanding.take(enqueued(2), 0).unwrap();
+        let again = take(&outstanding, enqueued(2)).unwrap();
         assert_eq!(again.index(), ticket.index());
         assert!(outstanding.claim(ticket).is_none());
         assert_eq!(outstanding.claim(again).unwrap().enqueued, enqueued(2));
     }
 
     #[test]
+    fn a_callback_that_comes_while_it_is_set_has_the_slot_on_that_thread_alone() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(1), 3).unwrap();
+        outstanding.setting(ticket, 3, Ticks(7));
+        assert_eq!(outstanding.callback_time(3), Some(Ticks(7)));
+        // A sweep leaves it alone.
+        outstanding.sweep(|_| panic!("not asked after"), |_| ());
+        assert!(outstanding.claim_at_once(ticket, 4).is_none());
+        let claim = outstanding.claim_at_once(ticket, 3).unwrap();
+        assert_eq!(claim.enqueued, enqueued(1));
+        outstanding.free(claim, Some(3));
+        assert!(outstanding.publish(ticket, 3).is_none());
+        assert_eq!(outstanding.callback_time(3), None);
+        assert_eq!(outstanding.len(), 0);
+    }
+
+    #[test]
+    fn a_callback_that_comes_elsewhere_meanwhile_leaves_the_work_to_who_sets_it() {
+        let outstanding = open();
+        let ticket = outstanding.take(enqueued(1), 3).unwrap();
+        outstanding.setting(ticket, 3, Ticks(7));
+        assert!(outstanding.claim(ticket).is_none());
+        let claim = outstanding.publish(ticket, 3).unwrap();
+        assert_eq!(claim.enqueued, enqueued(1));
+        outstanding.free(claim, None);
+        assert!(outstanding.claim(ticket).is_none());
+    }
+
+    #[test]
     fn a_callback_during_a_sweep_leaves_the_work_to_the_sweep() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1), 0).unwrap();
+        let ticket = take(&outstanding, enqueued(1)).unwrap();
         let mut done = 0;
         outstanding.sweep(
             |_| {
@@ -494,7 +584,7 @@ mod tests {
     #[test]
     fn work_that_has_not_completed_stays_for_its_callback() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1), 0).unwrap();
+        let ticket = take(&outstanding, enqueued(1)).unwrap();
         outstanding.sweep(|_| false, |_| unreachable!());
         assert_eq!(outstanding.references(enqueued(1).event), 1);
         assert!(outstanding.claim(ticket).is_some());
@@ -503,7 +593,7 @@ mod tests {
     #[test]
     fn parked_times_are_written_later_and_once() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(9), 0).unwrap();
+        let ticket = take(&outstanding, enqueued(9)).unwrap();
         let mut completion = Completion::blank();
         (completion.work, completion.correlation, completion.agent) =
             (WorkId(9), CorrelationId(9), AgentId(1));
@@ -527,12 +617,12 @@ mod tests {
     fn a_full_slab_says_so() {
         let outstanding = open();
         let tickets: Vec<_> = (0..CAPACITY as u64)
-            .map(|number| outstanding.take(enqueued(number), 0).unwrap())
+            .map(|number| take(&outstanding, enqueued(number)).unwrap())
             .collect();
-        assert!(outstanding.take(enqueued(0), 0).is_none());
+        assert!(take(&outstanding, enqueued(0)).is_none());
         outstanding.free(outstanding.claim(tickets[7]).unwrap(), None);
-        assert_eq!(outstanding.take(enqueued(0), 0).unwrap().index(), 7);
-        assert!(outstanding.take(enqueued(0), 0).is_none());
+        assert_eq!(take(&outstanding, enqueued(0)).unwrap().index(), 7);
+        assert!(take(&outstanding, enqueued(0)).is_none());
     }
 
     #[test]
@@ -546,8 +636,8 @@ mod tests {
                         let one = enqueued(thread << 32 | round << 1);
                         let two = enqueued(thread << 32 | round << 1 | 1);
                         let tickets = [
-                            outstanding.take(one, 0).unwrap(),
-                            outstanding.take(two, 0).unwrap(),
+                            take(&outstanding, one).unwrap(),
+                            take(&outstanding, two).unwrap(),
                         ];
                         for (ticket, expected) in tickets.into_iter().zip([one, two]) {
                             let claim = outstanding.claim(ticket).unwrap();
