@@ -13,7 +13,12 @@ use super::waits;
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
+<<<<<<< HEAD
 use crate::process::{self, Current};
+=======
+use crate::names::Names;
+use crate::process::{Borrowed, Current};
+>>>>>>> 7c9a4c9 (OpenCL: a handle is nearly always where it belongs)
 use crate::record::*;
 use crate::switchboard::{CallArguments, Callback, Payload, Phase};
 use core::ffi::CStr;
@@ -80,12 +85,21 @@ impl Call {
         }
         let (end, core) = (self.end(), self.core);
         let flags = if status < 0 { flags::FAILED } else { 0 };
-        self.host(|host| {
+        if let Some(mut host) = self.borrow() {
             if N > 0 {
                 host.write_values(&core, values);
             }
-            host.exit(&core, end, status, flags)
-        });
+            host.exit(&core, end, status, flags);
+        }
+    }
+
+    /// The thread's state, as [`Call::host`] gives it. Records that are put together in a closure are
+    /// put together in one place and copied from there.
+    #[inline(always)]
+    fn borrow(&self) -> Option<Borrowed> {
+        Some(self.thread)
+            .filter(|thread| thread.is_current())
+            .and_then(Current::borrow)
     }
 
     /// Whether subscribers are told of the call.
@@ -203,9 +217,13 @@ impl Call {
         if OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
+<<<<<<< HEAD
         // No closure: the record of the work would be put together in one place and copied from there.
         let current = Some(thread).filter(|thread| thread.is_current());
         let put = if let Some(mut host) = current.and_then(Current::borrow) {
+=======
+        let put = if let Some(mut host) = self.borrow() {
+>>>>>>> 7c9a4c9 (OpenCL: a handle is nearly always where it belongs)
             completion::write_parked(&mut host);
             let (id, lane) = (host.new_work(), host.number());
             let buffers = work.wanted_by(&host);

@@ -131,8 +131,15 @@ impl<T: Pod> Handles<T> {
         let table = self.table()?;
         loop {
             let version = self.version.load(Ordering::Acquire);
-            let (place, found) = table.find(key);
-            let words = table.entries[place].load();
+            // Nearly always it is where it belongs.
+            let home = &table.entries[table.home(key)];
+            let (entry, found) = if home.key.load(Ordering::Relaxed) == key {
+                (home, true)
+            } else {
+                let (place, found) = table.find(key);
+                (&table.entries[place], found)
+            };
+            let words = entry.load();
             fence(Ordering::Acquire);
             if version & 1 == 0 && self.version.load(Ordering::Relaxed) == version {
                 return (found && key != 0).then(|| bytemuck::cast(Words(words)));
