@@ -304,34 +304,31 @@ impl HostThread {
     ) -> bool {
         let mut all = true;
         for slot in buffers.slots() {
-            all &= match self.lanes.with(slot, self.board.incarnations(), &mut write) {
-                Some(written) => written,
-                None => self.each_opened(slot, kind, &mut write),
+            // One place that writes, which nothing but the lane sees: so the record is put together where it
+            // stays.
+            let mut is_open = true;
+            all &= loop {
+                match self.lanes.with(slot, self.board.incarnations(), &mut write) {
+                    Some(written) => break written,
+                    None if is_open && self.open(slot) => is_open = false,
+                    None => break self.count_unlaned(slot, kind),
+                }
             };
         }
         all
     }
 
-    /// The first record for a buffer.
+    /// There is no lane for a record of `kind`.
     #[cold]
-    #[inline(never)]
-    fn each_opened(
-        &mut self,
-        slot: usize,
-        kind: Kind,
-        write: &mut dyn FnMut(&mut Lane) -> bool,
-    ) -> bool {
-        if self.open(slot)
-            && let Some(written) = self.lanes.with(slot, self.board.incarnations(), write)
-        {
-            return written;
-        }
+    fn count_unlaned(&self, slot: usize, kind: Kind) -> bool {
         self.board
             .count_unlaned(Interest::buffer(slot).buffers(), kind);
         false
     }
 
-    /// Opens a lane in the buffer of `slot`.
+    /// Opens a lane in the buffer of `slot`, for the first record.
+    #[cold]
+    #[inline(never)]
     fn open(&mut self, slot: usize) -> bool {
         // Asking is dear: not for every record of a thread that has been refused.
         if self.refused > 0 && !self.refused.is_multiple_of(RETRY) {

@@ -13,12 +13,7 @@ use super::waits;
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
-<<<<<<< HEAD
-use crate::process::{self, Current};
-=======
-use crate::names::Names;
-use crate::process::{Borrowed, Current};
->>>>>>> 7c9a4c9 (OpenCL: a handle is nearly always where it belongs)
+use crate::process::{self, Borrowed, Current};
 use crate::record::*;
 use crate::switchboard::{CallArguments, Callback, Payload, Phase};
 use core::ffi::CStr;
@@ -97,7 +92,7 @@ impl Call {
     /// put together in one place and copied from there.
     #[inline(always)]
     fn borrow(&self) -> Option<Borrowed> {
-        Some(self.thread)
+        self.thread
             .filter(|thread| thread.is_current())
             .and_then(Current::borrow)
     }
@@ -217,13 +212,7 @@ impl Call {
         if OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
-<<<<<<< HEAD
-        // No closure: the record of the work would be put together in one place and copied from there.
-        let current = Some(thread).filter(|thread| thread.is_current());
-        let put = if let Some(mut host) = current.and_then(Current::borrow) {
-=======
         let put = if let Some(mut host) = self.borrow() {
->>>>>>> 7c9a4c9 (OpenCL: a handle is nearly always where it belongs)
             completion::write_parked(&mut host);
             let (id, lane) = (host.new_work(), host.number());
             let buffers = work.wanted_by(&host);
