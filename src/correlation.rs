@@ -160,7 +160,7 @@ impl HostThread {
     }
 
     /// The same where it is known who wants the call.
-    #[inline]
+    #[inline(always)]
     pub fn enter_wanted(
         &mut self,
         operation: Operation,
@@ -203,7 +203,7 @@ impl HostThread {
 
     /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
     /// `false` says that the record was dropped, and counted.
-    #[inline]
+    #[inline(always)]
     pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {
         let api = Api {
             header: const { Header::of::<Api>() }.with(flags),
@@ -239,14 +239,14 @@ impl HostThread {
     }
 
     /// Writes a record to `buffers`.
-    #[inline]
+    #[inline(always)]
     pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
         self.each(buffers, R::KIND, |lane| lane.write(record))
     }
 
     /// Writes a record to those of `buffers` where that takes no waiting (see [`Lane::try_write`]), and returns the
     /// others.
-    #[inline]
+    #[inline(always)]
     pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
@@ -273,7 +273,7 @@ impl HostThread {
     }
 
     /// Writes the values of the arguments of `call`, where their number is known.
-    #[inline]
+    #[inline(always)]
     pub fn write_values<const N: usize>(&mut self, call: &Call, values: [u64; N]) -> bool {
         let buffers = self.annotated(call);
         if buffers.is_none() {

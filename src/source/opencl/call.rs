@@ -46,14 +46,15 @@ impl Call {
         else {
             return Some(Call::UNRECORDED);
         };
-        let entered = thread.with(|host| {
-            host.enter_wanted(operation(number), interest, stack_pointer, clock::now())
-        });
-        Some(entered.map_or(Call::UNRECORDED, |core| Call {
+        let Some(mut host) = thread.borrow() else {
+            return Some(Call::UNRECORDED);
+        };
+        let now = clock::now();
+        Some(Call {
             thread: Some(thread),
-            core,
+            core: host.enter_wanted(operation(number), interest, stack_pointer, now),
             end: Ticks::NONE,
-        }))
+        })
     }
 
     /// A call of which only the layer's own books take notice.
