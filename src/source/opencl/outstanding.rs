@@ -636,8 +636,8 @@ mod tests {
                         let one = enqueued(thread << 32 | round << 1);
                         let two = enqueued(thread << 32 | round << 1 | 1);
                         let tickets = [
-                            take(&outstanding, one).unwrap(),
-                            take(&outstanding, two).unwrap(),
+                            take(outstanding, one).unwrap(),
+                            take(outstanding, two).unwrap(),
                         ];
                         for (ticket, expected) in tickets.into_iter().zip([one, two]) {
                             let claim = outstanding.claim(ticket).unwrap();
