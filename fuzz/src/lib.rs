@@ -1,6 +1,8 @@
 //! What the fuzz targets make of their input: files in memory, and captures whose checksums hold, so that what is behind
 //! the checksums is reached. Written after `schemas/capture.md`, not with the library's own writer.
 
+pub mod traces;
+
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use rustix::fs::MemfdFlags;
 use std::fs::File;

@@ -16,6 +16,7 @@ mod gpus;
 mod header;
 mod join;
 mod markers;
+pub mod merge;
 mod names;
 mod observer;
 mod packets;

@@ -103,11 +103,16 @@ impl Encoder {
         let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
         let length = put(room, key, value.len() as u64);
         self.at += length;
-        if self.buffer.len() - self.at < value.len() {
-            self.grow(value.len());
+        self.append(value);
+    }
+
+    /// Fields that are already encoded, with their numbers.
+    pub fn append(&mut self, fields: &[u8]) {
+        if self.buffer.len() - self.at < fields.len() {
+            self.grow(fields.len());
         }
-        self.buffer[self.at..self.at + value.len()].copy_from_slice(value);
-        self.at += value.len();
+        self.buffer[self.at..self.at + fields.len()].copy_from_slice(fields);
+        self.at += fields.len();
     }
 
     /// Begins a message.

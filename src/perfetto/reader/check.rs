@@ -39,7 +39,7 @@ pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
 
 /// Decodes a message of a kind of which a trace has few. Larger ones than there is use for are not read: what they
 /// decode to takes more memory than their bytes.
-pub(super) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
+pub(in crate::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
     if data.len() > MOST_RARE {
         return None;
     }

@@ -24,6 +24,7 @@ mod window;
 use std::io::Read;
 
 pub use check::check;
+pub(super) use check::rare;
 pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
 pub use fields::{Field, FieldValue, Fields};
 pub use findings::{Finding, Findings, Place};
@@ -133,6 +134,11 @@ pub struct Outcome {
     pub groups: u64,
     /// Its names and tracks.
     pub known: Known,
+}
+
+/// The packets of a trace as their bytes.
+pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
+    Packets::new(source)
 }
 
 /// Reads a trace to its end.

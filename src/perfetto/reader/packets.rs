@@ -29,7 +29,7 @@ const ZSTD: u32 = 133;
 
 /// A packet as its bytes.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct RawPacket<'a> {
+pub(in crate::perfetto) struct RawPacket<'a> {
     pub place: Place,
     pub bytes: &'a [u8],
 }
@@ -54,7 +54,7 @@ impl<R: Read> Read for Source<R> {
 
 /// The packets of a trace.
 #[derive(Debug)]
-pub(super) struct Packets<R> {
+pub(in crate::perfetto) struct Packets<R> {
     window: Window<Source<R>>,
     gzipped: bool,
     /// Bytes of the packet given last.

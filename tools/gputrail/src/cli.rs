@@ -1,5 +1,6 @@
 //! The command line, as clap reads it, and the help, which starts with examples.
 
+use crate::merge::Offset;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand};
 use gputrail::buffer::Policy;
@@ -48,6 +49,18 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   gputrail demo
   gputrail demo -o other.pftrace --seed 7";
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  gputrail merge a.pftrace b.pftrace -o both.pftrace
+  gputrail merge node*/run.pftrace -o job.pftrace
+  gputrail merge run.pftrace scheduling.perfetto-trace -o run-with-scheduling.pftrace
+  gputrail merge a.pftrace b.pftrace --offset 2=-1500000 -o both.pftrace";
+
+const MERGE_NOTES: &str = "\
+Traces of one machine (the same name, and started at the same time) share its clock and need nothing else. The times
+of another machine are shifted so that the real-time clocks meet, or by --offset; which of them was done
+is said, and how far to trust it.";
 
 const VIEW_EXAMPLES: &str = "\
 Examples:
@@ -121,6 +134,7 @@ pub enum Command {
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
     Agents,
+    Merge(Merge),
     View(View),
     Info(Info),
     Check(Check),
@@ -217,6 +231,27 @@ pub struct Demo {
     pub quiet: bool,
 }
 
+/// Make one trace of several, of one machine or of several
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = MERGE_EXAMPLES, after_help = MERGE_NOTES)]
+pub struct Merge {
+    /// Traces, also by Perfetto's own tools, and captures (.gputrail)
+    #[arg(required = true, value_name = "TRACE|CAPTURE")]
+    pub inputs: Vec<PathBuf>,
+
+    /// The merged trace
+    #[arg(short, long, value_name = "OUT")]
+    pub output: OsString,
+
+    /// What to add to the times of an input (numbered from 1), in nanoseconds; may be given for several
+    #[arg(long, value_name = "INPUT=NANOSECONDS", allow_hyphen_values = true)]
+    pub offset: Vec<Offset>,
+
+    /// Only errors and warnings are said
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Open a trace in Perfetto's UI
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = VIEW_EXAMPLES, after_help = VIEW_NOTES)]
@@ -293,7 +328,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         for name in [
-            "record", "convert", "demo", "view", "info", "check", "summary", "library",
+            "record", "convert", "demo", "merge", "view", "info", "check", "summary", "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

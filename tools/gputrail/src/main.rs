@@ -13,6 +13,7 @@ mod info;
 mod input;
 mod layers;
 mod library;
+mod merge;
 mod output;
 mod private_dir;
 mod program;
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Command::Agents => agents::run(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
         Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)

@@ -9,6 +9,7 @@ mod hangs;
 mod inspection;
 mod kills;
 mod losses;
+mod merging;
 mod outputs;
 mod processes;
 mod random;

@@ -1,0 +1,222 @@
+//! `gputrail merge`: one trace of several, and of captures, of one machine or of several.
+
+use crate::cli::Merge;
+use crate::figures::{bytes, count, time};
+use crate::input::Input;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::signals::Signals;
+use crate::trace::Order;
+use crate::{Failure, say};
+use anyhow::{Context, Result, anyhow};
+use gputrail::capture::Reader;
+use gputrail::perfetto;
+use gputrail::perfetto::merge::{Placement, Survey, Trust, merge, place, survey};
+use gputrail::record::Nanos;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Findings of each input that are said.
+const MOST: usize = 5;
+
+/// An offset that the user gives: `2=-1500000`, which input and how many nanoseconds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// Number of the input, from 1.
+    input: usize,
+    nanos: i64,
+}
+
+impl FromStr for Offset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Offset, String> {
+        let expected = || format!("{text}: expected INPUT=NANOSECONDS, as 2=-1500000");
+        let (input, nanos) = text.split_once('=').ok_or_else(expected)?;
+        let input: usize = input.parse().map_err(|_| expected())?;
+        let nanos = nanos.parse().map_err(|_| expected())?;
+        match input {
+            0 => Err(expected()),
+            input => Ok(Offset { input, nanos }),
+        }
+    }
+}
+
+/// A trace to be merged: its file, and the inputs that it comes from.
+struct Piece {
+    path: PathBuf,
+    inputs: Vec<usize>,
+    survey: Survey,
+}
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Merge) -> Result<u8, Failure> {
+    let output = Output::named(&arguments.output)?;
+    // An interruption ends the writing as an error does, and leaves nothing behind.
+    let _signals = Signals::take().context("cannot take signals")?;
+    let workshop = output.workshop()?;
+    let path = output.path(std::process::id())?;
+    let pieces = pieces(&arguments.inputs, workshop.path())?;
+    let offsets = offsets(&arguments.offset, &pieces, arguments.inputs.len())?;
+    let surveys: Vec<Survey> = pieces.iter().map(|piece| piece.survey.clone()).collect();
+    let placements = place(&surveys, &offsets).map_err(|piece| {
+        let input = pieces[piece].inputs[0];
+        anyhow!(
+            "{} has no clock in common with {}: say what to add to its times with --offset {}=NANOSECONDS",
+            arguments.inputs[input].display(),
+            arguments.inputs[0].display(),
+            input + 1
+        )
+    })?;
+    let file = workshop.path().join("trace");
+    write(&pieces, &placements, &file)?;
+    let made = output
+        .deliver(&file, &path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    if !arguments.quiet {
+        for (piece, placement) in pieces.iter().zip(&placements) {
+            let inputs = piece
+                .inputs
+                .iter()
+                .map(|input| arguments.inputs[*input].display().to_string());
+            say!(
+                "{}: {}",
+                inputs.collect::<Vec<_>>().join(", "),
+                in_words(piece, placement)
+            );
+        }
+        let length = std::fs::metadata(&made).map_or(0, |data| data.len());
+        say!("trace: {} ({})", made.display(), bytes(length));
+    }
+    Ok(0)
+}
+
+/// The inputs as traces: captures of one machine become one trace.
+fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
+    let mut traces: Vec<(Vec<usize>, PathBuf)> = Vec::new();
+    let mut captures: BTreeMap<String, Vec<(usize, Reader)>> = BTreeMap::new();
+    for (index, path) in inputs.iter().enumerate() {
+        match Input::open(path)? {
+            Input::Trace(_) => traces.push((vec![index], path.clone())),
+            Input::Capture(reader) => {
+                let metadata = reader.metadata();
+                let host = metadata
+                    .process
+                    .map(|process| metadata.string(process.host).to_owned());
+                let of_host = captures.entry(host.unwrap_or_default()).or_default();
+                of_host.push((index, *reader));
+            }
+        }
+    }
+    for (number, list) in captures.into_values().enumerate() {
+        let (indices, readers): (Vec<_>, Vec<_>) = list.into_iter().unzip();
+        let path = workshop.join(format!("part-{number}"));
+        let file =
+            File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut progress = Progress::new();
+        let report = perfetto::convert(
+            &readers,
+            progress.through(file),
+            &Order::options(false),
+            &mut (),
+        )?;
+        for (capture, finding) in report.findings.iter().take(MOST) {
+            say!("{}: {finding}", capture.display());
+        }
+        traces.push((indices, path));
+    }
+    traces.sort();
+    traces
+        .into_iter()
+        .map(|(indices, path)| {
+            let file =
+                File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let survey = survey(file);
+            let name = inputs[indices[0]].display();
+            if survey.packets == 0 {
+                let what = survey.findings.first().map(ToString::to_string);
+                return Err(anyhow!("{name}: {}", what.unwrap_or_default()));
+            }
+            for finding in survey.findings.iter().take(MOST) {
+                say!("{name}: {finding}");
+            }
+            if survey.findings.len() > MOST {
+                say!("{name}: and more; `gputrail check` lists them");
+            }
+            Ok(Piece {
+                path,
+                inputs: indices,
+                survey,
+            })
+        })
+        .collect()
+}
+
+/// The user's offsets by piece.
+fn offsets(given: &[Offset], pieces: &[Piece], inputs: usize) -> Result<HashMap<usize, i64>> {
+    let mut offsets = HashMap::new();
+    for offset in given {
+        let piece = pieces
+            .iter()
+            .position(|piece| piece.inputs.contains(&(offset.input - 1)))
+            .ok_or_else(|| {
+                anyhow!(
+                    "--offset {}: there are {} only",
+                    offset.input,
+                    count(inputs as u64, "input")
+                )
+            })?;
+        offsets.insert(piece, offset.nanos);
+    }
+    Ok(offsets)
+}
+
+fn write(pieces: &[Piece], placements: &[Placement], path: &Path) -> Result<()> {
+    let cannot = || "the trace could not be written".to_owned();
+    let file = File::create_new(path).with_context(cannot)?;
+    let mut traces = Vec::new();
+    for (piece, placement) in pieces.iter().zip(placements) {
+        let file = File::open(&piece.path)?;
+        traces.push((file, &piece.survey, *placement));
+    }
+    let mut progress = Progress::new();
+    let mut out = BufWriter::new(progress.through(file));
+    merge(traces, &mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)
+}
+
+fn in_words(piece: &Piece, placement: &Placement) -> String {
+    let machine = match (&piece.survey.host[..], placement.machine) {
+        ("", machine) => format!("machine {machine}"),
+        (host, machine) => format!("machine {machine} ({host})"),
+    };
+    let sign = if placement.offset < 0 { "-" } else { "+" };
+    let offset = format!("{sign}{}", time(Nanos(placement.offset.unsigned_abs())));
+    match (placement.trust, placement.offset) {
+        (Trust::SameMachine, 0) => format!("{machine}, by the machine's own clock: exact"),
+        (Trust::SameMachine | Trust::Given, _) => format!("{machine}, times {offset}, as you said"),
+        (Trust::RealTime, _) => format!(
+            "{machine}, times {offset} by the real-time clocks: as exact as these agree (NTP: milliseconds; PTP: microseconds), which nothing in the files tells"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_names_an_input_and_nanoseconds() {
+        let offset = Offset {
+            input: 2,
+            nanos: -1500,
+        };
+        assert_eq!("2=-1500".parse(), Ok(offset));
+        for wrong in ["", "2", "0=1", "x=1", "2=1.5", "=3"] {
+            assert!(wrong.parse::<Offset>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `gputrail merge`: what was in each trace is in the merged one, at its time, and nothing runs into one another.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, well};
+
+/// Two demos; the second one as another machine's, if it is given that one's name.
+fn two_demos(place: &Place, other_machine: bool) {
+    for (name, seed) in [("a.pftrace", "1"), ("b.pftrace", "2")] {
+        well(&mut place.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", name]));
+    }
+    if other_machine {
+        let path = place.join("b.pftrace");
+        let mut trace = std::fs::read(&path).unwrap();
+        for place in 0..trace.len() - 9 {
+            if &trace[place..place + 9] == b"simulated" {
+                trace[place + 8] = b'x';
+            }
+        }
+        std::fs::write(path, trace).unwrap();
+    }
+}
+
+fn numbers(trace: &mut Trace) -> (i64, i64, i64) {
+    trace
+        .rows(
+            "select (select count(*) from slice join thread_track on slice.track_id = thread_track.id), \
+             (select count(*) from gpu_slice), (select sum(dur) from gpu_slice)",
+        )
+        .remove(0)
+}
+
+#[test]
+fn traces_of_one_machine_make_one_trace() {
+    needs!(traces_of_one_machine_make_one_trace: Need::TraceProcessor);
+    let place = Place::new();
+    two_demos(&place, false);
+    let ended =
+        well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    assert!(
+        ended.stderr.contains("own clock: exact"),
+        "{}",
+        ended.stderr
+    );
+    well(&mut place.gputrail(["check", "both.pftrace"]));
+    let mut both = Trace::open(place.join("both.pftrace"));
+    both.assert_sound();
+    let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| numbers(&mut Trace::open(place.join(name))));
+    assert_eq!(numbers(&mut both), (a.0 + b.0, a.1 + b.1, a.2 + b.2));
+}
+
+#[test]
+fn captures_and_traces_merge_alike() {
+    needs!(captures_and_traces_merge_alike: Need::TraceProcessor);
+    let place = Place::new();
+    two_demos(&place, false);
+    well(&mut place.gputrail([
+        "merge",
+        "-q",
+        "a.gputrail",
+        "b.pftrace",
+        "-o",
+        "mixed.pftrace",
+    ]));
+    well(&mut place.gputrail([
+        "merge",
+        "-q",
+        "a.pftrace",
+        "b.pftrace",
+        "-o",
+        "both.pftrace",
+    ]));
+    well(&mut place.gputrail(["check", "mixed.pftrace"]));
+    let [mixed, both] =
+        ["mixed.pftrace", "both.pftrace"].map(|name| numbers(&mut Trace::open(place.join(name))));
+    assert_eq!(mixed, both);
+}
+
+#[test]
+fn another_machine_keeps_its_processes_and_devices_apart() {
+    needs!(another_machine_keeps_its_processes_and_devices_apart: Need::TraceProcessor);
+    let place = Place::new();
+    two_demos(&place, true);
+    let ended = well(&mut place.gputrail([
+        "merge",
+        "a.pftrace",
+        "b.pftrace",
+        "--offset",
+        "2=5000000",
+        "-o",
+        "both.pftrace",
+    ]));
+    assert!(
+        ended
+            .stderr
+            .contains("machine 1 (simulatex), times +5.00 ms"),
+        "{}",
+        ended.stderr
+    );
+    well(&mut place.gputrail(["check", "both.pftrace"]));
+    let mut both = Trace::open(place.join("both.pftrace"));
+    both.assert_sound();
+    let train = both.value::<i64>("select count(*) from process where name = 'train'");
+    assert_eq!(train, 2, "one process id on two machines is two processes");
+    let begins: Vec<(i64, i64)> = both.rows(
+        "select p.machine_id is not null, min(ts) from slice join thread_track on slice.track_id = thread_track.id \
+         join thread using (utid) join process p using (upid) group by 1 order by 1",
+    );
+    let alone = |name: &str| {
+        Trace::open(place.join(name)).value::<i64>(
+            "select min(ts) from slice join thread_track on slice.track_id = thread_track.id",
+        )
+    };
+    assert_eq!(
+        begins,
+        [(0, alone("a.pftrace")), (1, alone("b.pftrace") + 5_000_000)]
+    );
+    let devices = both.value::<i64>(
+        "select count(distinct substr(name, 1, 5)) from gpu_track where name glob 'GPU *'",
+    );
+    assert_eq!(devices, 4);
+}
+
+#[test]
+fn by_real_time_it_is_said_how_far_to_trust_it() {
+    let place = Place::new();
+    two_demos(&place, true);
+    let ended =
+        well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    assert!(
+        ended.stderr.contains("real-time clocks"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_cannot_be_merged_is_said() {
+    let place = Place::new();
+    two_demos(&place, false);
+    // One packet, of sequence 1, and nothing about clocks.
+    std::fs::write(place.join("clockless.pftrace"), [0x0a, 2, 0x50, 1]).unwrap();
+    std::fs::write(place.join("text"), "not a trace at all").unwrap();
+    for (arguments, words) in [
+        (&["a.pftrace", "clockless.pftrace"][..], "--offset 2="),
+        (&["a.pftrace", "text"], "no packet"),
+        (&["a.pftrace", "none"], "none"),
+        (&["a.pftrace", "b.pftrace", "--offset", "3=1"], "2 inputs"),
+    ] {
+        let ended =
+            run(&mut place.gputrail(["merge", "-o", "out.pftrace"].iter().chain(arguments)));
+        assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+        assert!(
+            place.files("out.pftrace").is_empty(),
+            "nothing is left behind"
+        );
+    }
+}
