@@ -55,6 +55,9 @@ impl<R: Read> Window<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; 2 * STEP];
+        }
         while self.end < wanted && self.over.is_none() {
             if self.buffer.len() - self.end < STEP {
                 let length = (self.buffer.len() * 2).clamp(2 * STEP, self.end + (64 << 20));
