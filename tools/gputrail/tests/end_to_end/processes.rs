@@ -251,6 +251,32 @@ fn a_program_killed_at_work_leaves_a_sound_trace() {
 }
 
 #[test]
+fn a_program_goes_on_when_gputrail_is_killed() {
+    needs!(a_program_goes_on_when_gputrail_is_killed: NEEDS[0], NEEDS[1]);
+    let place = Place::new();
+    let (lives, done) = (place.program("lives"), place.join("done"));
+    // A pool that is full at once when nobody empties it: its lanes are not to wait for ever.
+    let script = format!(
+        "'{}' 300000 & work=$!; sleep 1; kill -KILL $PPID; wait $work; echo $? > '{1}.part'; mv '{1}.part' '{1}'",
+        lives.display(),
+        done.display()
+    );
+    let small = ["--buffers", "1M", "--buffer-size", "64K"];
+    let mut command = place.record_with(&small, Driver::Basic, "sh", &["-c", &script]);
+    // Nothing of what is left waits for the end of our own output.
+    let mut running = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(!running.wait().unwrap().success());
+    while !done.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    assert_eq!(std::fs::read_to_string(&done).unwrap(), "0\n");
+}
+
+#[test]
 fn standard_streams_are_the_programs() {
     needs!(standard_streams_are_the_programs: Need::TraceProcessor);
     let place = Place::new();
