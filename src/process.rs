@@ -8,11 +8,11 @@
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
 //! comes after that makes a new cell.
 
-use crate::correlation::{Call, HostThread};
+use crate::correlation::HostThread;
 use crate::record::{Kind, Operation, ThreadId};
 use crate::recorder::Recorder;
 use crate::switchboard::{
-    Callback, Interest, Observed, Phase, Switchboard, ThreadState, UserData, Wanted,
+    Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted, Within,
 };
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
@@ -27,8 +27,8 @@ static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
 
 /// What only changes when a process begins. Not wiped by fork.
 static PROCESS: AtomicPtr<ObservedProcess> = AtomicPtr::new(std::ptr::null_mut());
-/// The process that is beginning, or 0.
-static BEGINNING: AtomicU32 = AtomicU32::new(0);
+/// The process and thread that is beginning one, `process << 32 | thread`, or 0.
+static BEGINNING: AtomicU64 = AtomicU64::new(0);
 /// How the first source attached; forked children attach in the same way.
 static SOURCE: OnceLock<Source> = OnceLock::new();
 /// Calls seen after the recording had ended.
@@ -41,19 +41,27 @@ struct ObservedProcess {
     board: Arc<Switchboard>,
     generation: u64,
     recorder: OnceLock<Recorder>,
-    /// 1 once a source has attached, or has tried to.
+    /// 1 once a source has attached.
     attached: AtomicU32,
+    /// 1 once a tool has begun the process.
+    has_tools: AtomicU32,
+    /// 1 once the source observes, or has tried to.
+    observes: AtomicU32,
     ended: AtomicU32,
 }
 
 /// What a source in this process does with its operations, and how its recording begins.
+///
+/// A source observes only where somebody may want what it sees: there is a recording, or a tool has begun the
+/// process's switchboard ([`begin`]). Until then its calls pass through, at the cost of the look that tells them so.
 #[derive(Copy, Clone)]
 pub struct Source {
     /// Its operations.
     pub operations: fn() -> Vec<(Operation, Observed)>,
-    /// Prepares the source for a process, which may be a forked child, and begins the recording that it
-    /// asks for, if any. `None`: the source stays out of this process.
-    pub begin: fn(&Arc<Switchboard>) -> Option<Option<Recorder>>,
+    /// Begins the recording that the environment asks for, if any.
+    pub begin: fn(&Arc<Switchboard>) -> Option<Recorder>,
+    /// Prepares the source to observe a process, which may be a forked child. `false`: it stays out.
+    pub prepare: fn(&Switchboard) -> bool,
 }
 
 /// One thread's state, on the heap.
@@ -105,20 +113,16 @@ impl Current {
         self.cell().generation == wanted().generation.load(Ordering::Relaxed)
     }
 
-    /// Tells the subscribers that wanted `call` of its enter or exit, as `callback` says. The thread's state may be
-    /// used meanwhile.
+    /// Tells `subscribers` of a moment of the call at `depth`. The thread's state may be used meanwhile.
     #[cold]
-    pub(crate) fn notify(self, call: &Call, callback: &mut Callback<'_>) {
-        let Some(board) = board() else {
-            return;
-        };
-        let enters = callback.phase == Phase::Enter;
-        let tell = |user_data: &mut UserData| {
-            board.notify(self.state(), call.interest, callback, user_data);
-        };
-        if !self.state().is_in_callback() {
-            // SAFETY: this is the thread itself, and it is not in a callback.
-            unsafe { self.state().with_user_data(call.depth, enters, tell) };
+    pub(crate) fn tell_within(
+        self,
+        place: (u32, Within),
+        subscribers: SubscriberSet,
+        callback: &Callback<'_>,
+    ) {
+        if let Some(board) = board() {
+            board.tell_within(self.state(), place, subscribers, callback);
         }
     }
 
@@ -241,27 +245,50 @@ pub fn board() -> Option<&'static Arc<Switchboard>> {
         .map(|process| &process.board)
 }
 
-/// The switchboard of this process, which begins with it where it has not. `None` where the system refuses
-/// the memory, or while another thread is at it.
+/// The switchboard of this process for a tool: the process begins with it where it has not, and its source
+/// observes from now on. `None` where the system refuses the memory, after the end, or from within a signal handler
+/// that interrupted this.
 pub fn begin() -> Option<&'static Arc<Switchboard>> {
-    if process().is_none() {
-        alone(begin_locked)?;
+    let is_there = |process: &ObservedProcess| process.has_tools.load(Ordering::Acquire) != 0;
+    if !process().is_some_and(is_there) {
+        alone(Patience::Waits, || {
+            begin_locked();
+            if let Some(process) = process() {
+                process.has_tools.store(1, Ordering::Release);
+                observe_locked(process);
+            }
+        })?;
     }
     board()
 }
 
-/// Does `work` unless another thread, or this one further up its stack, is at it: then it does not wait, since
-/// that may be this very thread in a signal handler.
-fn alone<R>(work: impl FnOnce() -> R) -> Option<R> {
+/// What to do while another thread begins the process.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Patience {
+    /// Nothing: who calls is in a call of the program's, which then passes through.
+    None,
+    /// Wait until it has.
+    Waits,
+}
+
+/// Does `work` unless this thread is at it further up its stack, being in a signal handler; or another one is, for
+/// which it waits if it is to.
+fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
     // A child may have inherited the lock from a thread that it does not have: then it is another
     // process's, and free.
-    let me = std::process::id();
+    let process = u64::from(std::process::id());
+    let me = process << 32 | u64::from(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     loop {
         let holder = BEGINNING.load(Ordering::Acquire);
         if holder == me {
             return None;
         }
-        if BEGINNING
+        if holder >> 32 == process {
+            match patience {
+                Patience::None => return None,
+                Patience::Waits => std::thread::yield_now(),
+            }
+        } else if BEGINNING
             .compare_exchange(holder, me, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
@@ -287,6 +314,8 @@ fn begin_locked() {
         generation,
         recorder: OnceLock::new(),
         attached: AtomicU32::new(0),
+        has_tools: AtomicU32::new(0),
+        observes: AtomicU32::new(0),
         ended: AtomicU32::new(0),
     }));
     PROCESS.store(new, Ordering::Release);
@@ -294,14 +323,14 @@ fn begin_locked() {
     WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// Lets `source` observe this process, with the recording that it begins; in forked children this is done
-/// again. `false` if it stays out, or has been attached before.
+/// Lets `source` observe this process, with the recording that it begins or once there is a tool; in forked
+/// children this is done again. `false` if it has been attached before.
 pub fn attach(source: Source) -> bool {
     SOURCE.get_or_init(|| source);
     if process().is_some_and(|process| process.attached.load(Ordering::Acquire) != 0) {
         return false;
     }
-    alone(|| {
+    alone(Patience::None, || {
         begin_locked();
         process().is_some_and(|process| attach_locked(process, &source))
     })
@@ -313,18 +342,29 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
     if process.attached.swap(1, Ordering::AcqRel) != 0 {
         return false;
     }
-    let Some(recorder) = (source.begin)(&process.board) else {
-        process.ended.store(1, Ordering::Release);
-        return false;
-    };
-    if let Some(recorder) = recorder {
+    if let Some(recorder) = (source.begin)(&process.board) {
         // Without this a child would write into its parent's blocks; the wiped table keeps it away
         // from them too, so a kernel without it is no reason not to record.
         let _ = recorder.buffer().mapping().keep_from_children();
         let _ = process.recorder.set(recorder);
     }
-    process.board.observe((source.operations)());
+    observe_locked(process);
     true
+}
+
+/// Has the source observe, if it is attached and there is somebody for whom.
+fn observe_locked(process: &ObservedProcess) {
+    let set = |word: &AtomicU32| word.load(Ordering::Acquire) != 0;
+    let wanted = process.recorder.get().is_some() || set(&process.has_tools);
+    let Some(source) = SOURCE.get() else {
+        return;
+    };
+    if !set(&process.attached) || !wanted || process.observes.swap(1, Ordering::AcqRel) != 0 {
+        return;
+    }
+    if (source.prepare)(&process.board) {
+        process.board.observe((source.operations)());
+    }
 }
 
 /// The memory of the table: the inherited one, wiped, or new.
@@ -364,6 +404,11 @@ pub fn end() -> Option<&'static Recorder> {
     }
     process.board.end();
     process.recorder.get()
+}
+
+/// Whether the source observes this process.
+pub fn is_observed() -> bool {
+    process().is_some_and(|process| process.observes.load(Ordering::Acquire) != 0)
 }
 
 /// Calls that came after the end of the recording.

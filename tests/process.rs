@@ -26,7 +26,8 @@ fn capture_of(process: u32) -> PathBuf {
 
 const SOURCE: Source = Source {
     operations: || vec![(OPERATION, Observed::No)],
-    begin: |board| Some(Some(record(board)?)),
+    begin: record,
+    prepare: |_| true,
 };
 
 fn record(board: &Arc<Switchboard>) -> Option<Recorder> {

@@ -353,13 +353,17 @@ impl Subscriber {
     pub fn is_subscribed(&self) -> bool {
         self.board.is_subscribed(self.key)
     }
+
+    /// Its slot of the switchboard.
+    #[cfg(test)]
+    pub(crate) fn slot(&self) -> usize {
+        self.key.slot
+    }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        let thread = process::current();
-        let state = thread.as_ref().map(|thread| &**thread.state());
-        self.board.unsubscribe(self.key, state);
+        self.board.unsubscribe(self.key);
     }
 }
 

@@ -74,7 +74,7 @@ pub enum Payload<'a> {
 }
 
 /// What a subscriber is told, on the thread on which it happens.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Callback<'a> {
     /// What happens.

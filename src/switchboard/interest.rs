@@ -55,16 +55,16 @@ impl Interest {
         Buffers(self.0 as u32)
     }
 
-    /// The subscribers among them, a bit each.
+    /// The subscribers among them.
     #[inline]
-    pub(crate) fn subscribers(self) -> u32 {
-        (self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1)
+    pub(crate) fn subscribers(self) -> SubscriberSet {
+        SubscriberSet((self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1))
     }
 
     /// Whether there are subscribers among them.
     #[inline]
     pub fn has_subscribers(self) -> bool {
-        self.subscribers() != 0
+        !self.subscribers().is_none()
     }
 
     /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
@@ -110,6 +110,20 @@ impl Buffers {
     #[inline]
     pub(crate) fn slots(self) -> Slots {
         Slots(self.0)
+    }
+}
+
+/// A set of subscribers, a bit each.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct SubscriberSet(pub u32);
+
+impl SubscriberSet {
+    /// Nobody.
+    pub const NONE: SubscriberSet = SubscriberSet(0);
+
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -196,12 +210,15 @@ mod tests {
     #[test]
     fn buffers_and_subscribers_do_not_meet() {
         let all = (0..BUFFERS).fold(Interest::NONE, |all, slot| all.with(Interest::buffer(slot)));
-        assert_eq!((all.buffers(), all.subscribers()), (Buffers(u32::MAX), 0));
+        assert_eq!(
+            (all.buffers(), all.subscribers()),
+            (Buffers(u32::MAX), SubscriberSet::NONE)
+        );
         let all = (0..SUBSCRIBERS).fold(Interest::NONE, |all, slot| {
             all.with(Interest::subscriber(slot))
         });
         assert_eq!(all.buffers(), Buffers::NONE);
-        assert_eq!(all.subscribers().count_ones() as usize, SUBSCRIBERS);
+        assert_eq!(all.subscribers().0.count_ones() as usize, SUBSCRIBERS);
         assert!(all.is_recorded() && !all.is_late());
         assert!(!Interest::OBSERVED.with(Interest::LATE).is_recorded());
         assert!(Interest::WORK.is_recorded());

@@ -17,12 +17,12 @@ mod tests;
 mod thread;
 
 pub use callback::{ArgumentInfo, CallArguments, Callback, Payload, Phase};
-pub(crate) use interest::Wanted;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
+pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use subscriber::{SubscriberKey, Subscription, UserData};
-pub(crate) use thread::ThreadState;
+pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
 use crate::buffer::{Buffer, Lane};
@@ -31,7 +31,7 @@ use crate::names::Names;
 use crate::record::{Kind, Operation, ThreadId};
 use crate::sync::lock_std;
 use services::Services;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use subscriber::Subscribers;
 
@@ -55,6 +55,8 @@ pub struct Switchboard {
     table: Table,
     incarnations: Incarnations<BUFFERS>,
     subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
+    /// The number of the subscription that was made last.
+    newest_subscription: AtomicU64,
     ids: Ids,
     names: Names,
     state: Mutex<State>,
@@ -130,6 +132,7 @@ impl Switchboard {
             table,
             incarnations: Incarnations::new(),
             subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
+            newest_subscription: AtomicU64::new(0),
             ids: Ids::default(),
             names: Names::new(),
             state: Mutex::default(),

@@ -6,8 +6,10 @@
 //! said so before. The hot path pays two plain stores.
 
 use super::callback::Callback;
-use super::interest::Slots;
-use super::{Consumer, Interest, SUBSCRIBERS, Switchboard, ThreadState, TooMany};
+use super::callback::Phase;
+use super::interest::{Slots, SubscriberSet};
+use super::thread::here;
+use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::buffer::lanes::every_thread_knows;
 use crate::sync::{fence_light, lock_std};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,26 +22,43 @@ pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
 /// One subscriber.
 pub(crate) struct Subscription {
     call_back: CallBack,
+    /// Its number among all that there have been, from 1.
+    number: u64,
     /// Its callback panicked: it is not called any more.
     failed: AtomicBool,
 }
 
-/// What the subscribers leave from the enter of a call to its exit, by slot.
-pub(crate) type UserData = [u64; SUBSCRIBERS];
+/// What subscribers leave for what comes later: from the enter of a call to its exit, from an enqueue to its
+/// completion.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UserData {
+    /// The newest subscription when it began. Those that came later are not told of the rest: a slot may be theirs
+    /// that was another's.
+    newest: u64,
+    /// By slot.
+    words: [u64; SUBSCRIBERS],
+}
+
+impl UserData {
+    /// Nobody's.
+    pub const NONE: UserData = UserData {
+        newest: 0,
+        words: [0; SUBSCRIBERS],
+    };
+}
 
 /// A subscriber of the switchboard.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SubscriberKey {
     pub slot: usize,
-    incarnation: u32,
+    number: u64,
 }
 
 /// Slots of subscribers.
 #[derive(Default)]
 pub(super) struct Subscribers {
-    /// Who has a slot, 0 for nobody.
-    incarnations: [u32; SUBSCRIBERS],
-    last_incarnation: u32,
+    /// Numbers of those who have a slot, 0 for nobody.
+    numbers: [u64; SUBSCRIBERS],
     /// Subscriptions that have ended while a thread may have been in their callback.
     leaving: Vec<(usize, Box<Subscription>)>,
 }
@@ -52,35 +71,37 @@ impl Switchboard {
         let subscribers = &mut state.subscribers;
         let slot = (0..SUBSCRIBERS)
             .find(|slot| {
-                subscribers.incarnations[*slot] == 0
+                subscribers.numbers[*slot] == 0
                     && subscribers.leaving.iter().all(|(of, _)| of != slot)
             })
             .ok_or(TooMany {
                 what: "subscribers",
                 most: SUBSCRIBERS,
             })?;
-        subscribers.last_incarnation += 1;
-        let incarnation = subscribers.last_incarnation;
-        subscribers.incarnations[slot] = incarnation;
+        // The lock is held: nobody else counts.
+        let number = self.newest_subscription.load(Ordering::Relaxed) + 1;
+        self.newest_subscription.store(number, Ordering::Release);
+        subscribers.numbers[slot] = number;
         let subscription = Box::new(Subscription {
             call_back,
+            number,
             failed: AtomicBool::new(false),
         });
         self.subscriptions[slot].store(Box::into_raw(subscription), Ordering::Release);
-        Ok(SubscriberKey { slot, incarnation })
+        Ok(SubscriberKey { slot, number })
     }
 
     /// Ends a subscription. When this returns, the callback is not running on any thread and will not be
-    /// called again; but called from within a callback (`caller` is in one) it does not wait for those that
-    /// run elsewhere. `false`: it has ended before.
-    pub(crate) fn unsubscribe(&self, key: SubscriberKey, caller: Option<&ThreadState>) -> bool {
+    /// called again; but called from within a callback it does not wait for those that run elsewhere. `false`: it
+    /// has ended before.
+    pub(crate) fn unsubscribe(&self, key: SubscriberKey) -> bool {
         let threads;
         {
             let mut state = self.state();
-            if state.subscribers.incarnations[key.slot] != key.incarnation {
+            if state.subscribers.numbers[key.slot] != key.number {
                 return false;
             }
-            state.subscribers.incarnations[key.slot] = 0;
+            state.subscribers.numbers[key.slot] = 0;
             state.services.forget(Consumer::Subscriber(key.slot));
             self.publish(&state);
             let subscription = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
@@ -91,7 +112,10 @@ impl Switchboard {
             threads = state.live_threads();
         }
         every_thread_knows();
-        if caller.is_none_or(|caller| !caller.is_in_callback()) {
+        let here = here();
+        // Two callbacks that wait for each other would do so for ever.
+        let in_callback = |thread: &ThreadState| thread.runs_on(here) && thread.is_in_callback();
+        if !threads.iter().any(|thread| in_callback(thread)) {
             for thread in threads {
                 while thread.is_calling(key.slot) {
                     crate::sync::pause();
@@ -122,37 +146,83 @@ impl Switchboard {
         // SAFETY: null or a subscription that is not dropped while the state is locked and it has its slot.
         let failed = unsafe { subscription.as_ref() }
             .is_none_or(|subscription| subscription.failed.load(Ordering::Relaxed));
-        state.subscribers.incarnations[key.slot] == key.incarnation && !failed
+        state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
-    /// Tells the subscribers in `interest`, on `thread`, which is the calling one. Nothing happens within a
-    /// callback. A panic ends the subscription of the callback that raised it, and goes no further.
-    pub(crate) fn notify(
+    /// Tells `subscribers`, on `thread`, which is the calling one, of a moment of the call at `depth`. What they leave
+    /// at its enter they find at what follows.
+    pub(crate) fn tell_within(
         &self,
         thread: &ThreadState,
-        interest: Interest,
-        callback: &mut Callback<'_>,
+        (depth, within): (u32, Within),
+        subscribers: SubscriberSet,
+        callback: &Callback<'_>,
+    ) {
+        if thread.is_in_callback() {
+            return;
+        }
+        let tell = |user_data: &mut UserData| {
+            if callback.phase == Phase::Enter {
+                *user_data = self.new_user_data();
+            }
+            self.tell(thread, subscribers, callback, user_data);
+        };
+        // SAFETY: this is the thread itself, and it is not in a callback.
+        unsafe { thread.with_user_data(depth, within, tell) };
+    }
+
+    /// User data of something that begins now.
+    pub(crate) fn new_user_data(&self) -> UserData {
+        UserData {
+            newest: self.newest_subscription.load(Ordering::Acquire),
+            ..UserData::NONE
+        }
+    }
+
+    /// What subscribers have left in the call at `depth` so far.
+    pub(crate) fn user_data(
+        &self,
+        thread: &ThreadState,
+        (depth, within): (u32, Within),
+    ) -> UserData {
+        if thread.is_in_callback() {
+            return UserData::NONE;
+        }
+        // SAFETY: this is the thread itself, and it is not in a callback.
+        unsafe { thread.with_user_data(depth, within, |user_data| *user_data) }
+    }
+
+    /// Tells `subscribers`, on `thread`, which is the calling one. Nothing happens within a callback. A panic ends
+    /// the subscription of the callback that raised it, and goes no further.
+    pub(crate) fn tell(
+        &self,
+        thread: &ThreadState,
+        subscribers: SubscriberSet,
+        callback: &Callback<'_>,
         user_data: &mut UserData,
     ) {
         if thread.is_in_callback() {
             return;
         }
-        for slot in Slots(interest.subscribers()) {
+        for slot in Slots(subscribers.0) {
             thread.calls(Some(slot));
             fence_light();
             let subscription = self.subscriptions[slot].load(Ordering::Acquire);
             // SAFETY: null or not dropped before this thread says that it is not calling it any more.
             if let Some(subscription) = unsafe { subscription.as_ref() }
+                && subscription.number <= user_data.newest
                 && !subscription.failed.load(Ordering::Relaxed)
             {
-                callback.user_data = user_data[slot];
-                let call = AssertUnwindSafe(|| (subscription.call_back)(callback));
+                // A copy for each: what one of them changes is nobody else's business.
+                let mut callback = callback.clone();
+                callback.user_data = user_data.words[slot];
+                let call = AssertUnwindSafe(|| (subscription.call_back)(&mut callback));
                 if let Err(panic) = catch_unwind(call) {
                     subscription.failed.store(true, Ordering::Relaxed);
                     // Its payload may be anything, and may panic when it is dropped.
                     std::mem::forget(panic);
                 }
-                user_data[slot] = callback.user_data;
+                user_data.words[slot] = callback.user_data;
             }
             thread.calls(None);
         }

@@ -1,7 +1,7 @@
 //! What others may know of a thread: its lanes, and whether it is in a callback.
 
 use super::subscriber::UserData;
-use super::{BUFFERS, SUBSCRIBERS, Switchboard};
+use super::{BUFFERS, Switchboard};
 use crate::buffer::lanes::{Lanes, OwnLanes};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -10,18 +10,39 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Nested calls whose user data is kept apart; deeper ones share theirs.
 const DEPTHS: usize = 256;
 
+/// What of a call is told: each has user data of its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Within {
+    /// The call itself.
+    Call = 0,
+    /// The work that it enqueues, or the memory that it allocates or frees.
+    Work = 1,
+    /// The wait of the host in it.
+    Wait = 2,
+}
+
+/// User data of one call in progress.
+type OfCall = [UserData; 3];
+
 /// The shared part of one thread's state.
 pub(crate) struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
+    /// The thread of the operating system.
+    runs_on: u32,
     /// What subscribers leave in calls in progress, by depth; the thread's own.
-    user_data: UnsafeCell<Vec<UserData>>,
+    user_data: UnsafeCell<Vec<OfCall>>,
 }
 
 // SAFETY: `user_data` is reached by the thread itself alone (`ThreadState::with_user_data`); the rest is atomic
 // or has rules of its own.
 unsafe impl Sync for ThreadState {}
+
+/// The calling thread of the operating system.
+pub(super) fn here() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
 
 impl ThreadState {
     /// The state of a new thread, which `board` gets to know.
@@ -29,6 +50,7 @@ impl ThreadState {
         let state = Arc::new(ThreadState {
             lanes: lanes.shared(),
             calling: AtomicU32::new(0),
+            runs_on: here(),
             user_data: UnsafeCell::new(Vec::new()),
         });
         board.register(&state);
@@ -50,6 +72,11 @@ impl ThreadState {
         self.calling.load(Ordering::Acquire) == slot as u32 + 1
     }
 
+    /// Whether it runs on `thread` of the operating system, as [`here`] gives it.
+    pub fn runs_on(&self, thread: u32) -> bool {
+        self.runs_on == thread
+    }
+
     /// The thread itself says which subscriber it is calling.
     #[inline]
     pub fn calls(&self, slot: Option<usize>) {
@@ -57,26 +84,23 @@ impl ThreadState {
             .store(slot.map_or(0, |slot| slot as u32 + 1), Ordering::Release);
     }
 
-    /// Lets `work` use what subscribers leave in the call at `depth`, which is new if `enters`.
+    /// Lets `work` use what subscribers leave in the call at `depth`.
     ///
     /// # Safety
     ///
-    /// Called by the thread itself, and not from within `work`.
+    /// Called by the thread itself, and not from within `work`: not in a callback.
     pub unsafe fn with_user_data<R>(
         &self,
         depth: u32,
-        enters: bool,
+        within: Within,
         work: impl FnOnce(&mut UserData) -> R,
     ) -> R {
         let depth = (depth as usize).min(DEPTHS - 1);
         // SAFETY: the caller's promise: nobody else has a reference.
         let all = unsafe { &mut *self.user_data.get() };
         if depth >= all.len() {
-            all.resize(depth + 1, [0; SUBSCRIBERS]);
+            all.resize(depth + 1, [UserData::NONE; 3]);
         }
-        if enters {
-            all[depth] = [0; SUBSCRIBERS];
-        }
-        work(&mut all[depth])
+        work(&mut all[depth][within as usize])
     }
 }

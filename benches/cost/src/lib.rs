@@ -32,10 +32,12 @@ pub unsafe extern "C" fn cost_begin(path: *const c_char) -> bool {
     let path = unsafe { CStr::from_ptr(path) };
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
     CAPTURE.get_or_init(|| path.into());
-    process::attach(Source {
+    let attached = process::attach(Source {
         operations: || vec![(OPERATION, Observed::No)],
-        begin: |board| Some(Some(recorder(board)?)),
-    })
+        begin: recorder,
+        prepare: |_| true,
+    });
+    attached && process::recorder().is_some()
 }
 
 fn recorder(board: &Arc<Switchboard>) -> Option<Recorder> {

@@ -1,6 +1,7 @@
 //! The layer's place in the process: when recording begins, and how it ends.
 //!
-//! It begins when the loader initialises the layer, and again in a forked child at its first call. It ends
+//! It begins when the loader initialises the layer, and again in a forked child at its first call. Where the
+//! environment asks for no recording, the layer waits for a tool, and calls pass through until there is one. It ends
 //! in a handler of exit, before the runtime's own threads and destructors go: outstanding work gets two
 //! seconds to complete, is asked after, and then marked as unfinished. Calls that come later pass through.
 
@@ -23,10 +24,15 @@ pub(super) fn names() -> Option<&'static Names> {
     process::board().map(|board| board.names())
 }
 
-/// Begins to record this process, if its environment asks for it.
+/// Begins to record this process, if its environment asks for it, and to observe it for its tools.
 pub(super) fn start() {
     static EXIT: Once = Once::new();
-    if process::attach(Source { operations, begin }) {
+    let source = Source {
+        operations,
+        begin,
+        prepare,
+    };
+    if process::attach(source) {
         EXIT.call_once(|| {
             // SAFETY: a function of this library, which is never unloaded. What was registered later
             // runs earlier: the handlers of libraries that the program loaded after this one.
@@ -35,18 +41,12 @@ pub(super) fn start() {
     }
 }
 
-/// Prepares this process, which may be a forked child, and begins the recording that its environment asks for.
-/// Without one, the layer stays out.
-fn begin(board: &Arc<Switchboard>) -> Option<Option<Recorder>> {
-    let recorder = match crate::session::begin(board) {
-        Ok(recorder) => recorder?,
-        Err(error) => {
-            eprintln!("gputrail: {error}");
-            return None;
-        }
-    };
-    prepare(board.names())?;
-    Some(Some(recorder))
+/// Begins the recording that the environment asks for. What hinders it, hinders no tool.
+fn begin(board: &Arc<Switchboard>) -> Option<Recorder> {
+    crate::session::begin(board).unwrap_or_else(|error| {
+        eprintln!("gputrail: {error}");
+        None
+    })
 }
 
 /// What the layer does with each of its operations.
@@ -66,12 +66,13 @@ fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
 }
 
 /// Forgets what a parent process knew, and names the operations.
-fn prepare(names: &Names) -> Option<()> {
+fn prepare(board: &Switchboard) -> bool {
+    let names = board.names();
     objects::forget_all();
-    OUTSTANDING
-        .open()
-        .inspect_err(|error| eprintln!("gputrail: not recorded: {error}"))
-        .ok()?;
+    if let Err(error) = OUTSTANDING.open() {
+        eprintln!("gputrail: OpenCL is not observed: {error}");
+        return false;
+    }
     names.together(|names| {
         for (number, function) in functions() {
             let arguments = if function.annotated() {
@@ -87,7 +88,7 @@ fn prepare(names: &Names) -> Option<()> {
             );
         }
     });
-    Some(())
+    true
 }
 
 /// The program ends through exit, or by returning from main.
@@ -96,7 +97,10 @@ extern "C" fn at_exit() {
     if process::board().is_none() {
         return;
     }
-    if let Some(thread) = process::current() {
+    // What is outstanding in a child that is not observed is its parent's.
+    if process::is_observed()
+        && let Some(thread) = process::current()
+    {
         let deadline = Instant::now() + PATIENCE;
         loop {
             completion::sweep(thread);

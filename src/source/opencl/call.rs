@@ -15,7 +15,7 @@ use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::process::{self, Borrowed, Current};
 use crate::record::*;
-use crate::switchboard::{CallArguments, Callback, Payload, Phase};
+use crate::switchboard::{CallArguments, Callback, Payload, Phase, Within};
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
@@ -144,7 +144,8 @@ impl Call {
         let mut callback = Callback::new(self.core.operation, description.name, phase);
         (callback.thread, callback.correlation) = (id, self.core.correlation);
         (callback.return_code, callback.payload) = (return_code, payload);
-        thread.notify(&self.core, &mut callback);
+        let place = (self.core.depth, Within::Call);
+        thread.tell_within(place, self.core.interest.subscribers(), &callback);
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
