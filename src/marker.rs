@@ -18,11 +18,10 @@
 //! nobody listens is not told later.
 
 use crate::clock;
-use crate::correlation::Call;
 use crate::process::{self, Current};
 use crate::record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
-    Record, RecordRef, Records, ThreadId,
+    RecordRef, ThreadId,
 };
 use crate::switchboard::{Buffers, Callback, Interest, Payload, Phase};
 use std::cell::Cell;
@@ -276,19 +275,9 @@ fn tell_wanted(
             Phase::Instant,
         );
         callback.thread = marker.thread;
-        if let Some(record) = as_record(&marker) {
-            callback.payload = Payload::Record(record);
-        }
-        let call = Call {
-            interest,
-            ..Call::NONE
-        };
-        thread.notify(&call, &mut callback);
+        callback.payload = Payload::Record(RecordRef::of(&marker));
+        thread.tell(interest.subscribers(), &callback);
     }
-}
-
-fn as_record<R: Record>(record: &R) -> Option<RecordRef<'_>> {
-    Records::new(bytemuck::bytes_of(record)).next()
 }
 
 /// Names the calling thread in traces; its name in the system stays what it is.

@@ -52,8 +52,8 @@ struct ObservedProcess {
 
 /// What a source in this process does with its operations, and how its recording begins.
 ///
-/// A source observes only where somebody may want what it sees: there is a recording, or a tool has begun the
-/// process's switchboard ([`begin`]). Until then its calls pass through, at the cost of the look that tells them so.
+/// A source observes only where somebody may want what it sees: there is a recording, or a tool
+/// ([`begin_for_tool`]). Until then its calls pass through, at the cost of the look that tells them so.
 #[derive(Copy, Clone)]
 pub struct Source {
     /// Its operations.
@@ -111,6 +111,15 @@ impl Current {
     #[inline]
     pub fn is_current(self) -> bool {
         self.cell().generation == wanted().generation.load(Ordering::Relaxed)
+    }
+
+    /// Tells `subscribers` of something that happens once. The thread's state may be used meanwhile.
+    #[cold]
+    pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &Callback<'_>) {
+        if let Some(board) = board() {
+            let mut user_data = board.new_user_data();
+            board.tell(self.state(), subscribers, callback, &mut user_data);
+        }
     }
 
     /// Tells `subscribers` of a moment of the call at `depth`. The thread's state may be used meanwhile.
@@ -245,10 +254,17 @@ pub fn board() -> Option<&'static Arc<Switchboard>> {
         .map(|process| &process.board)
 }
 
-/// The switchboard of this process for a tool: the process begins with it where it has not, and its source
-/// observes from now on. `None` where the system refuses the memory, after the end, or from within a signal handler
-/// that interrupted this.
+/// The switchboard of this process, which begins with it where it has not. `None` where the system refuses the
+/// memory, after the end, or from within a signal handler that interrupted this.
 pub fn begin() -> Option<&'static Arc<Switchboard>> {
+    if process().is_none() {
+        alone(Patience::Waits, begin_locked)?;
+    }
+    board()
+}
+
+/// The same for a tool: the process's source observes from now on.
+pub fn begin_for_tool() -> Option<&'static Arc<Switchboard>> {
     let is_there = |process: &ObservedProcess| process.has_tools.load(Ordering::Acquire) != 0;
     if !process().is_some_and(is_there) {
         alone(Patience::Waits, || {

@@ -40,8 +40,9 @@ fn record() {
             recorder
                 .names()
                 .operation(OPERATION, "simCall", "", OperationGroup::OTHER);
-            Some(Some(recorder))
+            Some(recorder)
         },
+        prepare: |_| true,
     };
     assert!(process::attach(source));
 }

@@ -113,7 +113,7 @@ impl RecordBuffer {
         options: BufferOptions,
         deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
     ) -> Result<RecordBuffer, ToolError> {
-        let board = process::begin().ok_or(ToolError::NotAvailable)?;
+        let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
         Self::on(board, options, deliver)
     }
 

@@ -156,7 +156,7 @@ impl Context {
     ///
     /// [`ToolError::NotAvailable`]; [`ToolError::TooMany`] with 64 contexts.
     pub fn new() -> Result<Context, ToolError> {
-        Self::on(process::begin().ok_or(ToolError::NotAvailable)?)
+        Self::on(process::begin_for_tool().ok_or(ToolError::NotAvailable)?)
     }
 
     /// A context for what comes by way of `board`: of the simulated GPU, say.

@@ -81,6 +81,17 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> RecordRef<'a> {
+    /// A record that stands by itself: its header says how much of it there is.
+    pub fn of<R: Record>(record: &'a R) -> RecordRef<'a> {
+        let bytes = bytemuck::bytes_of(record);
+        let header = bytemuck::pod_read_unaligned::<Header>(&bytes[..size_of::<Header>()]);
+        let whole = header.bytes().clamp(size_of::<Header>(), bytes.len());
+        RecordRef {
+            bytes: &bytes[..whole],
+            header,
+        }
+    }
+
     /// Its header.
     pub fn header(&self) -> Header {
         self.header

@@ -17,6 +17,7 @@ pub(crate) const OPERATIONS: usize = 512;
 /// ```text
 /// 0..32    buffers that want the call's record
 /// 32..60   subscribers that are called back
+/// 60       subscribers are told of what the call does: work, memory, objects, waits
 /// 61       the recording has ended: the call is only counted
 /// 62       the call's device work is wanted: the call gets an id
 /// 63       the source keeps its own books by the call
@@ -27,6 +28,7 @@ pub struct Interest(u64);
 impl Interest {
     /// Nobody.
     pub const NONE: Interest = Interest(0);
+    pub(crate) const INSIDE: Interest = Interest(1 << 60);
     pub(crate) const LATE: Interest = Interest(1 << 61);
     pub(crate) const WORK: Interest = Interest(1 << 62);
     pub(crate) const OBSERVED: Interest = Interest(1 << 63);
@@ -65,6 +67,21 @@ impl Interest {
     #[inline]
     pub fn has_subscribers(self) -> bool {
         !self.subscribers().is_none()
+    }
+
+    /// Whether there are subscribers to be told of the call, or of what it does.
+    #[inline]
+    #[allow(dead_code)]
+    pub(crate) fn is_told(self) -> bool {
+        const ALL: u64 = ((1 << SUBSCRIBERS) - 1) << BUFFERS | Interest::INSIDE.0;
+        self.0 & ALL != 0
+    }
+
+    /// Whether subscribers are told of what the call does.
+    #[inline]
+    #[allow(dead_code)]
+    pub(crate) fn tells_inside(self) -> bool {
+        self.0 & Interest::INSIDE.0 != 0
     }
 
     /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
@@ -119,6 +136,7 @@ pub(crate) struct SubscriberSet(pub u32);
 
 impl SubscriberSet {
     /// Nobody.
+    #[allow(dead_code)]
     pub const NONE: SubscriberSet = SubscriberSet(0);
 
     #[inline]

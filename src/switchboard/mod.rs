@@ -21,7 +21,7 @@ pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
-pub(crate) use subscriber::{SubscriberKey, Subscription, UserData};
+pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};

@@ -3,8 +3,6 @@
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::{Buffers, Interest, KindSet, Observed, Selection, State, Switchboard, Wanted};
 use crate::record::{Domain, Kind, Operation};
-use std::collections::HashMap;
-
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
@@ -47,8 +45,8 @@ pub(crate) enum ServiceError {
 pub(super) struct Services {
     contexts: Vec<Option<ContextState>>,
     last_incarnation: u32,
-    /// What sources do with operations.
-    observed: HashMap<Operation, Observed>,
+    /// What sources do with operations, by domain and number; empty while there is no source.
+    observed: Vec<[Observed; OPERATIONS]>,
     /// The recording has ended.
     ended: bool,
 }
@@ -76,55 +74,56 @@ impl Services {
         }
     }
 
+    /// What sources do with the operations of `domain`.
+    fn observed(&self, domain: Domain) -> [Observed; OPERATIONS] {
+        let of_domain = self.observed.get(domain.0 as usize).copied();
+        of_domain.unwrap_or([Observed::No; OPERATIONS])
+    }
+
     /// Writes the words that follow from the services into `wanted`.
     pub fn publish(&self, wanted: &Wanted) {
-        let running = || {
-            let running = self
-                .contexts
-                .iter()
-                .flatten()
-                .filter(|context| context.running);
-            running
-                .flat_map(|context| &context.services)
-                .filter(|_| !self.ended)
-        };
-        // Subscribers that are told of work.
-        const WORK: [Domain; 4] = [
-            Domain::KERNEL_DISPATCH,
-            Domain::MEMORY_COPY,
-            Domain::MEMORY_ALLOCATION,
-            Domain::SYNCHRONIZATION,
-        ];
-        let mut any_work = running().any(|(consumer, selection)| {
-            matches!(consumer, Consumer::Subscriber(_))
-                && WORK
-                    .iter()
-                    .any(|domain| selection.operations.has_any(*domain))
-        });
+        let contexts = self.contexts.iter().flatten();
+        let running: Vec<(Consumer, &Selection)> = contexts
+            .filter(|context| context.running && !self.ended)
+            .flat_map(|context| &context.services)
+            .map(|(consumer, selection)| (*consumer, selection))
+            .collect();
+        let mut inside = Interest::NONE;
         for (kind, _) in Kind::ALL {
             let mut buffers = Buffers::NONE;
-            for (consumer, selection) in running() {
+            for (consumer, selection) in &running {
                 if let Consumer::Buffer(slot) = consumer
                     && selection.kinds.has(*kind)
                 {
                     buffers = buffers.or(Interest::buffer(*slot).buffers());
                 }
             }
-            any_work |= !buffers.is_none() && !OF_CALLS.has(*kind);
+            if !buffers.is_none() && !OF_CALLS.has(*kind) {
+                inside = inside.with(Interest::WORK);
+            }
             wanted.set_kind(*kind, buffers);
         }
-        for domain in 0..DOMAINS as u16 {
-            for number in 0..OPERATIONS as u16 {
-                let domain = Domain(domain);
-                let operation = Operation { domain, number };
-                let mut interest = match self.observed.get(&operation).copied().unwrap_or_default()
-                {
+        let is_told = |(consumer, selection): &(Consumer, &Selection)| {
+            let any = |domain: &Domain| selection.operations.has_any(*domain);
+            matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
+        };
+        if running.iter().any(is_told) {
+            inside = inside.with(Interest::INSIDE);
+        }
+        for (domain, _) in Domain::ALL {
+            let observed = self.observed(*domain);
+            for (number, observed) in (0..).zip(observed) {
+                let operation = Operation {
+                    domain: *domain,
+                    number,
+                };
+                let mut interest = match observed {
                     _ if self.ended => Interest::LATE,
                     Observed::No => Interest::NONE,
-                    Observed::Work if any_work => Interest::OBSERVED.with(Interest::WORK),
-                    Observed::Books | Observed::Work => Interest::OBSERVED,
+                    Observed::Books => Interest::OBSERVED,
+                    Observed::Work => Interest::OBSERVED.with(inside),
                 };
-                for (consumer, selection) in running() {
+                for (consumer, selection) in &running {
                     interest = interest.with(match consumer {
                         _ if !selection.operations.has(operation) => Interest::NONE,
                         Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => Interest::NONE,
@@ -140,6 +139,15 @@ impl Services {
         }
     }
 }
+
+/// Domains of what calls do: sources tell of it from inside of them.
+const INSIDE_CALLS: [Domain; 5] = [
+    Domain::RESOURCE,
+    Domain::KERNEL_DISPATCH,
+    Domain::MEMORY_COPY,
+    Domain::MEMORY_ALLOCATION,
+    Domain::SYNCHRONIZATION,
+];
 
 const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 28);
 
@@ -252,7 +260,14 @@ impl Switchboard {
     /// A source says what it does with its operations.
     pub(crate) fn observe(&self, operations: impl IntoIterator<Item = (Operation, Observed)>) {
         let mut state = self.state();
-        state.services.observed.extend(operations);
+        let observed = &mut state.services.observed;
+        observed.resize(DOMAINS, [Observed::No; OPERATIONS]);
+        for (operation, does) in operations {
+            let of_domain = observed.get_mut(operation.domain.0 as usize);
+            if let Some(of) = of_domain.and_then(|all| all.get_mut(operation.number as usize)) {
+                *of = does;
+            }
+        }
         self.publish(&state);
     }
 

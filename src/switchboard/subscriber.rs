@@ -180,6 +180,7 @@ impl Switchboard {
     }
 
     /// What subscribers have left in the call at `depth` so far.
+    #[allow(dead_code)]
     pub(crate) fn user_data(
         &self,
         thread: &ThreadState,

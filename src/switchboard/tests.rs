@@ -185,7 +185,8 @@ fn what_a_callback_calls_is_not_told() {
         }
     }
     let mut thread = Thread::new(&board);
-    let shared = Shared(&raw mut thread);
+    let program = &raw mut thread;
+    let shared = Shared(program);
     let count = heard.clone();
     let _subscribed = listen(&board, move |_| {
         count.fetch_add(1, Ordering::Relaxed);
@@ -194,7 +195,7 @@ fn what_a_callback_calls_is_not_told() {
         thread.call(ONE, nothing);
     });
     // SAFETY: as above.
-    unsafe { &mut *(&raw mut thread) }.call(ONE, nothing);
+    unsafe { &mut *program }.call(ONE, nothing);
     assert_eq!(heard.load(Ordering::Relaxed), 2);
 }
 
@@ -333,7 +334,7 @@ fn subscribers_run_out_with_an_error_and_their_slots_are_used_again() {
 fn threads_call_while_others_subscribe_and_unsubscribe() {
     const CALLERS: usize = 4;
     const COMERS: usize = 3;
-    const ROUNDS: usize = 300;
+    const ROUNDS: usize = 100;
     let board = Switchboard::new();
     let (stop, ready) = (AtomicBool::new(false), Barrier::new(CALLERS + COMERS));
     // One who stays hears every call, once at each end.
