@@ -161,7 +161,10 @@ impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
         };
         let start = |source| ConvertError { written: 0, source };
         let machine = machine(std::iter::once(&metadata), options);
-        let writer = TraceWriter::new(out, seed_of(header), first, &machine).map_err(start)?;
+        let mut writer = TraceWriter::new(out, seed_of(header), first, &machine).map_err(start)?;
+        if options.compress {
+            writer.compress();
+        }
         let mut making = Making {
             writer,
             options,

@@ -27,6 +27,8 @@ pub struct Options {
     /// Whether the arguments of calls that enqueue work are shown, where they were recorded. There are
     /// many of these, and their work shows most of it; arguments of other calls are always shown.
     pub arguments: bool,
+    /// Whether the trace is compressed, in groups of packets that each stand alone.
+    pub compress: bool,
     /// The machine that the captures come from, where more is known of it than its name.
     pub machine: Machine,
 }
@@ -112,7 +114,10 @@ pub fn convert<W: Write, O: Observer + ?Sized>(
         .iter()
         .fold(0, |seed, capture| seed ^ seed_of(capture.header()));
     let first = snapshots.first().copied().unwrap_or_default();
-    let writer = TraceWriter::new(out, seed, &first, &machine).map_err(start)?;
+    let mut writer = TraceWriter::new(out, seed, &first, &machine).map_err(start)?;
+    if options.compress {
+        writer.compress();
+    }
     let mut making = Making {
         writer,
         options,

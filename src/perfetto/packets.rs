@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
@@ -17,6 +18,7 @@ pub(super) mod field {
     pub const INTERNED_DATA: u32 = 12;
     pub const SEQUENCE_FLAGS: u32 = 13;
     pub const RENDER_STAGE: u32 = 53;
+    pub const COMPRESSED: u32 = 50;
     pub const CLOCK: u32 = 58;
 }
 
@@ -35,11 +37,56 @@ const FLUSH_AT: usize = 128 << 10;
 /// Room for the largest ordinary packet beyond [`FLUSH_AT`].
 const SLACK: usize = 16 << 10;
 
+/// How hard groups are compressed, of 9: harder takes longer than it saves.
+const LEVEL: u32 = 6;
+
+/// Compresses groups of packets, each on its own.
+#[derive(Debug)]
+struct Groups {
+    zlib: Compress,
+    group: Vec<u8>,
+    /// The packet that holds a group.
+    packet: Encoder,
+}
+
+impl Groups {
+    fn new() -> Groups {
+        Groups {
+            zlib: Compress::new(Compression::new(LEVEL), true),
+            group: Vec::new(),
+            packet: Encoder::default(),
+        }
+    }
+
+    /// The packet that holds `packets`. Readers refuse a whole trace for one group that is torn, so it is whole before
+    /// anything of it is written.
+    fn pack(&mut self, packets: &[u8]) -> io::Result<&[u8]> {
+        self.zlib.reset();
+        self.group.clear();
+        loop {
+            let taken = usize::try_from(self.zlib.total_in()).unwrap_or(packets.len());
+            self.group.reserve(packets.len() / 4 + 64);
+            let status =
+                self.zlib
+                    .compress_vec(&packets[taken..], &mut self.group, FlushCompress::Finish);
+            if status.map_err(io::Error::other)? == Status::StreamEnd {
+                break;
+            }
+        }
+        self.packet.clear();
+        let packet = self.packet.open(field::PACKET);
+        self.packet.raw(field::COMPRESSED, &self.group);
+        self.packet.close(packet);
+        Ok(self.packet.bytes())
+    }
+}
+
 /// Writes packets.
 #[derive(Debug)]
 pub(super) struct Packets<W> {
     out: W,
     encoder: Encoder,
+    groups: Option<Box<Groups>>,
     written: u64,
     /// When the trace begins, BOOTTIME ns: all sequences count from there.
     start: u64,
@@ -51,8 +98,14 @@ impl<W: Write> Packets<W> {
             out,
             start,
             encoder: Encoder::with_capacity(FLUSH_AT + SLACK),
+            groups: None,
             written: 0,
         }
+    }
+
+    /// Compresses what has not been written yet, and all that follows.
+    pub fn compress(&mut self) {
+        self.groups = Some(Box::new(Groups::new()));
     }
 
     /// Bytes of whole packets that the file has taken.
@@ -60,7 +113,7 @@ impl<W: Write> Packets<W> {
         self.written
     }
 
-    /// Bytes of all packets so far.
+    /// Bytes of all packets so far; of what is not compressed yet, as it stands.
     pub fn total(&self) -> u64 {
         self.written + self.encoder.len() as u64
     }
@@ -88,9 +141,16 @@ impl<W: Write> Packets<W> {
 
     /// Hands all packets to the file.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(self.encoder.bytes())?;
+        if self.encoder.is_empty() {
+            return self.out.flush();
+        }
+        let bytes = match &mut self.groups {
+            Some(groups) => groups.pack(self.encoder.bytes())?,
+            None => self.encoder.bytes(),
+        };
+        self.out.write_all(bytes)?;
         self.out.flush()?;
-        self.written += self.encoder.len() as u64;
+        self.written += bytes.len() as u64;
         self.encoder.clear();
         Ok(())
     }

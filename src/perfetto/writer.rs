@@ -108,6 +108,11 @@ impl<W: Write> TraceWriter<W> {
         Ok(writer)
     }
 
+    /// Compresses the trace from here on, group by group. To be called first.
+    pub fn compress(&mut self) {
+        self.packets.compress();
+    }
+
     /// The system clocks, read together. Nothing in the trace is converted by them: they are for what
     /// is merged with it.
     pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {

@@ -25,7 +25,11 @@ type Calls = [(u64, u64, u64, u64)];
 
 /// The trace of a thread that makes `calls`.
 fn trace_of(calls: &Calls) -> Vec<u8> {
-    let mut writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
+    let writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
+    written(writer, calls)
+}
+
+fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
     let gpu = Gpu {
         name: "a device".into(),
         ..Gpu::default()
@@ -338,6 +342,38 @@ fn what_is_no_trace_is_said_to_be_none() {
     assert_eq!(whats(&check(&b""[..])), ["the trace is empty"]);
     let text = check(&b"This is a letter, not a trace."[..]);
     assert!(whats(&text).last().unwrap().contains("no Perfetto trace"));
+}
+
+#[test]
+fn compressed_groups_are_whole_packets_and_a_cut_costs_the_last_one() {
+    let calls: Vec<_> = (0..20_000)
+        .map(|number| {
+            let begin = 2_000_000 + number * 100;
+            (begin, begin + 50, begin + 60, 30 + number % 7)
+        })
+        .collect();
+    let plain = trace_of(&calls);
+    let mut writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
+    writer.compress();
+    let packed = written(writer, &calls);
+    assert!(
+        packed.len() * 2 < plain.len(),
+        "{} of {}",
+        packed.len(),
+        plain.len()
+    );
+    assert_eq!(whats(&check(&packed[..])), [""; 0]);
+    let (all, known) = (info(&packed[..]), info(&plain[..]));
+    assert_eq!(all.packets, known.packets);
+    assert!(all.outcome.groups > 5);
+    let packets = Trace::decode(&packed[..]).unwrap().packet.len() as u64;
+    assert_eq!(
+        packets, all.outcome.groups,
+        "nothing stands outside of a group"
+    );
+    let cut = info(&packed[..packed.len() - 1]);
+    assert_eq!(cut.outcome.groups, all.outcome.groups - 1);
+    assert_eq!(cut.outcome.findings.count(), 1);
 }
 
 #[test]

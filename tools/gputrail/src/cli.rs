@@ -172,6 +172,10 @@ pub struct Record {
     #[arg(long)]
     pub arguments: bool,
 
+    /// Compress the trace; it opens as it is
+    #[arg(long)]
+    pub compress: bool,
+
     /// Open the trace in Perfetto's UI, as `gputrail view` does
     #[arg(long)]
     pub open: bool,
@@ -201,6 +205,10 @@ pub struct Convert {
     #[arg(long)]
     pub arguments: bool,
 
+    /// Compress the trace; it opens as it is
+    #[arg(long)]
+    pub compress: bool,
+
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
@@ -225,6 +233,10 @@ pub struct Demo {
     /// Show the arguments of calls that enqueue work too; makes the trace larger
     #[arg(long)]
     pub arguments: bool,
+
+    /// Compress the trace; it opens as it is
+    #[arg(long)]
+    pub compress: bool,
 
     /// No summary; only errors and warnings are said
     #[arg(short, long)]

@@ -37,6 +37,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         path: &path,
         workshop: workshop.path(),
         arguments: arguments.arguments,
+        compress: arguments.compress,
         captures_may_go: false,
     }
     .make()

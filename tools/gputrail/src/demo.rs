@@ -27,6 +27,7 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
         path: &path,
         workshop: workshop.path(),
         arguments: arguments.arguments,
+        compress: arguments.compress,
         captures_may_go: !arguments.capture,
     }
     .make()

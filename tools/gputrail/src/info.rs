@@ -166,7 +166,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
     let report = perfetto::convert(
         captures,
         std::io::sink(),
-        &Order::options(true),
+        &Order::options(true, false),
         &mut summary,
     )
     .map_err(|error| anyhow!(error))?;

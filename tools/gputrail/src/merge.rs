@@ -120,7 +120,7 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
         let report = perfetto::convert(
             &readers,
             progress.through(file),
-            &Order::options(false),
+            &Order::options(false, false),
             &mut (),
         )?;
         for (capture, finding) in report.findings.iter().take(MOST) {

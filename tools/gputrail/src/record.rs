@@ -64,7 +64,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         workshop.path(),
         layout,
         arguments.policy,
-        Order::options(arguments.arguments),
+        Order::options(arguments.arguments, arguments.compress),
     )?;
     drop(reserve);
     for capture in &recorded.finished.processes {
@@ -81,6 +81,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         path: &path,
         workshop: workshop.path(),
         arguments: arguments.arguments,
+        compress: arguments.compress,
         captures_may_go: !arguments.capture,
     };
     let made = match recorded.ahead.take() {

@@ -36,7 +36,7 @@ fn read(files: &[PathBuf], summary: &mut Summary) -> Result<Vec<String>, Failure
     }
     match (&captures[..], &mut traces[..]) {
         ([_, ..], []) => {
-            let options = Order::options(false);
+            let options = Order::options(false, false);
             let report = perfetto::convert(&captures, std::io::sink(), &options, summary)
                 .map_err(|error| anyhow!(error))?;
             let findings = report.findings.iter();

@@ -36,6 +36,8 @@ pub struct Order<'a> {
     pub workshop: &'a Path,
     /// Whether arguments of enqueuing calls are shown.
     pub arguments: bool,
+    /// Whether the trace is compressed.
+    pub compress: bool,
     /// Whether captures may be removed when the trace needs their room.
     pub captures_may_go: bool,
 }
@@ -57,8 +59,9 @@ impl Order<'_> {
     }
 
     /// What a trace of the order is made with.
-    pub fn options(arguments: bool) -> Options {
+    pub fn options(arguments: bool, compress: bool) -> Options {
         Options {
+            compress,
             arguments,
             machine: Machine::this(),
         }
@@ -110,7 +113,7 @@ impl Order<'_> {
             report: Report::default(),
             summary: Summary::default(),
         };
-        let options = Order::options(self.arguments);
+        let options = Order::options(self.arguments, self.compress);
         let result = match File::create_new(path) {
             Ok(file) => perfetto::convert(
                 readers,

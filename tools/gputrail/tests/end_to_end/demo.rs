@@ -107,3 +107,32 @@ fn every_kernel_is_tied_to_the_call_that_launched_it() {
         "each operation of a device is named by one call"
     );
 }
+
+#[test]
+fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
+    needs!(a_compressed_trace_is_a_third_of_the_size_and_holds_the_same: Need::TraceProcessor);
+    let place = Place::new();
+    well(&mut place.gputrail(["demo", "-q", "--capture"]));
+    well(&mut place.gputrail(["demo", "-q", "--compress", "-o", "small.pftrace"]));
+    well(&mut place.gputrail([
+        "convert",
+        "-q",
+        "--compress",
+        "demo.gputrail",
+        "-o",
+        "converted.pftrace",
+    ]));
+    well(&mut place.gputrail(["check", "small.pftrace"]));
+    let bytes = |name: &str| fs::read(place.join(name)).unwrap();
+    assert_eq!(bytes("small.pftrace"), bytes("converted.pftrace"));
+    let (plain, small) = (bytes("demo.pftrace").len(), bytes("small.pftrace").len());
+    assert!(small * 3 <= plain, "{small} bytes of {plain}");
+    let [plain, small] = ["demo.pftrace", "small.pftrace"].map(|name| {
+        let mut trace = Trace::open(place.join(name));
+        trace.assert_sound();
+        trace.rows::<(String, i64, i64)>(
+            "select name, count(*), sum(dur) from slice group by 1 order by 1",
+        )
+    });
+    assert_eq!(plain, small);
+}
