@@ -87,8 +87,13 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
     if !is_known(kind) {
         return Err(ExternalError::UnknownKind(kind));
     }
-    process::current()
-        .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())))
+    let last = process::gate().is_some_and(|gate| gate.pass_external(kind, id));
+    let pushed = process::current()
+        .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())));
+    if last {
+        process::close_gate();
+    }
+    pushed
         .ok_or(ExternalError::NotAvailable)?
         .then_some(())
         .ok_or(ExternalError::Full)
@@ -136,5 +141,8 @@ pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Extern
         board.names().external(kind, ExternalId::NONE, text);
     }
     board.names().external(kind, id, name);
+    if let Some(gate) = process::gate() {
+        gate.name_external(kind, id, name);
+    }
     Ok(())
 }

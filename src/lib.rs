@@ -24,6 +24,8 @@ pub mod process;
 pub mod record;
 #[cfg(not(loom))]
 pub mod recorder;
+#[cfg(not(loom))]
+pub mod scope;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod session;
 pub mod source;

@@ -233,7 +233,13 @@ macro_rules! range {
 
 #[inline]
 fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
-    let interest = process::interest(operation(what));
+    let mut interest = process::interest(operation(what));
+    let mut last = false;
+    if interest.is_gated() {
+        last =
+            process::gate().is_some_and(|gate| !mark.name.is_empty() && gate.pass_name(mark.name));
+        interest = process::interest(operation(what)).without_gate();
+    }
     let buffers = process::board().map_or(Buffers::NONE, |board| board.buffers_for(Kind::MARKER));
     if buffers.is_none() && !interest.has_subscribers() {
         return;
@@ -242,6 +248,9 @@ fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
         return;
     };
     tell_wanted(thread, interest, buffers, what, id, mark);
+    if last {
+        process::close_gate();
+    }
 }
 
 fn tell_wanted(

@@ -11,6 +11,7 @@
 use crate::correlation::HostThread;
 use crate::record::{Kind, Operation, ThreadId};
 use crate::recorder::Recorder;
+use crate::scope::Gate;
 use crate::switchboard::{
     Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted, Within,
 };
@@ -223,6 +224,28 @@ fn new_process(operation: Operation) -> Interest {
     }
 }
 
+/// A call of `operation` comes to the gate of the recording. Returns who wants it then, and whether the recording
+/// ends with it ([`close_gate`]).
+#[cold]
+#[inline(never)]
+pub(crate) fn pass_gate(operation: Operation) -> (Interest, bool) {
+    let last = gate().is_some_and(|gate| gate.pass(operation));
+    (wanted().operation(operation).without_gate(), last)
+}
+
+/// The recording ends.
+#[cold]
+pub(crate) fn close_gate() {
+    if let Some(gate) = gate() {
+        gate.close();
+    }
+}
+
+/// What decides when the recording begins and ends.
+pub(crate) fn gate() -> Option<&'static Gate> {
+    recorder()?.gate()
+}
+
 /// The calling thread.
 #[inline]
 pub fn current() -> Option<Current> {
@@ -365,6 +388,9 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
         let _ = process.recorder.set(recorder);
     }
     observe_locked(process);
+    if let Some(recorder) = process.recorder.get() {
+        recorder.open_gate();
+    }
     true
 }
 

@@ -10,7 +10,8 @@ use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::correlation::HostThread;
 use crate::names::Names;
-use crate::record::{Kind, Process, ProcessId, ThreadId};
+use crate::record::{KernelId, Kind, Process, ProcessId, ThreadId};
+use crate::scope::{Gate, Scope};
 use crate::switchboard::{Consumer, ContextKey, KindSet, Selection, Switchboard, TooMany};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct RecorderOptions {
     pub ticks: TickSource,
     /// Lanes at a time.
     pub lanes: u32,
+    /// What to record and when. Where it is not everything, [`Recorder::open_gate`] is due.
+    pub scope: Scope,
 }
 
 impl Default for RecorderOptions {
@@ -58,6 +61,7 @@ impl Default for RecorderOptions {
             period: Duration::from_millis(100),
             ticks: clock::init(),
             lanes: DEFAULT_LANES,
+            scope: Scope::default(),
         }
     }
 }
@@ -101,6 +105,7 @@ pub struct Recorder {
     collector: Option<Collector>,
     writer: Writer,
     ticks: TickSource,
+    gate: Option<Arc<Gate>>,
 }
 
 impl Recorder {
@@ -138,7 +143,15 @@ impl Recorder {
             Collector::start(buffer.clone(), vec![Box::new(sink)], collecting)
                 .map_err(RecorderError::Thread)?
         };
-        Self::of_buffer(board, buffer, Some(collector), writer, options.ticks)
+        let ticks = options.ticks;
+        Self::of_buffer(
+            board,
+            buffer,
+            Some(collector),
+            writer,
+            ticks,
+            &options.scope,
+        )
     }
 
     /// The recording of what comes by way of `board` into `buffer`.
@@ -148,13 +161,20 @@ impl Recorder {
         collector: Option<Collector>,
         writer: Writer,
         ticks: TickSource,
+        scope: &Scope,
     ) -> Result<Recorder, RecorderError> {
         let key = board.add_buffer(buffer.clone())?;
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
             .add_service(context, Consumer::Buffer(key.slot), recorded())
-            .and_then(|()| board.start_context(context))
             .map_err(|_| RecorderError::Contexts)?;
+        let gate = (*scope != Scope::default())
+            .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
+        if gate.is_none() {
+            board
+                .start_context(context)
+                .map_err(|_| RecorderError::Contexts)?;
+        }
         Ok(Recorder {
             board: board.clone(),
             context,
@@ -162,6 +182,7 @@ impl Recorder {
             collector,
             writer,
             ticks,
+            gate,
         })
     }
 
@@ -172,6 +193,7 @@ impl Recorder {
         buffer: Buffer,
         ticks: TickSource,
         writer: Writer,
+        scope: &Scope,
     ) -> Result<Recorder, RecorderError> {
         let names = board.names();
         names.add_writer(writer.clone());
@@ -181,7 +203,7 @@ impl Recorder {
         let mapping = buffer.mapping();
         mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
         mapping.begin();
-        Self::of_buffer(board, buffer, None, writer, ticks)
+        Self::of_buffer(board, buffer, None, writer, ticks, scope)
     }
 
     /// The header of a new capture of this process.
@@ -202,6 +224,38 @@ impl Recorder {
     pub fn host_thread(&self, thread: ThreadId, is_main: bool) -> Option<HostThread> {
         let mut host = HostThread::new(&self.board, thread, is_main)?;
         host.open_lanes().then_some(host)
+    }
+
+    /// The operations of the process have their names: from now on its scope decides what is recorded.
+    pub fn open_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.prepare();
+        }
+    }
+
+    /// What decides when it begins and ends, if its scope is not everything.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_deref()
+    }
+
+    /// Goes on after [`Recorder::pause`]. `false`: it was not paused.
+    pub fn resume(&self) -> bool {
+        self.board.start_context(self.context).is_ok()
+    }
+
+    /// Records nothing until [`Recorder::resume`]; what is in progress is still recorded. `false`: it is paused
+    /// already.
+    pub fn pause(&self) -> bool {
+        self.board.stop_context(self.context).is_ok()
+    }
+
+    /// A kernel has got its name: whether its dispatches are recorded is decided now.
+    pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
+        if let Some(gate) = &self.gate
+            && !gate.scope().has_kernel(name)
+        {
+            self.board.leave_out(kernel, gate.buffer());
+        }
     }
 
     /// The switchboard that it listens to.
@@ -256,6 +310,9 @@ impl Recorder {
     /// nothing is waited for. The error says why the capture ended early, and how many records were lost
     /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
+        if let Some(gate) = &self.gate {
+            gate.close();
+        }
         // It may be stopped already.
         let _ = self.board.stop_context(self.context);
         match &self.collector {

@@ -191,7 +191,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 28 subscribers in the process.
+    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 27 subscribers in the process.
     pub fn call_back(
         &self,
         operations: OperationSet,

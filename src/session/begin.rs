@@ -9,6 +9,7 @@ use crate::capture::Writer;
 use crate::clock::{self, TickSource};
 use crate::record::ProcessId;
 use crate::recorder::{Recorder, RecorderError, RecorderOptions};
+use crate::scope::Scope;
 use crate::switchboard::Switchboard;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -65,7 +66,7 @@ pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
     };
     match start {
         Start::Nothing => Ok(None),
-        Start::Session(directory) => in_session(board, directory, reason),
+        Start::Session(directory, scope) => in_session(board, directory, reason, scope),
         Start::Capture(options) => alone(board, options).map(Some),
     }
 }
@@ -74,6 +75,7 @@ fn in_session(
     board: &Arc<Switchboard>,
     directory: &Path,
     reason: Reason,
+    scope: &Scope,
 ) -> Result<Option<Recorder>, BeginError> {
     let attached = match attach(directory, reason) {
         Err(AttachError::Over(_)) => return Ok(None),
@@ -83,7 +85,7 @@ fn in_session(
     let buffer = Buffer::new(attached.mapping, policy);
     let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
         .map_err(BeginError::SessionCapture)?;
-    let recorder = Recorder::in_session(board, buffer, ticks, writer)?;
+    let recorder = Recorder::in_session(board, buffer, ticks, writer, scope)?;
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
     recorder.describe_process(&format!("session, {policy} policy"));
@@ -95,6 +97,7 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
         pool_bytes: asked.layout.blocks() as usize * asked.layout.block_bytes(),
         block_bytes: asked.layout.block_bytes(),
         policy: asked.policy,
+        scope: asked.scope.clone(),
         ..RecorderOptions::default()
     };
     let system = rustix::system::uname();

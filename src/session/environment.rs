@@ -4,6 +4,7 @@
 use super::pattern::{Pattern, PatternError};
 use crate::buffer::{Layout, LayoutError, Policy, UnknownPolicy};
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
+use crate::scope::{SCOPE_VARIABLE, Scope, ScopeError};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -18,13 +19,22 @@ pub const BLOCK_VARIABLE: &str = "GPUTRAIL_BUFFER_SIZE";
 /// Policy when there is no session.
 pub const POLICY_VARIABLE: &str = "GPUTRAIL_POLICY";
 
+/// What to record and when, from the environment.
+fn scope(text: Option<OsString>) -> Result<Scope, EnvironmentError> {
+    let text = text.unwrap_or_default();
+    let text = text
+        .to_str()
+        .ok_or_else(|| ScopeError::Key(text.to_string_lossy().into()));
+    text.and_then(Scope::parse).map_err(EnvironmentError::Scope)
+}
+
 /// What to do in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing: no variable asks for anything.
     Nothing,
-    /// Attach to the session in this directory.
-    Session(PathBuf),
+    /// Attach to the session in this directory, and record this much.
+    Session(PathBuf, Scope),
     /// Record to a capture without a parent.
     Capture(CaptureOptions),
 }
@@ -38,6 +48,8 @@ pub struct CaptureOptions {
     pub layout: Layout,
     /// What happens when it is full.
     pub policy: Policy,
+    /// What to record and when.
+    pub scope: Scope,
 }
 
 /// A variable of ours that does not say what it should.
@@ -57,6 +69,9 @@ pub enum EnvironmentError {
     /// Sizes that do not go together.
     #[error("{BUFFERS_VARIABLE}, {BLOCK_VARIABLE}: {0}")]
     Layout(LayoutError),
+    /// Not a scope.
+    #[error("{SCOPE_VARIABLE}: {0}")]
+    Scope(ScopeError),
     /// Not a policy.
     #[error("{POLICY_VARIABLE}: {0}")]
     Policy(UnknownPolicy),
@@ -78,7 +93,7 @@ impl Start {
             if !path.is_absolute() {
                 return Err(EnvironmentError::Session(directory));
             }
-            return Ok(Start::Session(path));
+            return Ok(Start::Session(path, scope(variable(SCOPE_VARIABLE))?));
         }
         let Some(path) = variable(CAPTURE_VARIABLE) else {
             return Ok(Start::Nothing);
@@ -104,6 +119,7 @@ impl Start {
             path,
             layout,
             policy,
+            scope: scope(variable(SCOPE_VARIABLE))?,
         }))
     }
 }
@@ -178,7 +194,7 @@ mod tests {
     #[test]
     fn a_session_goes_before_a_capture() {
         let both = start(&[(SESSION_VARIABLE, "/run/x"), (CAPTURE_VARIABLE, "%p")]);
-        assert_eq!(both, Ok(Start::Session("/run/x".into())));
+        assert_eq!(both, Ok(Start::Session("/run/x".into(), Scope::default())));
     }
 
     #[test]

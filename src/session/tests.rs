@@ -6,6 +6,7 @@ use crate::capture::{Reader, Writer};
 use crate::clock::TickSource;
 use crate::record::{Kind, ProcessId, StringId, ThreadId};
 use crate::recorder::Recorder;
+use crate::scope::Scope;
 use crate::switchboard::Switchboard;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
@@ -30,7 +31,14 @@ fn recorder(attached: Attached) -> Recorder {
     let header = Recorder::file_header(ticks, ProcessId(std::process::id()));
     let buffer = Buffer::new(attached.mapping, attached.config.policy);
     let writer = Writer::begin_shared(attached.capture, &header, &buffer).unwrap();
-    Recorder::in_session(&Switchboard::new(), buffer, ticks, writer).unwrap()
+    Recorder::in_session(
+        &Switchboard::new(),
+        buffer,
+        ticks,
+        writer,
+        &Scope::default(),
+    )
+    .unwrap()
 }
 
 /// Connects as anybody could, and sends `bytes`.

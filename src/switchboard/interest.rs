@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Buffers that a process has at a time.
 pub const BUFFERS: usize = 32;
 /// Subscribers that a process has at a time.
-pub const SUBSCRIBERS: usize = 28;
+pub const SUBSCRIBERS: usize = 27;
 /// Domains that a table has room for.
 pub(crate) const DOMAINS: usize = 16;
 /// Operations of a domain that a table has room for.
@@ -16,7 +16,8 @@ pub(crate) const OPERATIONS: usize = 512;
 ///
 /// ```text
 /// 0..32    buffers that want the call's record
-/// 32..60   subscribers that are called back
+/// 32..59   subscribers that are called back
+/// 59       the call may be where a recording begins or ends
 /// 60       subscribers are told of what the call does: work, memory, objects, waits
 /// 61       the recording has ended: the call is only counted
 /// 62       the call's device work is wanted: the call gets an id
@@ -28,6 +29,7 @@ pub struct Interest(u64);
 impl Interest {
     /// Nobody.
     pub const NONE: Interest = Interest(0);
+    pub(crate) const GATED: Interest = Interest(1 << 59);
     pub(crate) const INSIDE: Interest = Interest(1 << 60);
     pub(crate) const LATE: Interest = Interest(1 << 61);
     pub(crate) const WORK: Interest = Interest(1 << 62);
@@ -87,7 +89,18 @@ impl Interest {
     /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
     #[inline]
     pub fn is_recorded(self) -> bool {
-        self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0) != 0
+        self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0 | Interest::GATED.0) != 0
+    }
+
+    /// Whether the call has to pass the gate of a recording.
+    #[inline]
+    pub(crate) fn is_gated(self) -> bool {
+        self.0 & Interest::GATED.0 != 0
+    }
+
+    /// The same but for that.
+    pub(crate) fn without_gate(self) -> Interest {
+        Interest(self.0 & !Interest::GATED.0)
     }
 
     /// Whether the recording has ended.
@@ -121,6 +134,12 @@ impl Buffers {
     #[inline]
     pub fn and(self, other: Buffers) -> Buffers {
         Buffers(self.0 & other.0)
+    }
+
+    /// Those that are not in `other`.
+    #[inline]
+    pub fn without(self, other: Buffers) -> Buffers {
+        Buffers(self.0 & !other.0)
     }
 
     /// Their slots.

@@ -28,7 +28,7 @@ use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
 use crate::buffer::{Buffer, Lane};
 use crate::correlation::Ids;
 use crate::names::Names;
-use crate::record::{Kind, Operation, ThreadId};
+use crate::record::{KernelId, Kind, Operation, ThreadId};
 use crate::sync::lock_std;
 use services::Services;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -60,8 +60,29 @@ pub struct Switchboard {
     ids: Ids,
     names: Names,
     state: Mutex<State>,
+    kernels: Kernels,
     /// Numbers of threads that are taken, a bit each.
     thread_numbers: [AtomicU32; THREADS / 32],
+}
+
+/// The kernels that some buffers do not want.
+struct Kernels {
+    /// Those buffers.
+    buffers: AtomicU32,
+    /// A bit for each kernel of which they want nothing.
+    left_out: Box<[AtomicU64]>,
+}
+
+/// Kernels that can be left out: later ones are recorded.
+const KERNELS: usize = 1 << 16;
+
+impl Kernels {
+    fn new() -> Kernels {
+        Kernels {
+            buffers: AtomicU32::new(0),
+            left_out: (0..KERNELS / 64).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
 }
 
 /// Threads that have a number of their own.
@@ -136,6 +157,7 @@ impl Switchboard {
             ids: Ids::default(),
             names: Names::new(),
             state: Mutex::default(),
+            kernels: Kernels::new(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
     }
@@ -158,6 +180,28 @@ impl Switchboard {
     #[inline]
     pub fn buffers_for(&self, kind: Kind) -> Buffers {
         self.wanted().kind(kind)
+    }
+
+    /// `buffers` get no dispatches of `kernel`.
+    pub(crate) fn leave_out(&self, kernel: KernelId, buffers: Buffers) {
+        if let Some(word) = self.kernels.left_out.get(kernel.0 as usize / 64) {
+            word.fetch_or(1 << (kernel.0 % 64), Ordering::Relaxed);
+            self.kernels.buffers.fetch_or(buffers.0, Ordering::Relaxed);
+        }
+    }
+
+    /// The buffers that want nothing of `kernel`.
+    #[inline]
+    pub(crate) fn left_out(&self, kernel: KernelId) -> Buffers {
+        let buffers = Buffers(self.kernels.buffers.load(Ordering::Relaxed));
+        if buffers.is_none() {
+            return buffers;
+        }
+        let word = self.kernels.left_out.get(kernel.0 as usize / 64);
+        let bit = word.map_or(0, |word| {
+            word.load(Ordering::Relaxed) >> (kernel.0 % 64) & 1
+        });
+        if bit != 0 { buffers } else { Buffers::NONE }
     }
 
     /// The names store.

@@ -1,7 +1,9 @@
 //! Contexts and their services, and the table that follows from them.
 
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
-use super::{Buffers, Interest, KindSet, Observed, Selection, State, Switchboard, Wanted};
+use super::{
+    Buffers, Interest, KindSet, Observed, OperationSet, Selection, State, Switchboard, Wanted,
+};
 use crate::record::{Domain, Kind, Operation};
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -47,6 +49,8 @@ pub(super) struct Services {
     last_incarnation: u32,
     /// What sources do with operations, by domain and number; empty while there is no source.
     observed: Vec<[Observed; OPERATIONS]>,
+    /// Operations at which a recording may begin or end.
+    gated: OperationSet,
     /// The recording has ended.
     ended: bool,
 }
@@ -123,6 +127,9 @@ impl Services {
                     Observed::Books => Interest::OBSERVED,
                     Observed::Work => Interest::OBSERVED.with(inside),
                 };
+                if self.gated.has(operation) && !self.ended {
+                    interest = interest.with(Interest::GATED);
+                }
                 for (consumer, selection) in &running {
                     interest = interest.with(match consumer {
                         _ if !selection.operations.has(operation) => Interest::NONE,
@@ -149,7 +156,7 @@ const INSIDE_CALLS: [Domain; 5] = [
     Domain::SYNCHRONIZATION,
 ];
 
-const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 28);
+const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 27);
 
 /// Kinds of records that come without device work being followed.
 const OF_CALLS: KindSet = KindSet::of(&[
@@ -268,6 +275,13 @@ impl Switchboard {
                 *of = does;
             }
         }
+        self.publish(&state);
+    }
+
+    /// Has calls of these operations pass the gate of the recording, and no others.
+    pub(crate) fn set_gated(&self, operations: OperationSet) {
+        let mut state = self.state();
+        state.services.gated = operations;
         self.publish(&state);
     }
 

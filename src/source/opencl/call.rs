@@ -32,9 +32,20 @@ impl Call {
     /// The program calls function `number`. `None`: it is of no interest, and passed through.
     #[inline(always)]
     pub fn enter(number: u16) -> Option<Call> {
-        let interest = process::interest(operation(number));
+        let mut interest = process::interest(operation(number));
         if interest.is_none() {
             return None;
+        }
+        if interest.is_gated() {
+            let last;
+            (interest, last) = process::pass_gate(operation(number));
+            if last {
+                // Those who want this call keep their interest in it.
+                process::close_gate();
+            }
+            if interest.is_none() {
+                return None;
+            }
         }
         if !interest.is_recorded() {
             return Some(Call::UNRECORDED);

@@ -194,6 +194,9 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
     info.id = names.kernel(record);
+    if let Some(recorder) = crate::process::recorder() {
+        recorder.kernel_named(info.id, &name);
+    }
     info.static_local = record.local_memory as u32;
     info.private = record.private_memory as u32;
     KERNELS.insert(kernel, info);
@@ -215,10 +218,14 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
         return KernelId::NONE;
     };
     let mut record = KernelSymbol::blank();
-    record.name = names.string(&name());
+    let name = name();
+    record.name = names.string(&name);
     record.handle = key;
     let mut info = KernelInfo::zeroed();
     info.id = names.kernel(record);
+    if let Some(recorder) = crate::process::recorder() {
+        recorder.kernel_named(info.id, &name);
+    }
     NATIVE.insert(key, info);
     info.id
 }

@@ -27,6 +27,12 @@ pub(super) struct Place {
 /// A record of work.
 pub(super) trait Put: Record {
     fn put(&mut self, place: &Place);
+
+    /// The kernel that it dispatches, if that is what it is.
+    #[inline(always)]
+    fn kernel(&self) -> KernelId {
+        KernelId::NONE
+    }
 }
 
 /// What a call enqueues: a record of work, or several.
@@ -46,7 +52,11 @@ pub(super) trait Enqueue {
 impl<P: Put> Enqueue for P {
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread) -> Buffers {
-        host.buffers_for(P::KIND)
+        let wanted = host.buffers_for(P::KIND);
+        match self.kernel() {
+            KernelId::NONE => wanted,
+            kernel => wanted.without(host.board().left_out(kernel)),
+        }
     }
 
     #[inline(always)]
@@ -83,7 +93,7 @@ impl OnQueue for *mut cl_command_queue {
 }
 
 macro_rules! put {
-    ($($record:ident.$when:ident $(+ $more:expr)?;)*) => {$(
+    ($($record:ident.$when:ident $(of $kernel:ident)? $(+ $more:expr)?;)*) => {$(
         impl Put for $record {
             #[inline(always)]
             fn put(&mut self, place: &Place) {
@@ -101,11 +111,18 @@ macro_rules! put {
                     more(self, place);
                 })?
             }
+
+            $(
+                #[inline(always)]
+                fn kernel(&self) -> KernelId {
+                    self.$kernel
+                }
+            )?
         }
     )*};
 }
 put! {
-    KernelDispatch.enqueued;
+    KernelDispatch.enqueued of kernel;
     MemorySet.enqueued;
     Synchronization.start;
     MemoryCopy.enqueued + |copy, place| {

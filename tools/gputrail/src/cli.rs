@@ -4,9 +4,12 @@ use crate::merge::Offset;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand};
 use gputrail::buffer::Policy;
+use gputrail::record::Kind;
+use gputrail::scope;
 use gputrail::session::Size;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const TEMPLATE: &str =
     "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}\n";
@@ -28,6 +31,8 @@ Examples:
   gputrail record -o run.pftrace -- ffmpeg -init_hw_device opencl=gpu -i in.mkv -f null -
   gputrail record -o 'runs/%h-%q{RANK}-%p.pftrace' -- ./solver input.dat
   gputrail record --open -- ./program
+  gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
+  gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
   gputrail record --capture --buffers 64M -- python train.py";
 
 const RECORD_NOTES: &str = "\
@@ -112,7 +117,8 @@ written is lost.
 
 Variables: GPUTRAIL_CAPTURE (name of the capture: %p process id, %h host, %q{VAR} environment variable,
 %% a percent sign), GPUTRAIL_BUFFERS and GPUTRAIL_BUFFER_SIZE (sizes: 65536, 64K, 16M, 1G), GPUTRAIL_POLICY
-(lossless, discard), OPENCL_LAYERS (libraries, separated by colons; ours comes last).";
+(lossless, discard), GPUTRAIL_SCOPE (what to record and when, as the options of `record` say it:
+delay=5s;duration=1s;start-on=NAME;stop-on=NAME;kind=KIND;call=NAME;kernel=NAME), OPENCL_LAYERS (libraries, separated by colons; ours comes last).";
 
 /// Records what programs do on GPUs into Perfetto traces.
 #[derive(Parser)]
@@ -180,6 +186,9 @@ pub struct Record {
     #[arg(long)]
     pub open: bool,
 
+    #[command(flatten)]
+    pub scope: Scope,
+
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
@@ -187,6 +196,59 @@ pub struct Record {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// What to record and when
+#[derive(Args)]
+#[command(next_help_heading = "What to record, and when")]
+pub struct Scope {
+    /// Record nothing for so long after the start
+    #[arg(long, value_name = "TIME", value_parser = scope::time)]
+    pub delay: Option<Duration>,
+
+    /// End the recording so long after it began; the program goes on
+    #[arg(long, value_name = "TIME", value_parser = scope::time)]
+    pub duration: Option<Duration>,
+
+    /// Begin with the first API call, marker, range or external id of this name; * and ? stand for any letters
+    #[arg(long, value_name = "NAME", value_parser = scope::name)]
+    pub start_on: Option<String>,
+
+    /// End with the first one of this name after that
+    #[arg(long, value_name = "NAME", value_parser = scope::name)]
+    pub stop_on: Option<String>,
+
+    /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation,
+    /// synchronization, arguments, overhead, marker. May be given more than once
+    #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
+    pub kinds: Vec<Kind>,
+
+    /// Record only API calls of this name (their work all the same), or, with ! before it, all others. May be
+    /// given more than once
+    #[arg(long = "call", value_name = "NAME", value_parser = scope::name)]
+    pub calls: Vec<String>,
+
+    /// Record only kernels of this name, or, with ! before it, all others. May be given more than once
+    #[arg(long = "kernel", value_name = "NAME", value_parser = scope::name)]
+    pub kernels: Vec<String>,
+}
+
+impl From<Scope> for scope::Scope {
+    fn from(asked: Scope) -> scope::Scope {
+        let scope = scope::Scope {
+            not_before: None,
+            duration: asked.duration,
+            start_on: asked.start_on,
+            stop_on: asked.stop_on,
+            kinds: asked.kinds,
+            calls: asked.calls,
+            kernels: asked.kernels,
+        };
+        match asked.delay {
+            Some(delay) => scope.delayed(delay),
+            None => scope,
+        }
+    }
 }
 
 /// Make a trace from captures

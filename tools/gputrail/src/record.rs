@@ -14,6 +14,7 @@ use crate::{Failure, layers, say, summary_text, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::perfetto::Options;
+use gputrail::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
 };
@@ -58,8 +59,10 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let reserve = Reserve::new(workshop.path())?;
+    let scope = Scope::from(arguments.scope);
     let mut recorded = record(
         &program,
+        &scope,
         &signals,
         workshop.path(),
         layout,
@@ -104,7 +107,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         say!("the trace ends early{}", keep(&captures, workshop));
     }
     if !arguments.quiet {
-        summary_text::print(&made, &recorded.known());
+        summary_text::print(&made, &recorded.known(&scope));
     }
     if arguments.open
         && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
@@ -118,6 +121,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
 /// Runs the program, and records it and its children into `captures`.
 fn record(
     program: &Program,
+    scope: &Scope,
     signals: &Signals,
     captures: &Path,
     layout: Layout,
@@ -134,7 +138,7 @@ fn record(
         processes: PROCESSES,
     })
     .map_err(|error| anyhow!(error))?;
-    let mut child = program.start(&variables(&unpacked))?;
+    let mut child = program.start(&variables(&unpacked, scope))?;
     let pid = child.id();
     let ahead = Ahead::start(server.arrivals(), captures, trace);
     let mut watch = Watch::new(pid, &unpacked.library);
@@ -154,13 +158,14 @@ fn record(
 }
 
 /// What the program's environment gets.
-fn variables(unpacked: &Unpacked) -> [(&'static str, OsString); 2] {
+fn variables(unpacked: &Unpacked, scope: &Scope) -> [(&'static str, OsString); 3] {
     let existing = std::env::var_os(layers::VARIABLE);
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
     let layers = layers::with(existing.as_deref(), outer.as_deref(), &unpacked.library);
     [
         (layers::VARIABLE, layers),
         (SESSION_VARIABLE, unpacked.directory.path().into()),
+        (SCOPE_VARIABLE, scope.to_text().into()),
     ]
 }
 
@@ -266,7 +271,7 @@ impl Recorded {
     }
 
     /// What the summary is to know besides.
-    fn known(&self) -> Known<'static> {
+    fn known(&self, scope: &Scope) -> Known<'static> {
         let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
                   were gone too soon to look";
         let processes = &self.finished.processes;
@@ -275,7 +280,14 @@ impl Recorded {
         let short =
             |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
         Known {
-            unseen: nothing.then_some(unseen),
+            unseen: match nothing {
+                true => Some(unseen),
+                // What was waited for may not have come.
+                false if scope.waits() => {
+                    Some("what it was to begin with did not come (--start-on, --delay)")
+                }
+                false => None,
+            },
             incomplete: refused || processes.iter().any(short),
         }
     }

@@ -13,6 +13,7 @@ mod merging;
 mod outputs;
 mod processes;
 mod random;
+mod scope;
 mod summaries;
 mod transparency;
 mod viewer;

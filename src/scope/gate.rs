@@ -1,0 +1,230 @@
+//! The moment when a recording begins, and the one when it ends, as the program's calls come to them.
+
+use super::{Scope, matches};
+use crate::clock::{self, SystemClock};
+use crate::record::{Domain, ExternalId, ExternalKind, Kind, Operation, OperationName, Ticks};
+use crate::switchboard::{
+    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
+};
+use crate::sync::lock_std;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const WAITING: u32 = 0;
+const RUNNING: u32 = 1;
+const OVER: u32 = 2;
+
+/// Opens and closes one recording.
+pub struct Gate {
+    scope: Scope,
+    board: Arc<Switchboard>,
+    context: ContextKey,
+    buffer: usize,
+    state: AtomicU32,
+    /// Ticks before which it does not open, 0 for none.
+    not_before: u64,
+    /// Ticks at which it closes, once that is known.
+    until: AtomicU64,
+    /// External ids whose name is one of those that open or close it.
+    externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
+}
+
+/// What comes to the gate.
+enum Passing<'a> {
+    Call(Operation),
+    Name(&'a str),
+}
+
+impl Gate {
+    /// A gate for the recording that is `context`, into the buffer of slot `buffer`, which has not been started.
+    pub(crate) fn new(
+        scope: Scope,
+        board: &Arc<Switchboard>,
+        context: ContextKey,
+        buffer: usize,
+    ) -> Gate {
+        let from_now = scope.not_before.map(|time| {
+            let now = SystemClock::Boottime.read().0;
+            time.0.saturating_sub(now)
+        });
+        Gate {
+            not_before: from_now.map_or(0, |nanos| after(nanos).0),
+            scope,
+            board: board.clone(),
+            context,
+            buffer,
+            state: AtomicU32::new(WAITING),
+            until: AtomicU64::new(0),
+            externals: Mutex::default(),
+        }
+    }
+
+    /// The operations have their names now: selects what the scope asks for, and lets the recording begin if it
+    /// waits for nothing.
+    pub(crate) fn prepare(&self) {
+        let scope = &self.scope;
+        let names = self.board.names();
+        let select = |selection: &mut Selection| {
+            if !scope.kinds.is_empty() {
+                // What was lost is always told.
+                selection.kinds = KindSet::of(&scope.kinds).or(KindSet::of(&[Kind::LOSS]));
+            }
+            for operation in names.all::<OperationName>() {
+                let name = names.text(operation.name).unwrap_or_default();
+                if !scope.has_call(&name) {
+                    selection.operations.set(operation.operation, false);
+                }
+            }
+        };
+        let _ = self
+            .board
+            .change_service(self.context, Consumer::Buffer(self.buffer), select);
+        if scope.waits() {
+            let gated = self.gated(scope.start_on.as_deref());
+            self.board.set_gated(gated);
+        } else {
+            self.open();
+        }
+    }
+
+    /// The operations that may bring about a change for which `name` is waited, or only time.
+    fn gated(&self, name: Option<&str>) -> OperationSet {
+        let Some(pattern) = name else {
+            return OperationSet::all();
+        };
+        let names = self.board.names();
+        let mut gated = OperationSet::default();
+        gated.set_domain(Domain::MARKER, true);
+        for operation in names.all::<OperationName>() {
+            let name = names.text(operation.name).unwrap_or_default();
+            if matches(pattern, &name) {
+                gated.set(operation.operation, true);
+            }
+        }
+        gated
+    }
+
+    /// A call of `operation` comes. The recording may begin before it. `true`: it may end after it.
+    #[cold]
+    pub(crate) fn pass(&self, operation: Operation) -> bool {
+        self.comes(Passing::Call(operation))
+    }
+
+    /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
+    #[cold]
+    pub(crate) fn pass_name(&self, name: &str) -> bool {
+        self.comes(Passing::Name(name))
+    }
+
+    /// An external id gets its name.
+    pub(crate) fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
+        const MOST: usize = 4096;
+        let wanted = [&self.scope.start_on, &self.scope.stop_on];
+        let mut known = lock_std(&self.externals);
+        if known.len() < MOST
+            && wanted
+                .into_iter()
+                .flatten()
+                .any(|pattern| matches(pattern, name))
+        {
+            known.push((kind, id, name.into()));
+        }
+    }
+
+    /// An external id is pushed. As for [`Gate::pass`].
+    pub(crate) fn pass_external(&self, kind: ExternalKind, id: ExternalId) -> bool {
+        if self.state.load(Ordering::Acquire) == OVER {
+            return false;
+        }
+        let known = lock_std(&self.externals);
+        let name = known
+            .iter()
+            .rfind(|(of, which, _)| (*of, *which) == (kind, id));
+        let name = name.map(|(_, _, name)| name.clone());
+        drop(known);
+        name.is_some_and(|name| self.pass_name(&name))
+    }
+
+    fn comes(&self, passing: Passing<'_>) -> bool {
+        let now = clock::now().0;
+        let is = |pattern: &Option<String>| match (pattern, &passing) {
+            (None, _) => None,
+            (Some(pattern), Passing::Name(name)) => Some(matches(pattern, name)),
+            (Some(pattern), Passing::Call(operation)) => Some(self.is_called(*operation, pattern)),
+        };
+        if self.state.load(Ordering::Acquire) == WAITING
+            && now >= self.not_before
+            && is(&self.scope.start_on) != Some(false)
+        {
+            self.open();
+        }
+        if self.state.load(Ordering::Acquire) != RUNNING {
+            return false;
+        }
+        let until = self.until.load(Ordering::Relaxed);
+        if until != 0 && now >= until {
+            self.close();
+            return false;
+        }
+        is(&self.scope.stop_on) == Some(true)
+    }
+
+    fn is_called(&self, operation: Operation, pattern: &str) -> bool {
+        let names = self.board.names();
+        let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
+        let name = names.get::<OperationName>(id);
+        let name = name.and_then(|name| names.text(name.name));
+        name.is_some_and(|name| matches(pattern, &name))
+    }
+
+    fn open(&self) {
+        if self
+            .state
+            .compare_exchange(WAITING, RUNNING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            return;
+        }
+        let duration = self.scope.duration;
+        if let Some(duration) = duration {
+            let until = after(duration.as_nanos() as u64);
+            self.until.store(until.0.max(1), Ordering::Relaxed);
+        }
+        self.board.set_gated(match (&self.scope.stop_on, duration) {
+            (None, None) => OperationSet::default(),
+            (_, Some(_)) => OperationSet::all(),
+            (Some(name), None) => self.gated(Some(name)),
+        });
+        // It may have been ended in the meantime.
+        let _ = self.board.start_context(self.context);
+    }
+
+    /// Ends the recording for good. Calls in progress are still recorded.
+    pub(crate) fn close(&self) {
+        if self.state.swap(OVER, Ordering::AcqRel) != OVER {
+            self.board.set_gated(OperationSet::default());
+            let _ = self.board.stop_context(self.context);
+        }
+    }
+
+    /// Whether the recording has begun.
+    pub fn has_opened(&self) -> bool {
+        self.until.load(Ordering::Relaxed) != 0 || self.state.load(Ordering::Acquire) != WAITING
+    }
+
+    /// The buffer of the recording.
+    pub(crate) fn buffer(&self) -> Buffers {
+        Interest::buffer(self.buffer).buffers()
+    }
+
+    /// The scope.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// The ticks so many nanoseconds from now.
+fn after(nanos: u64) -> Ticks {
+    let ticks = u128::from(nanos) * u128::from(clock::frequency()) / 1_000_000_000;
+    Ticks(clock::now().0.saturating_add(ticks as u64))
+}

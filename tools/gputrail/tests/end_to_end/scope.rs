@@ -1,0 +1,81 @@
+//! What is recorded, and when, as the options of `record` say.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+
+use crate::command::{Place, kernels, well};
+
+/// The kernels that the program runs.
+const WORK: i64 = 10;
+
+/// Records a program of [`WORK`] kernels with `options`: the names of its calls in order, how many of its
+/// kernels are in the trace, and what was said.
+#[track_caller]
+fn recorded(options: &[&str]) -> (Vec<String>, i64, String) {
+    let place = Place::new();
+    let program = place.program("lives");
+    well(&mut place.alone(Driver::Basic, &program, &["1"])); // fills the kernel cache
+    let said = well(&mut place.record_with(options, Driver::Basic, &program, &[&WORK.to_string()]));
+    let mut trace = place.trace();
+    trace.assert_sound();
+    let calls =
+        trace.rows::<(String,)>("select name from slice where category = 'opencl' order by ts");
+    let calls = calls.into_iter().map(|(name,)| name).collect();
+    (calls, kernels(&mut trace, "work"), said.stderr)
+}
+
+#[test]
+fn a_recording_begins_and_ends_with_the_calls_that_are_named() {
+    needs!(a_recording_begins_and_ends_with_the_calls_that_are_named:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (calls, kernels, _) =
+        recorded(&["--start-on", "clEnqueueNDRange*", "--stop-on", "clFinish"]);
+    assert_eq!((calls.len() as i64, kernels), (WORK + 1, WORK), "{calls:?}");
+    assert_eq!(calls.last().map(String::as_str), Some("clFinish"));
+
+    let (calls, kernels, _) = recorded(&["--start-on", "clFinish"]);
+    assert_eq!(
+        (calls.first().map(String::as_str), kernels),
+        (Some("clFinish"), 0)
+    );
+
+    let (calls, ..) = recorded(&["--start-on", "clCreateBuffer", "--duration", "1ns"]);
+    assert_eq!(calls, ["clCreateBuffer"]);
+}
+
+#[test]
+fn calls_kernels_and_kinds_are_left_out_as_asked() {
+    needs!(calls_kernels_and_kinds_are_left_out_as_asked:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (all, kernels, _) = recorded(&["--kernel", "w*"]);
+    assert_eq!(kernels, WORK);
+    let (calls, kernels, _) = recorded(&["--kernel", "!work"]);
+    assert_eq!(
+        (calls, kernels),
+        (all, 0),
+        "the calls are there all the same"
+    );
+
+    let (calls, kernels, _) = recorded(&["--call", "clEnqueue*", "--call", "clFinish"]);
+    assert_eq!((calls.len() as i64, kernels), (WORK + 1, WORK), "{calls:?}");
+    let (calls, ..) = recorded(&["--call", "!clEnqueue*"]);
+    assert!(!calls.is_empty() && calls.iter().all(|call| !call.starts_with("clEnqueue")));
+
+    let (calls, kernels, _) = recorded(&["--kind", "kernel-dispatch"]);
+    assert_eq!((calls.len(), kernels), (0, WORK));
+    let (calls, kernels, _) = recorded(&["--kind", "api"]);
+    assert!(!calls.is_empty());
+    assert_eq!(kernels, 0);
+}
+
+#[test]
+fn a_recording_that_never_begins_says_so() {
+    needs!(a_recording_that_never_begins_says_so:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    for options in [["--delay", "60m"], ["--start-on", "clNeverCalled"]] {
+        let (calls, kernels, said) = recorded(&options);
+        assert_eq!((calls.len(), kernels), (0, 0));
+        assert!(said.contains("did not come"), "{said}");
+    }
+}
