@@ -12,6 +12,8 @@ pub mod correlation;
 #[cfg(not(loom))]
 pub mod external;
 #[cfg(not(loom))]
+mod internal_thread;
+#[cfg(not(loom))]
 pub mod marker;
 #[cfg(not(loom))]
 pub mod names;

@@ -246,6 +246,13 @@ pub(crate) fn gate() -> Option<&'static Gate> {
     recorder()?.gate()
 }
 
+/// Whether the calling thread is in a callback of a call.
+pub(crate) fn is_in_callback() -> bool {
+    let cell = CELL.get();
+    // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
+    unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
+}
+
 /// The calling thread.
 #[inline]
 pub fn current() -> Option<Current> {
@@ -470,6 +477,7 @@ fn new_cell() -> Option<Current> {
     let process = process()?;
     let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let is_main = id == std::process::id();
+    let id = crate::context::thread_id(id);
     let board = &process.board;
     // A signal handler that calls in here while the interrupted thread does would make two cells;
     // signals wait meanwhile.

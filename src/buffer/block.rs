@@ -166,6 +166,29 @@ pub(crate) fn deliver_in_order(
     mut deliver: impl FnMut(&BlockView<'_>),
     mut emptied: impl FnMut(u32),
 ) {
+    deliver_each(mapping, watermark, scan, |found| match found {
+        Delivery::Filling(_, view) | Delivery::Full(view) => deliver(view),
+        Delivery::Emptied(block) => emptied(block),
+    });
+}
+
+/// What [`deliver_each`] tells of a block.
+pub(crate) enum Delivery<'a, 'b> {
+    /// Records of a block that a lane fills.
+    Filling(u32, &'a BlockView<'b>),
+    /// The last records of a block that is full; it is emptied next.
+    Full(&'a BlockView<'b>),
+    /// It is empty now.
+    Emptied(u32),
+}
+
+/// The same for those who care what becomes of the blocks.
+pub(crate) fn deliver_each(
+    mapping: &Mapping,
+    watermark: u32,
+    scan: &mut Scan,
+    mut tell: impl FnMut(Delivery<'_, '_>),
+) {
     look(mapping, watermark, &mut scan.found);
     if scan.found.is_empty() {
         return;
@@ -192,21 +215,22 @@ pub(crate) fn deliver_in_order(
         // The state comes first: once it is Full, the length is final.
         let full = header.state() == BlockState::Full;
         // Whatever the mapping says: within the block, and in whole words as records are.
-        let committed = header
-            .committed()
-            .min(mapping.layout().block_bytes() as u32)
-            & !7;
+        let committed = header.committed().min(mapping.capacity(block)) & !7;
         let consumed = header.consumed.load(Ordering::Relaxed).min(committed) & !7;
         if committed > consumed {
             let owner = header.owner();
             let show = |bytes: &[u8]| {
-                deliver(&BlockView {
+                let view = BlockView {
                     lane: owner.lane,
                     thread: owner.thread,
                     sequence: owner.sequence,
                     offset: consumed,
                     first_record: owner.first_record,
                     bytes,
+                };
+                tell(match full {
+                    true => Delivery::Full(&view),
+                    false => Delivery::Filling(block, &view),
                 })
             };
             // SAFETY: `committed` was loaded with acquire; only this function returns blocks.
@@ -215,7 +239,7 @@ pub(crate) fn deliver_in_order(
         }
         if full {
             header.empty();
-            emptied(block);
+            tell(Delivery::Emptied(block));
         }
     }
 }
@@ -228,7 +252,7 @@ pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     for block in 0..mapping.layout().blocks() {
         if mapping.block_state(block) == BlockState::Filling {
             let committed = mapping.block(block).committed();
-            let committed = committed.min(mapping.layout().block_bytes() as u32);
+            let committed = committed.min(mapping.capacity(block));
             // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
             unsafe { mapping.read(block, 0, committed, &mut show) };
         }

@@ -8,8 +8,9 @@
 //! period. Whoever flushes or ends the session does the collector's work on the calling thread, so
 //! that an exiting process waits for no other thread.
 
-use super::block::{BlockView, Scan, deliver_in_order};
-use super::{Buffer, SessionState};
+use super::block::{BlockView, Delivery, Scan, deliver_each};
+use super::client::ClientBlocks;
+use super::{BlockClient, Buffer, CallbackThread, SessionState};
 use crate::clock::{self, TickSource};
 use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
 use crate::sync::lock_std;
@@ -60,7 +61,7 @@ pub struct Collector {
     inner: Arc<Inner>,
 }
 
-struct Inner {
+pub(super) struct Inner {
     buffer: Buffer,
     options: CollectorOptions,
     /// The recorded process's.
@@ -70,10 +71,24 @@ struct Inner {
     /// Held while blocks are delivered: one thread at a time.
     work: Mutex<Work>,
     ended: AtomicBool,
+    /// What only whoever looks again and again knows.
+    rounds: Mutex<Rounds>,
+    /// The callback thread that does, if it is one.
+    thread: Mutex<Option<CallbackThread>>,
+}
+
+struct Rounds {
+    /// Blocks that have their pages in place.
+    populated: u32,
+    last_tick: Instant,
+    next_tick: Duration,
+    pause: Duration,
 }
 
 struct Work {
     sinks: Vec<Box<dyn Sink>>,
+    /// Who supplies the blocks, and gets their records.
+    client: Option<ClientBlocks>,
     scan: Scan,
     /// Sequence number of the collector's own next record, in lane 0.
     sequence: u32,
@@ -100,14 +115,23 @@ impl Collector {
         ticks: TickSource,
         is_own: bool,
     ) -> Collector {
+        let rounds = Rounds {
+            populated: 0,
+            last_tick: Instant::now(),
+            next_tick: FIRST_TICK,
+            pause: BUSY_PERIOD.min(options.period),
+        };
         Collector {
             inner: Arc::new(Inner {
                 buffer,
                 options,
                 ticks,
                 is_own,
+                rounds: Mutex::new(rounds),
+                thread: Mutex::new(None),
                 work: Mutex::new(Work {
                     sinks,
+                    client: None,
                     scan: Scan::default(),
                     sequence: 0,
                     own_blocks: 0,
@@ -141,12 +165,29 @@ impl Collector {
 
     fn running(self) -> std::io::Result<Collector> {
         let inner = self.inner.clone();
-        crate::process::with_signals_blocked(|| {
-            std::thread::Builder::new()
-                .name("gputrail".into())
-                .spawn(move || inner.run())
-        })?;
+        crate::internal_thread::spawn(move || inner.run())?;
         Ok(self)
+    }
+
+    /// Has `thread` collect from now on, and whichever callback thread did so before no more.
+    pub fn serve_on(&self, thread: &CallbackThread) {
+        let shared = &self.inner.buffer.shared;
+        let number = thread.number() + 1;
+        let before = lock_std(&self.inner.thread).replace(thread.clone());
+        shared.served_by.store(number, Ordering::Relaxed);
+        thread.serve(&self.inner);
+        // It may end by this.
+        drop(before);
+    }
+
+    /// Takes the blocks of the buffer from `client`, who gets their records, and asks for the first ones. The
+    /// buffer is [`Mapping::for_client`](super::Mapping).
+    pub(crate) fn with_client(self, client: Box<dyn BlockClient>) -> Collector {
+        let mapping = self.inner.buffer.mapping();
+        let mut client = ClientBlocks::new(client, mapping);
+        client.ask(mapping);
+        lock_std(&self.inner.work).client = Some(client);
+        self
     }
 
     /// Delivers nothing more. What is not delivered stays in the mapping.
@@ -177,40 +218,61 @@ impl Inner {
         self.buffer.end();
         self.deliver(0);
         self.report_losses();
-        lock_std(&self.work).stopped = true;
+        let mut work = lock_std(&self.work);
+        work.stopped = true;
+        if let Some(client) = &mut work.client {
+            client.give_back(self.buffer.mapping());
+        }
+        drop(work);
         self.buffer.wake_collector();
+    }
+
+    /// Whether callback thread `number` is to look.
+    pub fn is_served_by(&self, number: u32) -> bool {
+        !self.ended.load(Ordering::SeqCst)
+            && self.buffer.shared.served_by.load(Ordering::Relaxed) == number + 1
     }
 
     fn run(&self) {
         let mapping = self.buffer.mapping();
-        let mut populated = self.populate_from(0);
-        let (mut last_tick, mut next_tick) = (Instant::now(), FIRST_TICK);
-        let mut pause = BUSY_PERIOD.min(self.options.period);
+        let mut pause = {
+            let mut rounds = lock_std(&self.rounds);
+            rounds.populated = self.populate_from(0);
+            rounds.pause
+        };
         while !self.ended.load(Ordering::SeqCst) {
-            mapping.wake().sleep(pause, pause > BUSY_PERIOD);
+            mapping.wake().sleep(pause);
             if self.ended.load(Ordering::SeqCst) {
                 break;
             }
-            // A process that has ended its session is ending: nobody will fill the blocks up.
-            let watermark = match mapping.pool().is_closed() {
-                true => 0,
-                false => self.options.watermark,
-            };
-            pause = match self.deliver(watermark) {
-                true => BUSY_PERIOD.min(self.options.period),
-                false => self.options.period.min(pause * 2),
-            };
-            populated = self.populate_from(populated);
-            // Soon after the start too: two readings of the clocks tell their rates.
-            if last_tick.elapsed() >= next_tick {
-                last_tick = Instant::now();
-                next_tick = TICK.min(next_tick * 4);
-                let mut work = lock_std(&self.work);
-                if !work.stopped && mapping.state() != SessionState::New {
-                    work.sinks.iter_mut().for_each(|sink| sink.tick());
-                }
+            pause = self.look();
+        }
+    }
+
+    /// Delivers what is due, and does what is to be done now and then. The time until the next look.
+    pub fn look(&self) -> Duration {
+        let mut rounds = lock_std(&self.rounds);
+        let mapping = self.buffer.mapping();
+        // A process that has ended its session is ending: nobody will fill the blocks up.
+        let watermark = match mapping.pool().is_closed() {
+            true => 0,
+            false => self.options.watermark,
+        };
+        rounds.pause = match self.deliver(watermark) {
+            true => BUSY_PERIOD.min(self.options.period),
+            false => self.options.period.min(rounds.pause * 2),
+        };
+        rounds.populated = self.populate_from(rounds.populated);
+        // Soon after the start too: two readings of the clocks tell their rates.
+        if rounds.last_tick.elapsed() >= rounds.next_tick {
+            rounds.last_tick = Instant::now();
+            rounds.next_tick = TICK.min(rounds.next_tick * 4);
+            let mut work = lock_std(&self.work);
+            if !work.stopped && mapping.state() != SessionState::New {
+                work.sinks.iter_mut().for_each(|sink| sink.tick());
             }
         }
+        rounds.pause
     }
 
     /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
@@ -234,15 +296,35 @@ impl Inner {
         if work.stopped {
             return false;
         }
-        let Work { sinks, scan, .. } = &mut *work;
+        let Work {
+            sinks,
+            scan,
+            client,
+            ..
+        } = &mut *work;
         let mut any = false;
-        let deliver = |view: &BlockView<'_>| {
-            any = true;
-            sinks.iter_mut().for_each(|sink| sink.records(view));
-            mapping.looks().fetch_add(1, Ordering::Relaxed);
-        };
         let pool = mapping.pool();
-        deliver_in_order(mapping, watermark, scan, deliver, |block| pool.put(block));
+        deliver_each(mapping, watermark, scan, |found| {
+            any = true;
+            match (found, &mut *client) {
+                (Delivery::Filling(block, view), Some(client)) => client.partial(Some(block), view),
+                // They come with the block.
+                (Delivery::Full(..), Some(_)) => {}
+                (Delivery::Emptied(block), Some(client)) => {
+                    client.complete(block, mapping.block(block).committed());
+                }
+                (Delivery::Filling(_, view) | Delivery::Full(view), None) => {
+                    sinks.iter_mut().for_each(|sink| sink.records(view));
+                }
+                (Delivery::Emptied(block), None) => pool.put(block),
+            }
+            mapping.looks().fetch_add(1, Ordering::Relaxed);
+        });
+        if let Some(client) = client
+            && !pool.is_closed()
+        {
+            client.ask(mapping);
+        }
         any
     }
 
@@ -294,6 +376,9 @@ impl Work {
         self.sequence = self.sequence.wrapping_add(1);
         self.own_blocks = self.own_blocks.wrapping_add(1);
         self.sinks.iter_mut().for_each(|sink| sink.records(&view));
+        if let Some(client) = &mut self.client {
+            client.partial(None, &view);
+        }
     }
 }
 

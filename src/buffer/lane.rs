@@ -7,6 +7,7 @@
 #[cfg(not(loom))]
 use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
+use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
 use crate::record::{Arguments, Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 /// Waits that see no full block before a lane gives up: between emptying a block and putting it back the
 /// collector may lose its core.
 const FUTILE_WAITS: u32 = 40;
+/// Blocks in a row that may be taken up by what the lane itself has to say.
+const MOST_BLOCKS_FOR_OURSELVES: u32 = 8;
 /// How long a lane waits for a collector that does nothing: one that is in another process may have
 /// died or been stopped, or sit in a disk that has no answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,12 +46,16 @@ pub struct Lane {
 struct OpenBlock {
     /// Bytes committed; equal to the commit word's low half.
     committed: u32,
-    /// Bytes it holds, 0 when the lane has no block.
+    /// Bytes that may be committed now: all it holds, or, with a limit of records, what was measured out.
     capacity: u32,
+    /// Bytes it holds, 0 when the lane has no block.
+    bytes: u32,
+    /// Records that it takes still, where it has a limit.
+    records_left: Option<u32>,
     /// The commit word's high half, in place.
     generation: u64,
     index: u32,
-    /// Its header and data, valid while `capacity` is not 0: the mapping lives as long as `shared`.
+    /// Its header and data, valid while `bytes` is not 0: the mapping lives as long as `shared`.
     #[cfg(not(loom))]
     header: *const BlockHeader,
     #[cfg(not(loom))]
@@ -59,6 +66,8 @@ impl OpenBlock {
     const NONE: OpenBlock = OpenBlock {
         committed: 0,
         capacity: 0,
+        bytes: 0,
+        records_left: None,
         generation: 0,
         index: 0,
         #[cfg(not(loom))]
@@ -122,8 +131,7 @@ impl Lane {
     pub fn try_write<R: Record>(&mut self, record: R) -> bool {
         const { assert!(R::FIXED) };
         if size_of::<R>() as u32 > self.block.capacity - self.block.committed
-            && !(self.next_block(false)
-                && size_of::<R>() as u32 <= self.block.capacity - self.block.committed)
+            && !self.make_room(size_of::<R>(), false)
         {
             return false;
         }
@@ -288,12 +296,42 @@ impl Lane {
     #[cold]
     #[inline(never)]
     fn change_block(&mut self, kind: Kind, bytes: usize) -> bool {
-        let fits = self.next_block(self.may_wait)
-            && bytes as u32 <= self.block.capacity - self.block.committed;
+        let fits = self.make_room(bytes, self.may_wait);
         if !fits {
             self.count_drop(kind);
         }
         fits
+    }
+
+    /// Makes room for a record of `bytes`. `false`: there is none, and the lane may not wait for it.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, bytes: usize, may_wait: bool) -> bool {
+        let bytes = bytes as u32;
+        // What the lane itself has to say may take all of a block that has a limit of records.
+        for _ in 0..MOST_BLOCKS_FOR_OURSELVES {
+            if self.fits(bytes) {
+                return true;
+            }
+            if !self.next_block(may_wait) || bytes > self.block.bytes {
+                return false;
+            }
+        }
+        self.fits(bytes)
+    }
+
+    /// Whether a record of `bytes` fits into the block; it is then the next one.
+    fn fits(&mut self, bytes: u32) -> bool {
+        let block = &mut self.block;
+        match &mut block.records_left {
+            None => bytes <= block.capacity - block.committed,
+            Some(left) if *left > 0 && bytes <= block.bytes - block.committed => {
+                *left -= 1;
+                block.capacity = block.committed + bytes;
+                true
+            }
+            Some(_) => false,
+        }
     }
 
     /// Hands the full block over and takes an empty one, with what the lane itself has to say at its
@@ -310,7 +348,7 @@ impl Lane {
             if let Some(block) = pool.take() {
                 break block;
             }
-            mapping.wake().wake();
+            shared.wake().wake();
             if !may_wait
                 || self.gave_up
                 || shared.policy != Policy::Lossless
@@ -362,9 +400,16 @@ impl Lane {
             first_record: self.sequence,
         });
         self.next_block = self.next_block.wrapping_add(1);
+        let bytes = mapping.capacity(index);
+        let records_left = match mapping.most_records(index) {
+            0 => None,
+            most => Some(most),
+        };
         self.block = OpenBlock {
             committed: 0,
-            capacity: mapping.layout().block_bytes() as u32,
+            capacity: if records_left.is_none() { bytes } else { 0 },
+            bytes,
+            records_left,
             generation: u64::from(generation) << 32,
             index,
             #[cfg(not(loom))]
@@ -382,15 +427,15 @@ impl Lane {
 
     /// Gives the lane's block to the collector, however full it is.
     fn give_block(&mut self) {
-        if self.block.capacity > 0 {
+        if self.block.bytes > 0 {
             self.shared.mapping.block(self.block.index).fill();
             self.block = OpenBlock::NONE;
             // Waking is a system call: as long as there are blocks enough, the collector's next look will do.
-            let mapping = &self.shared.mapping;
-            if mapping.pool().is_low() {
-                mapping.wake().wake();
+            let wake = self.shared.wake();
+            if self.shared.mapping.pool().is_low() {
+                wake.wake();
             } else {
-                mapping.wake().tell();
+                wake.tell();
             }
         }
     }
@@ -424,21 +469,35 @@ impl Lane {
             loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
             loss.thread = self.thread;
             loss.lost = Kind::from_index(index).unwrap_or_default();
-            self.commit_extra(loss);
+            if !self.commit_extra(loss) {
+                // In the next block.
+                return;
+            }
             self.shared.reported[index].fetch_add(count, Ordering::Relaxed);
             self.slot().dropped[index].fetch_sub(count, Ordering::Relaxed);
         }
     }
 
-    /// Commits a record of the lane's own at the beginning of a fresh block.
-    fn commit_extra<R: Record>(&mut self, record: R) {
-        if size_of::<R>() as u32 <= self.block.capacity - self.block.committed {
+    /// Commits a record of the lane's own at the beginning of a fresh block, if it fits.
+    fn commit_extra<R: Record>(&mut self, record: R) -> bool {
+        let fits = self.fits(size_of::<R>() as u32);
+        if fits {
             self.commit_record(record);
         }
+        fits
     }
 }
 
 impl Shared {
+    /// What wakes whoever collects the buffer.
+    pub(super) fn wake(&self) -> &Wake {
+        #[cfg(not(loom))]
+        if let Some(number) = self.served_by.load(Ordering::Relaxed).checked_sub(1) {
+            return super::threads::wake_of(number);
+        }
+        self.mapping.wake()
+    }
+
     /// Whether a lane has waited in vain for the collector to do anything, and it still has not.
     fn collector_is_lost(&self) -> bool {
         let looks = self.mapping.looks().load(Ordering::Relaxed);

@@ -16,6 +16,8 @@ use super::pool::{Pool, Waiting};
 use super::wake::Wake;
 use crate::record::{FORMAT_VERSION, KINDS, Kind};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 /// Calls that a lane's open-call stack holds; deeper ones are traced but do not stand on it.
@@ -209,6 +211,18 @@ pub enum MappingError {
 pub struct Mapping {
     layout: Layout,
     memory: Memory,
+    /// Where the blocks are, if they are a client's.
+    #[cfg(not(loom))]
+    lent: Option<Box<[LentBlock]>>,
+}
+
+/// Where a client's block is. Written by the collector before the block goes to the pool, which hands it over.
+#[cfg(not(loom))]
+#[derive(Default)]
+struct LentBlock {
+    start: AtomicPtr<u8>,
+    bytes: PlainU32,
+    most_records: PlainU32,
 }
 
 #[cfg(not(loom))]
@@ -234,6 +248,45 @@ impl Mapping {
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
         Ok(Mapping::format(Memory(memory.into()), layout))
+    }
+
+    /// Memory of this process for up to `blocks` blocks of a client, none of which is there yet.
+    pub(crate) fn for_client(blocks: u32, lanes: u32) -> Result<Mapping, MappingError> {
+        let layout = Layout {
+            lanes: lanes.clamp(1, MAX_LANES),
+            blocks,
+            block_bytes: 0,
+        };
+        let mut mapping = Mapping::anonymous(layout)?;
+        mapping.lent = Some((0..blocks).map(|_| LentBlock::default()).collect());
+        for word in mapping.empty_bits() {
+            word.store(0, Ordering::Relaxed);
+        }
+        Ok(mapping)
+    }
+
+    /// A client's block has come; it goes to the pool next.
+    pub(super) fn lend(&self, index: u32, start: *mut u8, bytes: u32, most_records: u32) {
+        if let Some(lent) = self.lent.as_ref().and_then(|lent| lent.get(index as usize)) {
+            lent.start.store(start, Ordering::Relaxed);
+            lent.bytes.store(bytes, Ordering::Relaxed);
+            lent.most_records.store(most_records, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that a block holds.
+    pub(crate) fn capacity(&self, index: u32) -> u32 {
+        match &self.lent {
+            Some(lent) => lent[index as usize].bytes.load(Ordering::Relaxed),
+            None => self.layout.block_bytes,
+        }
+    }
+
+    /// Records that a block takes at most, or 0.
+    pub(crate) fn most_records(&self, index: u32) -> u32 {
+        self.lent.as_ref().map_or(0, |lent| {
+            lent[index as usize].most_records.load(Ordering::Relaxed)
+        })
     }
 
     /// A new pool in `file`, which must be zeros, at least `layout.total_bytes()` long, and sealed
@@ -288,7 +341,11 @@ impl Mapping {
                 layout.total_bytes()
             )));
         }
-        Ok(Mapping { layout, memory })
+        Ok(Mapping {
+            layout,
+            memory,
+            lent: None,
+        })
     }
 
     fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
@@ -302,7 +359,7 @@ impl Mapping {
     /// Brings the pages of some blocks into place. The collector does it ahead of need, so that neither
     /// the program's start nor a lane's first writes to a block cost faults.
     pub(crate) fn populate(&self, blocks: std::ops::Range<u32>) {
-        if blocks.is_empty() {
+        if blocks.is_empty() || self.lent.is_some() {
             return;
         }
         let length = blocks.len() * self.layout.block_bytes();
@@ -325,7 +382,11 @@ impl Mapping {
             (*header).blocks = layout.blocks;
             (*header).block_bytes = layout.block_bytes;
         }
-        let mapping = Mapping { layout, memory };
+        let mapping = Mapping {
+            layout,
+            memory,
+            lent: None,
+        };
         for (place, word) in mapping.empty_bits().iter().enumerate() {
             let blocks = (layout.blocks as usize - place * 64).min(64);
             word.store(u64::MAX >> (64 - blocks), Ordering::Relaxed);
@@ -369,6 +430,9 @@ impl Mapping {
     /// Start of a block's data.
     pub(crate) fn data(&self, index: u32) -> *mut u8 {
         assert!(index < self.layout.blocks);
+        if let Some(lent) = &self.lent {
+            return lent[index as usize].start.load(Ordering::Relaxed);
+        }
         let offset = self.layout.data_offset() + index as usize * self.layout.block_bytes();
         // SAFETY: within the mapping by the layout.
         unsafe { self.memory.0.as_mut_ptr().add(offset) }
@@ -387,7 +451,7 @@ impl Mapping {
         to: u32,
         read: impl FnOnce(&[u8]) -> R,
     ) -> R {
-        assert!(from <= to && to <= self.layout.block_bytes);
+        assert!(from <= to && to <= self.capacity(index));
         // SAFETY: within the block; committed bytes are never written again before the block is
         // returned, which the caller excludes.
         read(unsafe {
@@ -574,6 +638,14 @@ impl Mapping {
 
     fn empty_bits(&self) -> &[AtomicU64] {
         &self.memory.empty
+    }
+
+    pub(crate) fn capacity(&self, _: u32) -> u32 {
+        self.layout.block_bytes
+    }
+
+    pub(crate) fn most_records(&self, _: u32) -> u32 {
+        0
     }
 
     pub(crate) fn write_words(&self, index: u32, offset: u32, bytes: &[u8]) {

@@ -13,11 +13,15 @@
 
 mod block;
 #[cfg(not(loom))]
+mod client;
+#[cfg(not(loom))]
 mod collector;
 mod lane;
 pub(crate) mod lanes;
 mod mapping;
 mod pool;
+#[cfg(not(loom))]
+mod threads;
 mod wake;
 
 #[cfg(all(test, loom))]
@@ -29,6 +33,10 @@ pub use block::BlockView;
 #[cfg(not(loom))]
 pub(crate) use block::{deliver_in_order, show_filling};
 #[cfg(not(loom))]
+pub(crate) use client::CLIENT_BLOCKS;
+#[cfg(not(loom))]
+pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLEST_CLIENT_BLOCK};
+#[cfg(not(loom))]
 pub(crate) use collector::loss_of;
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
@@ -38,9 +46,16 @@ pub(crate) use mapping::LaneSlot;
 pub(crate) use mapping::MAX_OPEN_CALLS;
 pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
 
+#[cfg(not(loom))]
+pub(crate) use threads::SharedThread;
+#[cfg(not(loom))]
+pub use threads::{CALLBACK_THREADS, CallbackThread};
+
 use crate::record::{KINDS, Kind, ThreadId};
 use crate::sync::Ordering;
 use std::sync::Arc;
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicU32 as PlainU32;
 use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// What a lane does when the pool has no empty block.
@@ -100,6 +115,9 @@ pub struct Buffer {
 struct Shared {
     mapping: Mapping,
     policy: Policy,
+    /// The callback thread that collects and 1, or 0: then it is who sleeps on the mapping's own word.
+    #[cfg(not(loom))]
+    served_by: PlainU32,
     /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
     /// do not wait for it again before it does.
     collector_lost: PlainU64,
@@ -114,6 +132,8 @@ impl Buffer {
             shared: Arc::new(Shared {
                 mapping,
                 policy,
+                #[cfg(not(loom))]
+                served_by: PlainU32::new(0),
                 collector_lost: PlainU64::new(0),
                 reported: [const { PlainU64::new(0) }; KINDS],
             }),
@@ -169,6 +189,6 @@ impl Buffer {
     /// Has the collector look now.
     #[cfg(not(loom))]
     pub(crate) fn wake_collector(&self) {
-        self.shared.mapping.wake().wake();
+        self.shared.wake().wake();
     }
 }

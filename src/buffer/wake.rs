@@ -19,11 +19,20 @@ const SLEEPING: u32 = 2;
 #[repr(transparent)]
 pub(super) struct Wake(AtomicU32);
 
+/// Longest sleep from which only a shortage of blocks is reason to wake.
+#[cfg(not(loom))]
+const NAP: Duration = Duration::from_millis(5);
+
 impl Wake {
-    /// Sleeps until woken, or for `period`. `long`: the first block that is full is reason to wake.
     #[cfg(not(loom))]
-    pub fn sleep(&self, period: Duration, long: bool) {
-        let how = if long { SLEEPING } else { NAPPING };
+    pub const fn new() -> Wake {
+        Wake(AtomicU32::new(AWAKE))
+    }
+
+    /// Sleeps until woken, or for `period`. From a long sleep, the first block that is full is reason to wake.
+    #[cfg(not(loom))]
+    pub fn sleep(&self, period: Duration) {
+        let how = if period > NAP { SLEEPING } else { NAPPING };
         self.0.store(how, Ordering::Relaxed);
         crate::sync::sleep_on(&self.0, how, period);
         self.0.store(AWAKE, Ordering::Relaxed);

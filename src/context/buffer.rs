@@ -1,12 +1,12 @@
 //! Buffers of tools: memory, a thread that delivers, and what was dropped.
 
-use super::ToolError;
+use super::{Attributes, ToolError};
 use crate::buffer::{
-    BlockView, Buffer, Collector, CollectorOptions, Layout, Mapping, Policy, Sink,
+    BlockClient, BlockView, Buffer, CLIENT_BLOCKS, CallbackThread, ClientBlock, Collector,
+    CollectorOptions, CompletedBlock, Layout, Mapping, Policy, Sink,
 };
 use crate::process;
 use crate::record::{KINDS, Kind};
-use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
 use crate::switchboard::{BufferKey, Switchboard};
 use crate::sync::lock_std;
 use std::cell::Cell;
@@ -15,12 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// How a buffer is made.
 #[derive(Clone, Debug)]
 pub struct BufferOptions {
-    /// Bytes of all its blocks together.
+    /// Bytes of all its blocks together. Not used where a mapping or a client supplies them.
     pub pool_bytes: usize,
-    /// Bytes of a block: each recording thread holds one. A multiple of 4096.
+    /// Bytes of a block: each recording thread holds one. A multiple of 4096. Not used where a mapping or a client
+    /// supplies the blocks.
     pub block_bytes: usize,
     /// Bytes in a thread's block from which on they are delivered at the next look; 0 delivers whatever is there,
     /// a block's size or more only full blocks.
@@ -31,17 +35,22 @@ pub struct BufferOptions {
     pub period: Duration,
     /// Threads that may record at a time.
     pub threads: u32,
+    /// The thread that delivers; `None` for the one that all buffers share which have none.
+    pub callback_thread: Option<CallbackThread>,
 }
 
 impl Default for BufferOptions {
+    /// Sizes are those of [`Attributes`].
     fn default() -> Self {
+        let attributes = Attributes::get();
         BufferOptions {
-            pool_bytes: DEFAULT_POOL_BYTES,
-            block_bytes: DEFAULT_BLOCK_BYTES,
+            pool_bytes: attributes.pool_bytes,
+            block_bytes: attributes.block_bytes,
             watermark: u32::MAX,
             policy: Policy::Discard,
             period: Duration::from_millis(100),
-            threads: DEFAULT_LANES,
+            threads: attributes.threads,
+            callback_thread: None,
         }
     }
 }
@@ -78,32 +87,56 @@ thread_local! {
     static DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A tool's callback, as a sink.
-struct Deliver<F> {
-    deliver: F,
+/// A tool's own code, which is called until it panics.
+struct Guarded<T> {
+    tool: T,
     failed: Arc<AtomicBool>,
 }
 
-impl<F: FnMut(&BlockView<'_>) + Send> Sink for Deliver<F> {
-    fn records(&mut self, view: &BlockView<'_>) {
+impl<T> Guarded<T> {
+    fn call<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.failed.load(Ordering::Relaxed) {
-            return;
+            return None;
         }
-        DELIVERING.set(true);
-        let result = catch_unwind(AssertUnwindSafe(|| (self.deliver)(view)));
-        DELIVERING.set(false);
-        if let Err(panic) = result {
-            self.failed.store(true, Ordering::Relaxed);
-            // Its payload may be anything, and may panic when it is dropped.
-            std::mem::forget(panic);
+        let before = DELIVERING.replace(true);
+        let result = catch_unwind(AssertUnwindSafe(|| call(&mut self.tool)));
+        DELIVERING.set(before);
+        match result {
+            Ok(result) => Some(result),
+            Err(panic) => {
+                self.failed.store(true, Ordering::Relaxed);
+                // Its payload may be anything, and may panic when it is dropped.
+                std::mem::forget(panic);
+                None
+            }
         }
     }
 }
 
+impl<F: FnMut(&BlockView<'_>) + Send> Sink for Guarded<F> {
+    fn records(&mut self, view: &BlockView<'_>) {
+        self.call(|deliver| deliver(view));
+    }
+}
+
+impl<C: BlockClient> BlockClient for Guarded<C> {
+    fn request(&mut self) -> Option<ClientBlock> {
+        self.call(C::request).flatten()
+    }
+
+    fn partial(&mut self, view: &BlockView<'_>) {
+        self.call(|client| client.partial(view));
+    }
+
+    fn complete(&mut self, block: CompletedBlock) {
+        self.call(|client| client.complete(block));
+    }
+}
+
 impl RecordBuffer {
-    /// A buffer of this process. `deliver` gets what has been recorded, in place, in runs of one thread's records
-    /// in the order in which it wrote them; on a thread of ours, or on one that flushes. If it panics, it is
-    /// not called again.
+    /// A buffer of this process, in memory of its own. `deliver` gets what has been recorded, in place, in runs of one
+    /// thread's records in the order in which it wrote them; on the buffer's callback thread, or on one that flushes
+    /// or destroys it. If it panics, it is not called again.
     ///
     /// # Errors
     ///
@@ -113,8 +146,7 @@ impl RecordBuffer {
         options: BufferOptions,
         deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
     ) -> Result<RecordBuffer, ToolError> {
-        let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
-        Self::on(board, options, deliver)
+        Self::on(begin()?, options, deliver)
     }
 
     /// A buffer for what comes by way of `board`.
@@ -129,20 +161,97 @@ impl RecordBuffer {
     ) -> Result<RecordBuffer, ToolError> {
         let layout = Layout::new(options.pool_bytes, options.block_bytes, options.threads)?;
         let mapping = Mapping::anonymous(layout)?;
+        Self::in_mapping_on(board, mapping, options, deliver)
+    }
+
+    /// A buffer in memory that the tool supplies: of a file or of memory that processes share, say, where another process
+    /// finds what was recorded when this one has died ([`crate::capture::recover`]).
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::create`].
+    pub fn in_mapping(
+        mapping: Mapping,
+        options: BufferOptions,
+        deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
+    ) -> Result<RecordBuffer, ToolError> {
+        Self::in_mapping_on(begin()?, mapping, options, deliver)
+    }
+
+    /// The same for what comes by way of `board`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::create`].
+    pub fn in_mapping_on(
+        board: &Arc<Switchboard>,
+        mapping: Mapping,
+        options: BufferOptions,
+        deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
+    ) -> Result<RecordBuffer, ToolError> {
+        let failed = Arc::new(AtomicBool::new(false));
+        let sink = Guarded {
+            tool: deliver,
+            failed: failed.clone(),
+        };
+        Self::collected(board, mapping, options, failed, vec![Box::new(sink)], None)
+    }
+
+    /// A buffer whose blocks `client` supplies, and gets back with the records.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::create`].
+    pub fn of_client(
+        options: BufferOptions,
+        client: impl BlockClient + 'static,
+    ) -> Result<RecordBuffer, ToolError> {
+        Self::of_client_on(begin()?, options, client)
+    }
+
+    /// The same for what comes by way of `board`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::create`].
+    pub fn of_client_on(
+        board: &Arc<Switchboard>,
+        options: BufferOptions,
+        client: impl BlockClient + 'static,
+    ) -> Result<RecordBuffer, ToolError> {
+        let mapping = Mapping::for_client(CLIENT_BLOCKS, options.threads)?;
+        let failed = Arc::new(AtomicBool::new(false));
+        let client = Guarded {
+            tool: client,
+            failed: failed.clone(),
+        };
+        let client = Box::new(client);
+        Self::collected(board, mapping, options, failed, Vec::new(), Some(client))
+    }
+
+    fn collected(
+        board: &Arc<Switchboard>,
+        mapping: Mapping,
+        options: BufferOptions,
+        failed: Arc<AtomicBool>,
+        sinks: Vec<Box<dyn Sink>>,
+        client: Option<Box<dyn BlockClient>>,
+    ) -> Result<RecordBuffer, ToolError> {
+        let thread = match options.callback_thread {
+            Some(thread) => thread,
+            None => board.shared_thread().map_err(ToolError::Thread)?,
+        };
         // A forked child has no use for its parent's blocks; where the system does not know how, it gets a copy.
         let _ = mapping.keep_from_children();
         let buffer = Buffer::new(mapping, options.policy);
-        let failed = Arc::new(AtomicBool::new(false));
-        let sink = Deliver {
-            deliver,
-            failed: failed.clone(),
-        };
         let collecting = CollectorOptions {
             period: options.period,
             watermark: options.watermark,
         };
-        let collector = Collector::start(buffer.clone(), vec![Box::new(sink)], collecting)
-            .map_err(ToolError::Thread)?;
+        let mut collector = Collector::without_thread(buffer.clone(), sinks, collecting);
+        if let Some(client) = client {
+            collector = collector.with_client(client);
+        }
         let key = match board.add_buffer(buffer.clone()) {
             Ok(key) => key,
             Err(too_many) => {
@@ -150,6 +259,7 @@ impl RecordBuffer {
                 return Err(too_many.into());
             }
         };
+        collector.serve_on(&thread);
         Ok(RecordBuffer {
             board: board.clone(),
             key,
@@ -160,13 +270,18 @@ impl RecordBuffer {
         })
     }
 
+    /// Has `thread` deliver from now on. The thread that did so before may still be at it when this returns.
+    pub fn assign(&self, thread: &CallbackThread) {
+        self.collector.serve_on(thread);
+    }
+
     /// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
     ///
     /// # Errors
     ///
-    /// [`ToolError::Busy`] from within a buffer's callback.
+    /// [`ToolError::Busy`] from within a callback, of a buffer or of a call.
     pub fn flush(&self) -> Result<(), ToolError> {
-        if DELIVERING.get() {
+        if DELIVERING.get() || process::is_in_callback() {
             return Err(ToolError::Busy);
         }
         self.collector.flush();
@@ -221,10 +336,12 @@ impl Drop for RecordBuffer {
             }
         };
         // Where no thread can be had, the buffer lives on until the process ends.
-        let _ = std::thread::Builder::new()
-            .name("gputrail".into())
-            .spawn(later);
+        let _ = crate::internal_thread::spawn(later);
     }
+}
+
+fn begin() -> Result<&'static Arc<Switchboard>, ToolError> {
+    process::begin_for_tool().ok_or(ToolError::NotAvailable)
 }
 
 impl std::fmt::Debug for RecordBuffer {

@@ -35,13 +35,22 @@
 //! # }
 //! ```
 
+mod attributes;
 mod buffer;
 #[cfg(test)]
 mod tests;
 
+pub use crate::buffer::{
+    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping, Policy,
+};
+pub use crate::internal_thread::{InternalThread, InternalThreadWatch};
 pub use crate::switchboard::{
     ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase, Selection,
 };
+#[cfg(feature = "opencl")]
+pub(crate) use attributes::latency_times;
+pub(crate) use attributes::thread_id;
+pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 
 use crate::buffer::{LayoutError, MappingError};
@@ -87,9 +96,12 @@ pub enum ToolError {
     /// A kind that says something about others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
     #[error("records of kind {0:?} come with calls: they cannot be enabled without kind \"api\"")]
     NotAlone(Kind),
-    /// Not from within a callback of a buffer.
-    #[error("busy: a buffer's callback cannot flush or destroy buffers")]
+    /// Not from within a callback.
+    #[error("busy: a callback cannot flush buffers")]
     Busy,
+    /// Attributes hold for the whole process, and a context has been started.
+    #[error("a context has been started: attributes are set before that")]
+    AttributesLocked,
     /// The buffer's sizes make no pool.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -323,6 +335,7 @@ impl Context {
     ///
     /// [`ToolError::Started`].
     pub fn start(&self) -> Result<(), ToolError> {
+        attributes::lock();
         Ok(self.board.start_context(self.key)?)
     }
 

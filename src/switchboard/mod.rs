@@ -25,7 +25,7 @@ pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
-use crate::buffer::{Buffer, Lane};
+use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::correlation::Ids;
 use crate::names::Names;
 use crate::record::{KernelId, Kind, Operation, ThreadId};
@@ -61,6 +61,8 @@ pub struct Switchboard {
     names: Names,
     state: Mutex<State>,
     kernels: Kernels,
+    /// The callback thread of buffers that have none of their own.
+    shared_thread: Mutex<SharedThread>,
     /// Numbers of threads that are taken, a bit each.
     thread_numbers: [AtomicU32; THREADS / 32],
 }
@@ -158,6 +160,7 @@ impl Switchboard {
             names: Names::new(),
             state: Mutex::default(),
             kernels: Kernels::new(),
+            shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
     }
@@ -215,6 +218,11 @@ impl Switchboard {
 
     pub(crate) fn incarnations(&self) -> &Incarnations<BUFFERS> {
         &self.incarnations
+    }
+
+    /// The callback thread of buffers that have none of their own; it is there while they are.
+    pub(crate) fn shared_thread(&self) -> std::io::Result<CallbackThread> {
+        CallbackThread::shared(&self.shared_thread)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -8,6 +8,7 @@ use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
 use crate::clock;
+use crate::context;
 use crate::correlation::HostThread;
 use crate::process::{self, Current};
 use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
@@ -63,7 +64,9 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     completion.status = status;
     let times = times(enqueued.event);
     let [queued, submitted, start, end] = times.unwrap_or_default();
-    (completion.queued, completion.submitted) = (DeviceTime(queued), DeviceTime(submitted));
+    if context::latency_times() {
+        (completion.queued, completion.submitted) = (DeviceTime(queued), DeviceTime(submitted));
+    }
     (completion.start, completion.end) = (DeviceTime(start), DeviceTime(end));
     if times.is_none() {
         completion.unfinished = Unfinished::NO_TIMES;

@@ -1,0 +1,151 @@
+//! Callback threads: each serves the collectors that are assigned to it, one after the other.
+//!
+//! A tool makes some and assigns buffers to them; a buffer that has none is served by one that all such
+//! buffers of a process share, which is there while they are. A callback that takes long holds up the
+//! buffers of its own thread, and no others.
+
+use super::collector::Inner;
+use super::wake::Wake;
+use crate::sync::lock_std;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// Callback threads that a process has at a time.
+pub const CALLBACK_THREADS: usize = 64;
+
+/// Longest sleep of a thread that serves nobody yet.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// What wakes each thread. Never given back to the system: a lane may hold on to a number for a moment after
+/// its buffer has got another, and then wakes somebody for nothing.
+static WAKES: [Wake; CALLBACK_THREADS] = [const { Wake::new() }; CALLBACK_THREADS];
+/// Bit `n` is set: thread `n` is there.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// What wakes callback thread `number`.
+pub(super) fn wake_of(number: u32) -> &'static Wake {
+    &WAKES[number as usize % CALLBACK_THREADS]
+}
+
+/// A thread of ours that calls tools back with records. Clones are handles to the same thread, which ends when the
+/// last one is gone and no buffer is assigned to it.
+#[derive(Clone)]
+pub struct CallbackThread {
+    handle: Arc<Handle>,
+}
+
+/// What keeps the thread.
+struct Handle {
+    service: Arc<Service>,
+}
+
+/// What the thread and its handles share.
+struct Service {
+    number: u32,
+    serves: Mutex<Vec<Weak<Inner>>>,
+    ended: AtomicBool,
+}
+
+impl CallbackThread {
+    /// A thread that serves nobody yet.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::QuotaExceeded`] with [`CALLBACK_THREADS`] of them; else the system's.
+    pub fn create() -> io::Result<CallbackThread> {
+        let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
+            (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
+        });
+        let number = match taken {
+            Ok(before) => before.trailing_ones(),
+            Err(_) => return Err(io::ErrorKind::QuotaExceeded.into()),
+        };
+        let service = Arc::new(Service {
+            number,
+            serves: Mutex::default(),
+            ended: AtomicBool::new(false),
+        });
+        let runs = service.clone();
+        let made = crate::internal_thread::spawn(move || {
+            runs.run();
+            give_back(number);
+        });
+        made.inspect_err(|_| give_back(number))?;
+        Ok(CallbackThread {
+            handle: Arc::new(Handle { service }),
+        })
+    }
+
+    /// The thread that `shared` names, or a new one which it then names.
+    pub(crate) fn shared(shared: &Mutex<SharedThread>) -> io::Result<CallbackThread> {
+        let mut shared = lock_std(shared);
+        if let Some(handle) = shared.0.upgrade() {
+            return Ok(CallbackThread { handle });
+        }
+        let thread = CallbackThread::create()?;
+        shared.0 = Arc::downgrade(&thread.handle);
+        Ok(thread)
+    }
+
+    /// Serves `collector` from now on. It is [`Inner`] that lets go of the thread it had before.
+    pub(super) fn serve(&self, collector: &Arc<Inner>) {
+        let mut serves = lock_std(&self.handle.service.serves);
+        serves.retain(|of| !std::ptr::eq(of.as_ptr(), Arc::as_ptr(collector)));
+        serves.push(Arc::downgrade(collector));
+        drop(serves);
+        wake_of(self.number()).wake();
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.handle.service.number
+    }
+}
+
+impl std::fmt::Debug for CallbackThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CallbackThread({})", self.number())
+    }
+}
+
+/// The thread of the buffers that have none of their own, while there are any.
+#[derive(Default)]
+pub(crate) struct SharedThread(Weak<Handle>);
+
+fn give_back(number: u32) {
+    TAKEN.fetch_and(!(1 << number), Ordering::AcqRel);
+}
+
+impl Service {
+    fn run(&self) {
+        while !self.ended.load(Ordering::Acquire) {
+            let mut pause = IDLE;
+            for collector in self.served() {
+                pause = pause.min(collector.look());
+            }
+            wake_of(self.number).sleep(pause);
+        }
+    }
+
+    /// Those that have not ended and have no other thread.
+    fn served(&self) -> Vec<Arc<Inner>> {
+        let mut served = Vec::new();
+        lock_std(&self.serves).retain(|collector| {
+            let collector = collector.upgrade();
+            let is_ours = |collector: &Arc<Inner>| collector.is_served_by(self.number);
+            let collector = collector.filter(is_ours);
+            let stays = collector.is_some();
+            served.extend(collector);
+            stays
+        });
+        served
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.service.ended.store(true, Ordering::Release);
+        wake_of(self.service.number).wake();
+    }
+}

@@ -1,0 +1,33 @@
+//! What holds for the whole process, in a process of its own.
+
+use gputrail::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
+use gputrail::switchboard::Switchboard;
+
+#[test]
+fn attributes_hold_for_what_comes_and_are_locked_by_the_first_start() {
+    let before = Attributes::get();
+    let attributes = Attributes {
+        pool_bytes: 1 << 20,
+        block_bytes: 8192,
+        threads: 16,
+        thread_ids: ThreadIds::Pthread,
+        latency_times: false,
+    };
+    assert_ne!(before, attributes);
+    attributes.set().unwrap();
+    assert_eq!(Attributes::get(), attributes);
+    let options = BufferOptions::default();
+    assert_eq!((options.pool_bytes, options.block_bytes), (1 << 20, 8192));
+    assert_eq!(options.threads, 16);
+
+    let odd = Attributes {
+        block_bytes: 5000,
+        ..attributes.clone()
+    };
+    assert!(matches!(odd.set(), Err(ToolError::Layout(_))));
+
+    let context = Context::on(&Switchboard::new()).unwrap();
+    context.start().unwrap();
+    assert!(matches!(before.set(), Err(ToolError::AttributesLocked)));
+    assert_eq!(Attributes::get(), attributes);
+}
