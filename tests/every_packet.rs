@@ -86,6 +86,10 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         let helper = trace.thread(process, pid + 10, "helper")?;
         let child = trace.child(main, "overhead")?;
         let notes = trace.process_child(process, "losses")?;
+        let memory = trace.bytes_counter(process, "memory in use")?;
+        for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
+            trace.value(memory, time, bytes)?;
+        }
         let device = trace.device();
         let context = trace.context(pid, ContextApi::OpenCl);
         let queues = [0, 1].map(|number| {

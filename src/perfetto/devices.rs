@@ -97,6 +97,11 @@ impl Devices {
             .map(|agent| (self.process, agent.gpu, agent.clock.describe()))
     }
 
+    /// What the tracks of a device begin with; none if it is not known.
+    pub fn title(&self, agent: AgentId) -> Option<&str> {
+        self.agents.get(&agent).map(|view| &view.title[..])
+    }
+
     /// The id of a piece of work in the trace: processes share one space there. `serial` tells the
     /// kernels of a command buffer apart.
     pub fn event(&self, work: WorkId, serial: u32) -> u64 {

@@ -17,6 +17,7 @@ mod number {
     pub const TYPE: u32 = 9;
     pub const NAME_IID: u32 = 10;
     pub const NAME: u32 = 23;
+    pub const COUNTER_VALUE: u32 = 30;
     pub const CORRELATION: u32 = 52;
     pub const GPU_CORRELATION: u32 = 3000;
     pub const GPU_API: u32 = 3001;
@@ -177,6 +178,23 @@ impl EventTrack {
             self.sequence.stamp(packet, time);
             let body = packet.open(field::TRACK_EVENT);
             packet.uint(number::TYPE, track_event::Type::SliceEnd as u64);
+            packet.close(body);
+        })
+    }
+
+    /// A value of a counter, from this time on.
+    pub fn value<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        time: u64,
+        value: i64,
+    ) -> io::Result<()> {
+        self.ready(packets)?;
+        packets.packet(|packet| {
+            self.sequence.stamp(packet, time);
+            let body = packet.open(field::TRACK_EVENT);
+            packet.uint(number::TYPE, track_event::Type::Counter as u64);
+            packet.int(number::COUNTER_VALUE, value);
             packet.close(body);
         })
     }

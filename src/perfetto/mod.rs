@@ -16,6 +16,7 @@ mod gpus;
 mod header;
 mod join;
 mod markers;
+mod memory;
 pub mod merge;
 mod names;
 mod observer;

@@ -11,15 +11,16 @@ use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join};
 use super::markers::{Ranges, ThreadMarkers};
+use super::memory::Memory;
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
 use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
-    AgentId, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch, Kind, Loss,
-    Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation, OperationGroup,
-    Overhead, ProcessId, RecordRef, StringId, Synchronization, ThreadId, flags,
+    AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch,
+    Kind, Loss, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation,
+    OperationGroup, Overhead, ProcessId, RecordRef, StringId, Synchronization, ThreadId, flags,
 };
 
 /// Most ties between calls and work that one thread holds for calls that have not been seen yet.
@@ -66,6 +67,7 @@ pub(super) struct ProcessTrace<'a> {
     place: usize,
     devices: Devices,
     join: Join,
+    memory: Memory,
     found: Vec<Found>,
     submitted: Vec<u64>,
     waited: Vec<u64>,
@@ -114,6 +116,7 @@ impl<'a> ProcessTrace<'a> {
             place: 0,
             devices,
             join: Join::default(),
+            memory: Memory::default(),
             found: Vec::new(),
             submitted: Vec::new(),
             waited: Vec::new(),
@@ -263,6 +266,22 @@ impl<'a> ProcessTrace<'a> {
                 Ok(())
             }
             Kind::MARKER => self.marker(making, thread, &read(record)),
+            Kind::MEMORY_ALLOCATION => {
+                let record: Allocation = read(record);
+                let done = if record.end.is_some() {
+                    record.end
+                } else {
+                    record.start
+                };
+                let time = self.time_or_latest(self.host.to_boottime(done));
+                let Self {
+                    memory,
+                    devices,
+                    track,
+                    ..
+                } = self;
+                memory.add(&mut making.writer, *track, devices, &record, time)
+            }
             Kind::OVERHEAD => self.overhead(making, thread, &read(record)),
             Kind::LOSS => self.loss(making, &read(record)),
             Kind::NOTE => self.note(&mut making.writer, &read(record)),
@@ -296,6 +315,8 @@ impl<'a> ProcessTrace<'a> {
         }
         self.ranges
             .finish(&mut making.writer, &self.words, &self.metadata, self.track)?;
+        self.memory
+            .finish(&mut making.writer, self.track, &self.devices)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
         let (metadata, host, end) = (&self.metadata, &self.host, self.cut());

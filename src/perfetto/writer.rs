@@ -12,9 +12,9 @@ use super::names::{Name, Names};
 use super::packets::Packets;
 use super::schema::trace_packet::Data;
 use super::schema::{
-    GpuInfo, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes, TracePacket,
-    TraceStats, TraceUuid, TrackDescriptor, Utsname, gpu_info, trace_attributes, trace_stats,
-    track_event,
+    CounterDescriptor, GpuInfo, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes,
+    TracePacket, TraceStats, TraceUuid, TrackDescriptor, Utsname, counter_descriptor, gpu_info,
+    trace_attributes, trace_stats, track_event,
 };
 use super::work::{
     ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Work, WorkTrack,
@@ -214,6 +214,22 @@ impl<W: Write> TraceWriter<W> {
         self.named_track(None, name)
     }
 
+    /// A counter of bytes below a process.
+    pub fn bytes_counter(&mut self, parent: ProcessTrack, name: &str) -> io::Result<Track> {
+        let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
+        self.describe(Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            parent_uuid: Some(parent.uuid),
+            name: Some(name.to_owned()),
+            counter: Some(CounterDescriptor {
+                unit: Some(counter_descriptor::Unit::SizeBytes as i32),
+                unit_name: None,
+            }),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(self.add_track(uuid))
+    }
+
     fn named_track(&mut self, parent: Option<u64>, name: &str) -> io::Result<Track> {
         let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
@@ -257,6 +273,11 @@ impl<W: Write> TraceWriter<W> {
     #[inline]
     pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.tracks[track.0 as usize].end(&mut self.packets, time)
+    }
+
+    /// A counter has a value from `time` on.
+    pub fn value(&mut self, counter: Track, time: u64, value: i64) -> io::Result<()> {
+        self.tracks[counter.0 as usize].value(&mut self.packets, time, value)
     }
 
     /// Something happens at a point in time.

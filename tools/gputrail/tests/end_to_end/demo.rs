@@ -136,3 +136,24 @@ fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
     });
     assert_eq!(plain, small);
 }
+
+#[test]
+fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
+    needs!(memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began: Need::TraceProcessor);
+    let place = Place::new();
+    let mut trace = demo(&place);
+    trace.assert_sound();
+    let counters: Vec<(String, String, f64, i64)> = trace.rows(
+        "select t.name, t.unit, (select value from counter where track_id = t.id order by ts desc, id desc limit 1), \
+         (select max(value) from counter where track_id = t.id) > 0 from counter_track t order by 1",
+    );
+    let expected = ["GPU 0", "GPU 1", "host"].map(|place| {
+        (
+            format!("{place} memory in use"),
+            "bytes".to_owned(),
+            0.0,
+            true,
+        )
+    });
+    assert_eq!(counters, expected, "the demo frees all that it allocates");
+}
