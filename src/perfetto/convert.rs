@@ -54,6 +54,8 @@ pub struct Report {
     pub unknown_work: u64,
     /// Work whose end is not known.
     pub unfinished: u64,
+    /// Work of which it could not be known: the runtime gave no event to follow it by.
+    pub untracked: u64,
     /// Calls that did not return.
     pub unfinished_calls: u64,
     /// Records that were dropped while recording.

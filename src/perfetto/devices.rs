@@ -186,7 +186,8 @@ impl Devices {
         let (kind, stage, name) = stage(metadata, work);
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
-        count(&mut making.report, kind, place.interval());
+        let untracked = completion.is_none() && work.is_some_and(|work| work.untracked);
+        count(&mut making.report, kind, place.interval(), untracked);
         making.observer.work(&DeviceWork {
             process: self.process,
             gpu: view.map_or(GpuIndex::UNKNOWN, |view| view.gpu),
@@ -395,7 +396,7 @@ fn short_name(demangled: &str) -> &str {
     }
 }
 
-fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>) {
+fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>, untracked: bool) {
     match kind {
         WorkKind::Kernel => report.kernels += 1,
         WorkKind::Copy => report.copies += 1,
@@ -403,7 +404,8 @@ fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>) 
         WorkKind::Synchronization => report.synchronizations += 1,
         WorkKind::Unknown => report.unknown_work += 1,
     }
-    report.unfinished += u64::from(interval.is_none());
+    report.untracked += u64::from(interval.is_none() && untracked);
+    report.unfinished += u64::from(interval.is_none() && !untracked);
 }
 
 fn sizes(work: Option<&Enqueued>) -> (Option<super::work::Launch>, Resources, u64) {

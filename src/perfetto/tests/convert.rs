@@ -316,6 +316,27 @@ fn what_a_queue_hung_on_when_the_process_died_lasts_until_then() {
 }
 
 #[test]
+fn work_that_could_not_be_tracked_is_counted_apart() {
+    let making = Making::new(1);
+    let mut untracked = making.dispatch(1, 1, 2000);
+    untracked.header = untracked.header.with(flags::UNTRACKED);
+    making.run(
+        MAIN,
+        &[bytes_of(&untracked), bytes_of(&making.dispatch(2, 2, 2500))],
+    );
+    let (report, trace) = making.convert();
+    let counted = (report.kernels, report.untracked, report.unfinished);
+    assert_eq!(counted, (2, 1, 1));
+    let stages = trace.stages();
+    let reason = ("unfinished", "its completion could not be tracked");
+    assert!(
+        stages
+            .iter()
+            .any(|(_, stage, _)| details(stage).contains(&reason))
+    );
+}
+
+#[test]
 fn work_that_did_not_complete_is_shown_as_such() {
     let making = Making::new(1);
     let at_end = Completion {

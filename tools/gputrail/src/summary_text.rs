@@ -211,6 +211,11 @@ fn remarks(text: &mut String, report: &Report) {
         "of a device had not completed at the end",
     );
     remark(
+        report.untracked,
+        "operation",
+        "of a device could not be tracked to the end",
+    );
+    remark(
         report.unknown_work,
         "operation",
         "of a device came from calls that are not recorded",
