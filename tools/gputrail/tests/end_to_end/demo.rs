@@ -147,13 +147,7 @@ fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
         "select t.name, t.unit, (select value from counter where track_id = t.id order by ts desc, id desc limit 1), \
          (select max(value) from counter where track_id = t.id) > 0 from counter_track t order by 1",
     );
-    let expected = ["GPU 0", "GPU 1", "host"].map(|place| {
-        (
-            format!("{place} memory in use"),
-            "bytes".to_owned(),
-            0.0,
-            true,
-        )
-    });
+    let expected = ["GPU 0", "GPU 1", "host"]
+        .map(|place| (format!("{place} memory in use"), "bytes".to_owned(), 0.0, 1));
     assert_eq!(counters, expected, "the demo frees all that it allocates");
 }
