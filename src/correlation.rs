@@ -228,7 +228,52 @@ impl HostThread {
             written
         });
         self.depth = call.depth;
+        if now.0.saturating_sub(call.start.0) >= self.board.exits_from() {
+            self.exit_noticed(call, now);
+        }
         written
+    }
+
+    /// Somebody wants to hear of the exit of such calls.
+    #[cold]
+    fn exit_noticed(&mut self, call: &Call, now: Ticks) {
+        if !self.board.buffers_for(Kind::RETIREMENT).is_none()
+            && self.board.call_exits(call.correlation)
+        {
+            self.retire(call.correlation, now);
+        }
+    }
+
+    /// Nothing more will come for `correlation`.
+    #[cold]
+    fn retire(&mut self, correlation: CorrelationId, time: Ticks) {
+        let retirement = Retirement {
+            header: Header::of::<Retirement>(),
+            correlation,
+            time,
+        };
+        let wanted = self.board.buffers_for(Kind::RETIREMENT);
+        // Who completes work must not wait.
+        let left = self.try_write_to(wanted, retirement);
+        if !left.is_none() {
+            self.board.count_unlaned(left, Kind::RETIREMENT);
+        }
+    }
+
+    /// The call with this id has enqueued a piece of work that will be [heard of](HostThread::work_ends).
+    #[inline]
+    pub fn work_begins(&mut self, correlation: CorrelationId) {
+        if !self.board.buffers_for(Kind::RETIREMENT).is_none() {
+            self.board.work_begins(correlation);
+        }
+    }
+
+    /// A piece of its work has completed, or its completion will not be heard of.
+    #[inline]
+    pub fn work_ends(&mut self, correlation: CorrelationId) {
+        if self.board.work_ends(correlation) {
+            self.retire(correlation, crate::clock::now());
+        }
     }
 
     /// Writes a record of another kind to the buffers that want it now. `false` says that it was dropped, and

@@ -329,10 +329,12 @@ impl Recorder {
     }
 }
 
-/// What a recording keeps: all but the external ids of every call, since it keeps each push and pop.
+/// What a recording keeps: all but the external ids of every call, since it keeps each push and pop, and but
+/// retirements, for which the work of each call would have to be counted.
 fn recorded() -> Selection {
     let mut selection = Selection::all();
-    selection.kinds = KindSet::ALL.without(KindSet::of(&[Kind::EXTERNAL_CORRELATION]));
+    selection.kinds =
+        KindSet::ALL.without(KindSet::of(&[Kind::EXTERNAL_CORRELATION, Kind::RETIREMENT]));
     selection
 }
 

@@ -7,7 +7,7 @@ use crate::buffer::{
 };
 use crate::process;
 use crate::record::{KINDS, Kind};
-use crate::switchboard::{BufferKey, Switchboard};
+use crate::switchboard::{BufferKey, Flush, Switchboard};
 use crate::sync::lock_std;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -275,15 +275,32 @@ impl RecordBuffer {
         self.collector.serve_on(thread);
     }
 
-    /// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
+    /// Asks the sources after work that has completed, delivers everything that has been recorded so far, on the
+    /// calling thread, and returns when that is done.
     ///
     /// # Errors
     ///
     /// [`ToolError::Busy`] from within a callback, of a buffer or of a call.
     pub fn flush(&self) -> Result<(), ToolError> {
+        self.flush_after(Flush::Completed)
+    }
+
+    /// The same, and device work that has not completed is delivered too, by a completion that is flagged as
+    /// [unfinished](crate::record::Unfinished::AT_FLUSH); its real completion comes later (CUPTI:
+    /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`).
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::flush`].
+    pub fn flush_forced(&self) -> Result<(), ToolError> {
+        self.flush_after(Flush::Outstanding(self.key.buffers()))
+    }
+
+    fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
         if DELIVERING.get() || process::is_in_callback() {
             return Err(ToolError::Busy);
         }
+        self.board.flush_sources(sources);
         self.collector.flush();
         Ok(())
     }

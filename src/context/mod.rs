@@ -381,7 +381,11 @@ impl Drop for Subscriber {
 }
 
 /// Kinds that say something about calls, and mean nothing without them.
-const WITH_CALLS: [Kind; 2] = [Kind::ARGUMENTS, Kind::EXTERNAL_CORRELATION];
+const WITH_CALLS: [Kind; 3] = [
+    Kind::ARGUMENTS,
+    Kind::EXTERNAL_CORRELATION,
+    Kind::RETIREMENT,
+];
 
 fn check_kinds(kinds: KindSet) -> Result<(), ToolError> {
     let alone = WITH_CALLS

@@ -10,7 +10,7 @@ use super::work::{Launch, Resources};
 use crate::record::{
     AgentId, Completion, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy,
     MemorySet, QueueId, StreamId, Synchronization, SynchronizationType, Ticks, TransferKind,
-    WorkId, flags,
+    Unfinished, WorkId, flags,
 };
 
 /// Most enqueues, and most completions, that wait for their partner.
@@ -213,6 +213,10 @@ impl Join {
 
     /// Takes in a completion; what is known in full by it is added to `found`.
     pub fn complete(&mut self, completion: Completion, found: &mut Vec<Found>) {
+        // The real one comes later, or none.
+        if completion.unfinished == Unfinished::AT_FLUSH {
+            return;
+        }
         let id = completion.work;
         let mut met = false;
         while let Some((&key, _)) = self.enqueued.range((id, 0)..=(id, u32::MAX)).next() {
@@ -281,6 +285,26 @@ mod tests {
         assert_eq!(found, [both(1), both(2)]);
         join.finish(&mut found);
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn work_that_somebody_asked_after_waits_for_its_real_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let asked_after = |work| Completion {
+            unfinished: Unfinished::AT_FLUSH,
+            ..completion(work)
+        };
+        join.enqueue(enqueued(1), &mut found);
+        join.complete(asked_after(1), &mut found);
+        join.complete(asked_after(2), &mut found);
+        join.enqueue(enqueued(2), &mut found);
+        join.complete(completion(1), &mut found);
+        join.finish(&mut found);
+        let expected = [
+            Found::Both(enqueued(1), completion(1)),
+            Found::Enqueued(enqueued(2)),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

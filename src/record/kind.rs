@@ -23,7 +23,7 @@ open_enum! {
         COMPLETION = 0x15, "completion";
         /// Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL).
         CHILD_KERNEL = 0x16, "child kernel";
-        /// Reserved: nothing more will come for a correlation id.
+        /// Nothing more will come for a correlation id: [`Retirement`](super::Retirement).
         RETIREMENT = 0x17, "retirement";
         /// Reserved: one piece of work waits for another.
         DEPENDENCY = 0x18, "dependency";

@@ -44,7 +44,7 @@ pub use memory::{
 pub use names::*;
 pub use overhead::{Overhead, OverheadKind};
 pub use synchronization::{Synchronization, SynchronizationType};
-pub use work::{Completion, KernelDispatch, LaunchType, Unfinished};
+pub use work::{Completion, KernelDispatch, LaunchType, Retirement, Unfinished};
 
 use bytemuck::{Pod, Zeroable};
 

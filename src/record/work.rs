@@ -95,6 +95,8 @@ open_enum! {
         AT_END = 1, "not complete when the recording ended";
         /// The runtime gave no times for it.
         NO_TIMES = 2, "no times from the runtime";
+        /// It had not completed when somebody flushed and wanted to know. Another completion comes later.
+        AT_FLUSH = 3, "not complete when it was asked after";
     }
 }
 
@@ -130,3 +132,17 @@ pub struct Completion {
     pub reserved: [u8; 7],
 }
 record!(Completion, Kind::COMPLETION, 80);
+
+/// Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
+/// completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Retirement {
+    /// Kind [`Kind::RETIREMENT`].
+    pub header: Header,
+    /// The call.
+    pub correlation: CorrelationId,
+    /// When that became known.
+    pub time: Ticks,
+}
+record!(Retirement, Kind::RETIREMENT, 24);

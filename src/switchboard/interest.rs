@@ -185,6 +185,8 @@ impl Iterator for Slots {
 pub(crate) struct Wanted {
     /// Counts the processes that have used this memory; 0 in a child that has not begun anew.
     pub generation: AtomicU64,
+    /// The shortest call, in ticks, whose exit somebody wants to hear of, all bits inverted.
+    exits_from: AtomicU64,
     /// By [`Kind::index`]: the buffers that want records of the kind.
     kinds: [AtomicU32; KINDS],
     /// By domain and number: an [`Interest`].
@@ -195,6 +197,7 @@ impl Wanted {
     pub const fn new() -> Wanted {
         Wanted {
             generation: AtomicU64::new(0),
+            exits_from: AtomicU64::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
         }
@@ -213,6 +216,16 @@ impl Wanted {
     #[inline]
     pub fn kind(&self, kind: Kind) -> Buffers {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
+    }
+
+    /// Ticks that a call takes at least whose exit somebody wants to hear of.
+    #[inline]
+    pub fn exits_from(&self) -> u64 {
+        !self.exits_from.load(Ordering::Relaxed)
+    }
+
+    pub fn set_exits_from(&self, ticks: u64) {
+        self.exits_from.store(!ticks, Ordering::Release);
     }
 
     pub fn set_operation(&self, operation: Operation, interest: Interest) {

@@ -8,7 +8,9 @@
 //! A switchboard lasts as long as its process: threads hold on to it.
 
 mod callback;
+mod flush;
 mod interest;
+mod retirement;
 mod selection;
 mod services;
 mod subscriber;
@@ -17,6 +19,7 @@ mod tests;
 mod thread;
 
 pub use callback::{ArgumentInfo, CallArguments, Callback, Payload, Phase};
+pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
@@ -30,6 +33,8 @@ use crate::correlation::Ids;
 use crate::names::Names;
 use crate::record::{KernelId, Kind, Operation, ThreadId};
 use crate::sync::lock_std;
+use flush::FlushHooks;
+use retirement::Retirements;
 use services::Services;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -61,6 +66,8 @@ pub struct Switchboard {
     names: Names,
     state: Mutex<State>,
     kernels: Kernels,
+    flush_hooks: FlushHooks,
+    retirements: Retirements,
     /// The callback thread of buffers that have none of their own.
     shared_thread: Mutex<SharedThread>,
     /// Numbers of threads that are taken, a bit each.
@@ -122,6 +129,13 @@ pub(crate) struct BufferKey {
     pub incarnation: u32,
 }
 
+impl BufferKey {
+    /// This one alone.
+    pub fn buffers(self) -> Buffers {
+        Interest::buffer(self.slot).buffers()
+    }
+}
+
 /// A buffer or subscriber too many.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}: {most} at a time, and all are in use")]
@@ -160,6 +174,8 @@ impl Switchboard {
             names: Names::new(),
             state: Mutex::default(),
             kernels: Kernels::new(),
+            flush_hooks: FlushHooks::default(),
+            retirements: Retirements::default(),
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
@@ -205,6 +221,11 @@ impl Switchboard {
             word.load(Ordering::Relaxed) >> (kernel.0 % 64) & 1
         });
         if bit != 0 { buffers } else { Buffers::NONE }
+    }
+
+    #[inline]
+    pub(crate) fn exits_from(&self) -> u64 {
+        self.wanted().exits_from()
     }
 
     /// The names store.

@@ -107,6 +107,8 @@ impl Services {
             }
             wanted.set_kind(*kind, buffers);
         }
+        let retires = !wanted.kind(Kind::RETIREMENT).is_none();
+        wanted.set_exits_from(if retires { 0 } else { u64::MAX });
         let is_told = |(consumer, selection): &(Consumer, &Selection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)

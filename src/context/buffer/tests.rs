@@ -378,3 +378,61 @@ fn another_process_finds_the_records_in_memory_that_the_tool_shares() {
     crate::buffer::show_filling(&other, |bytes| records += Records::new(bytes).count());
     assert_eq!(records, 3);
 }
+
+#[test]
+fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
+    let mut program = Program::new();
+    let (buffer, seen) = of_client(&program, || Some(block(4096)));
+    program.trace_to(&[&buffer]);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let host = Mutex::new(HostThread::new(&program.board, ThreadId(2), false).unwrap());
+    let into = asked.clone();
+    program.board.on_flush(move |flush| {
+        into.lock().unwrap().push(flush);
+        let mut host = host.lock().unwrap();
+        let call = host.enter(CALL, 1000, Ticks(1));
+        host.exit(&call, Ticks(2), 0, 0);
+    });
+    buffer.flush().unwrap();
+    assert_eq!(seen.lock().unwrap().partial, 1);
+    buffer.flush_forced().unwrap();
+    let outstanding = Flush::Outstanding(buffer.key.buffers());
+    assert_eq!(*asked.lock().unwrap(), [Flush::Completed, outstanding]);
+}
+
+#[test]
+fn retirements_come_after_the_call_and_the_last_of_its_work() {
+    let mut program = Program::new();
+    let kinds = Arc::new(Mutex::new(Vec::new()));
+    let into = kinds.clone();
+    let deliver = move |view: &BlockView<'_>| {
+        let kinds = view.records().map(|record| record.kind());
+        into.lock().unwrap().extend(kinds);
+    };
+    let buffer = RecordBuffer::on(&program.board, patient(), deliver).unwrap();
+    let context = Context::on(&program.board).unwrap();
+    let alone = Selection::kinds(&[Kind::RETIREMENT]);
+    assert!(matches!(
+        context.trace_to(&buffer, alone),
+        Err(ToolError::NotAlone(Kind::RETIREMENT))
+    ));
+    let kinds_of = [Kind::API, Kind::RETIREMENT];
+    context
+        .trace_to(&buffer, Selection::kinds(&kinds_of))
+        .unwrap();
+    context.start().unwrap();
+    program.call(1);
+    let host = &mut program.host;
+    let call = host.enter(CALL, 1000, Ticks(1));
+    host.work_begins(call.correlation);
+    host.exit(&call, Ticks(2), 0, 0);
+    let later = host.enter(CALL, 1000, Ticks(3));
+    host.exit(&later, Ticks(4), 0, 0);
+    host.work_ends(call.correlation);
+    buffer.flush().unwrap();
+    let (api, retirement) = (Kind::API, Kind::RETIREMENT);
+    assert_eq!(
+        *kinds.lock().unwrap(),
+        [api, retirement, api, api, retirement, retirement]
+    );
+}

@@ -73,6 +73,7 @@ fn prepare(board: &Switchboard) -> bool {
         eprintln!("gputrail: OpenCL is not observed: {error}");
         return false;
     }
+    board.on_flush(completion::flush);
     names.together(|names| {
         for (number, function) in functions() {
             let arguments = if function.annotated() {

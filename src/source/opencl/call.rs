@@ -240,7 +240,11 @@ impl Call {
                     window: (call.start, end),
                     buffers,
                 };
-                OUTSTANDING.take(enqueued, lane)
+                let ticket = OUTSTANDING.take(enqueued, lane);
+                if ticket.is_some() {
+                    host.work_begins(call.correlation);
+                }
+                ticket
             };
             let tracked = if ticket.is_some() {
                 0

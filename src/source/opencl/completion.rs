@@ -12,7 +12,7 @@ use crate::context;
 use crate::correlation::HostThread;
 use crate::process::{self, Current};
 use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
-use crate::switchboard::Buffers;
+use crate::switchboard::{Buffers, Flush};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub(super) fn header(completion: &Completion) -> Header {
     let header = const { Header::of::<Completion>() };
     header.with(
         match completion.unfinished {
-            Unfinished::AT_END => flags::UNFINISHED,
+            Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
             Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
             _ => 0,
         } | if completion.status < 0 {
@@ -82,6 +82,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
             let time = OUTSTANDING.callback_time(number);
             completion.completed = time.unwrap_or_else(clock::now);
             left = Some((number, host.try_write_to(enqueued.buffers, completion)));
+            host.work_ends(enqueued.correlation);
         }
         written = Some(left);
     }
@@ -148,6 +149,38 @@ pub(super) fn write_parked(host: &mut HostThread) {
     if OUTSTANDING.any_parked() {
         OUTSTANDING.unpark(|buffers, completion| host.write_to(buffers, completion));
     }
+}
+
+/// Status of work of which the runtime does not say more.
+const NOT_COMPLETE: cl_int = 1;
+
+/// Somebody flushes.
+pub(super) fn flush(flush: Flush) {
+    let Some(thread) = process::current() else {
+        return;
+    };
+    sweep(thread);
+    if let Flush::Outstanding(buffers) = flush {
+        show_outstanding(thread, buffers);
+    }
+}
+
+/// Says to `buffers` of all work that is still outstanding that it has not completed, and leaves it as it is.
+fn show_outstanding(thread: Current, buffers: Buffers) {
+    OUTSTANDING.sweep(
+        |enqueued| {
+            let mut completion = completion_of(enqueued);
+            completion.unfinished = Unfinished::AT_FLUSH;
+            completion.status = status_of(enqueued.event).unwrap_or(NOT_COMPLETE);
+            completion.completed = clock::now();
+            completion.header = header(&completion);
+            let buffers = enqueued.buffers.and(buffers);
+            thread.with(|host| host.write_to(buffers, completion));
+            false
+        },
+        // Its callback came meanwhile, and left it to us.
+        |claim| overtaken(claim, thread),
+    );
 }
 
 /// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
