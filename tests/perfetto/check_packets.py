@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Reads a trace with the PyPI bindings of Perfetto's messages, an implementation that shares nothing with ours.
 
-    check_packets.py TRACE
+    check_packets.py TRACE [RECORDS]
 
-Every packet has to parse into known fields only, at every depth, extensions included. Prints how many packets there were of
-each kind as a line of JSON; exit status 1 and the findings on standard error when something does not hold."""
+Every packet has to parse into known fields only, at every depth, extensions included. RECORDS is a JSON list of what the
+events and the work of the trace have to say, in order, all names and times resolved (tests/agreement.rs writes it). Prints
+how many packets there were of each kind as a line of JSON; exit status 1 and the findings on standard error when something
+does not hold."""
 
 import collections
 import json
@@ -87,12 +89,93 @@ def unknown(message, path):
             yield from unknown(part, f'{path}.{field.name}')
 
 
+def fields(message):
+    """The fields of a message that are there, extensions too, by name."""
+    return {field.name: value for field, value in message.ListFields()}
+
+
+class Sequence:
+    """What a reader has to know of a packet sequence."""
+
+    def __init__(self):
+        self.now = None
+        self.interned = collections.defaultdict(dict)
+        self.track = None
+
+    def take(self, packet):
+        if packet.sequence_flags & 1:
+            self.__init__()
+        for clock in packet.clock_snapshot.clocks:
+            if clock.is_incremental:
+                self.now = clock.timestamp
+        if packet.HasField('trace_packet_defaults'):
+            self.track = packet.trace_packet_defaults.track_event_defaults.track_uuid
+        for table, entries in fields(packet.interned_data).items():
+            for entry in entries:
+                self.interned[table][entry.iid] = entry
+
+    def time(self, packet):
+        if packet.HasField('timestamp_clock_id'):
+            return packet.timestamp
+        self.now += packet.timestamp
+        return self.now
+
+
+def host_event(tracks, sequence, time, event):
+    """A TrackEvent, as tests/agreement.rs describes one."""
+    of = fields(event)
+    names = sequence.interned
+    correlation = fields(of['gpu_correlation']) if 'gpu_correlation' in of else {}
+    annotations = []
+    for annotation in event.debug_annotations:
+        (kind,) = set(fields(annotation)) - {'name_iid'}
+        name = names['debug_annotation_names'][annotation.name_iid].name
+        annotations.append([name, kind, getattr(annotation, kind)])
+    name = names['event_names'][event.name_iid].name if 'name_iid' in of else of.get('name')
+    return {'time': time, 'type': event.type, 'name': name, 'track': tracks[sequence.track],
+            'categories': [names['event_categories'][iid].name for iid in event.category_iids],
+            'correlation': of.get('correlation_id'), 'value': of.get('counter_value'), 'api': of.get('gpu_api'),
+            'submitted': list(correlation.get('render_stage_submission_event_ids', [])),
+            'waited': list(correlation.get('render_stage_wait_event_ids', [])), 'annotations': annotations}
+
+
+def work(sequence, time, event):
+    """A GpuRenderStageEvent, as tests/agreement.rs describes one."""
+    of = fields(event)
+    names = sequence.interned
+    stages = names['gpu_specifications']
+    context = names['graphics_contexts'][event.context]
+    kernel = fields(names['compute_kernels'][of['kernel_iid']])
+    size = lambda dimensions: [dimensions.x, dimensions.y, dimensions.z]
+    launch = [size(of['launch'].grid_size), size(of['launch'].workgroup_size)] if 'launch' in of else None
+    return {'start': time, 'event': event.event_id, 'duration': of.get('duration'), 'gpu': event.gpu_id,
+            'context': [context.pid, context.api], 'submission': of.get('submission_id'),
+            'queue': stages[event.hw_queue_iid].name, 'stage': stages[event.stage_iid].name,
+            'category': stages[event.stage_iid].category, 'launch': launch, 'waits': list(event.event_wait_ids),
+            'kernel': [kernel.get('name'), kernel.get('demangled_name'), kernel.get('arch')],
+            'arguments': {argument.name: argument.uint_value for argument in kernel.get('args', [])},
+            'details': [[detail.name, detail.value] for detail in event.extra_data]}
+
+
+def compare(records, expected):
+    """What differs between what a trace says and what it has to say."""
+    for index, (record, wanted) in enumerate(zip(records, expected)):
+        for name in sorted(record.keys() | wanted.keys()):
+            if record.get(name) != wanted.get(name):
+                yield f'record {index}: {name} is {record.get(name)!r}, expected {wanted.get(name)!r}'
+    if len(records) != len(expected):
+        yield f'{len(records)} records, expected {len(expected)}'
+
+
 def main():
     declare_extensions()
     with open(sys.argv[1], 'rb') as file:
         trace = file.read()
     kinds = collections.Counter()
     findings = []
+    records = []
+    tracks = {}
+    sequences = collections.defaultdict(Sequence)
     for at, data in packets(trace):
         packet = perfetto_trace_pb2.TracePacket()
         try:
@@ -102,6 +185,20 @@ def main():
             continue
         kinds[packet.WhichOneof('data') or 'interned data or defaults only'] += 1
         findings += [f'offset {at}: unknown field {path}' for path in unknown(packet, 'TracePacket')]
+        if len(sys.argv) < 3:
+            continue
+        sequence = sequences[packet.trusted_packet_sequence_id]
+        sequence.take(packet)
+        descriptor = packet.track_descriptor
+        if descriptor.HasField('thread') or descriptor.HasField('counter'):
+            tracks[descriptor.uuid] = len(tracks)
+        if packet.HasField('track_event'):
+            records.append(host_event(tracks, sequence, sequence.time(packet), packet.track_event))
+        elif packet.HasField('gpu_render_stage_event'):
+            records.append(work(sequence, sequence.time(packet), packet.gpu_render_stage_event))
+    if len(sys.argv) > 2:
+        with open(sys.argv[2]) as file:
+            findings += compare(records, json.load(file))
     print(json.dumps({'packets': sum(kinds.values()), 'kinds': kinds, 'findings': len(findings)}))
     for finding in findings[:FINDINGS_SHOWN]:
         print(finding, file=sys.stderr)

@@ -1,0 +1,341 @@
+//! The encoder and an implementation of Perfetto's messages that shares nothing with ours agree, field by field, on
+//! randomly generated records.
+#![cfg(feature = "perfetto")]
+
+use std::process::Command;
+
+use gputrail::perfetto::schema::GpuApi;
+use gputrail::perfetto::{
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription,
+    Resources, Stage, SystemClocks, TraceWriter, Value, Work,
+};
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::program::run;
+use gputrail_harness::{needs, repository};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::json;
+
+const START: u64 = 1_000_000;
+const PID: u32 = 42;
+const QUEUES: usize = 3;
+const NAMES: [&str; 4] = ["a", "clFinish", "", "ä · 名"];
+
+/// A value beside an event, by its kind and its bits.
+type AnyValue = (u8, u64);
+
+/// Some numbers are small, so that one byte holds them, and some as large as they get.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..300, any::<u64>(), Just(u64::MAX)]
+}
+
+#[derive(Clone, Debug)]
+enum Record {
+    Begin {
+        instant: bool,
+        track: usize,
+        time: u64,
+        name: usize,
+        interned: bool,
+        correlation: Option<u64>,
+        submitted: Vec<u64>,
+        waited: Vec<u64>,
+        api: bool,
+        annotations: Vec<AnyValue>,
+    },
+    End {
+        track: usize,
+        time: u64,
+    },
+    Value {
+        time: u64,
+        value: i64,
+    },
+    Work {
+        event: u64,
+        start: u64,
+        duration: Option<u64>,
+        queue: usize,
+        stream: u32,
+        name: usize,
+        kernel: bool,
+        launch: Option<([u64; 3], [u32; 3])>,
+        resources: [u32; 4],
+        correlation: u64,
+        waits: Vec<u64>,
+        detail: Option<i64>,
+    },
+    Reset,
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let time = || prop_oneof![START..START + 1000, START..1 << 50];
+    let ids = || vec(number(), 0..4);
+    let begin = (
+        (
+            any::<bool>(),
+            0_usize..2,
+            time(),
+            0..NAMES.len(),
+            any::<bool>(),
+        ),
+        (proptest::option::of(number()), ids(), ids(), any::<bool>()),
+        vec((0_u8..6, number()), 0..5),
+    );
+    let work = (
+        (
+            number(),
+            time(),
+            proptest::option::of(number()),
+            0..QUEUES,
+            0_u32..3,
+            0..NAMES.len(),
+        ),
+        (
+            any::<bool>(),
+            proptest::option::of((any::<[u64; 3]>(), [0_u32..99, 0..99, 0..99])),
+        ),
+        (
+            any::<[u32; 4]>(),
+            number(),
+            ids(),
+            proptest::option::of(any::<i64>()),
+        ),
+    );
+    prop_oneof![
+        8 => begin.prop_map(|((instant, track, time, name, interned), (correlation, submitted, waited, api), annotations)| {
+            Record::Begin { instant, track, time, name, interned, correlation, submitted, waited, api, annotations }
+        }),
+        4 => (0_usize..2, time()).prop_map(|(track, time)| Record::End { track, time }),
+        2 => (time(), any::<i64>()).prop_map(|(time, value)| Record::Value { time, value }),
+        8 => work.prop_map(|((event, start, duration, queue, stream, name), (kernel, launch), (resources, correlation, waits, detail))| {
+            Record::Work { event, start, duration, queue, stream, name, kernel, launch, resources, correlation, waits, detail }
+        }),
+        1 => Just(Record::Reset),
+    ]
+}
+
+fn value_of((kind, bits): AnyValue) -> (Value<'static>, serde_json::Value) {
+    match kind {
+        0 => (
+            Value::Bool(bits % 2 == 1),
+            json!(["bool_value", bits % 2 == 1]),
+        ),
+        1 => (Value::Uint(bits), json!(["uint_value", bits])),
+        2 => (Value::Int(bits as i64), json!(["int_value", bits as i64])),
+        3 => (
+            Value::Double(bits as f64 / 8.0),
+            json!(["double_value", bits as f64 / 8.0]),
+        ),
+        4 => {
+            let text = NAMES[bits as usize % NAMES.len()];
+            (Value::Text(text), json!(["string_value", text]))
+        }
+        _ => (Value::Pointer(bits), json!(["pointer_value", bits])),
+    }
+}
+
+/// Writes the records; returns the trace and what each packet has to say.
+fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> {
+    let clocks = SystemClocks {
+        boottime: START,
+        ..SystemClocks::default()
+    };
+    let mut trace = TraceWriter::new(Vec::new(), 3, &clocks, &Machine::default())?;
+    let interned = NAMES.map(|name| trace.name(name).expect("few names"));
+    let category = trace.name("category").expect("few names");
+    let process = trace.process(PID, "program", &[])?;
+    let tracks = [
+        trace.thread(process, 43, "one")?,
+        trace.thread(process, 44, "two")?,
+    ];
+    let counter = trace.bytes_counter(process, "bytes")?;
+    let device = trace.device();
+    let context = trace.context(PID, ContextApi::OpenCl);
+    let queues: Vec<_> = (0..QUEUES as u32)
+        .map(|queue| {
+            trace.queue(QueueDescription {
+                name: format!("queue {queue}"),
+                description: String::new(),
+                gpu: queue,
+                context,
+                device: queue + 5,
+            })
+        })
+        .collect();
+    let mut expected = Vec::new();
+    for record in records {
+        match record {
+            Record::Begin {
+                instant,
+                track,
+                time,
+                name,
+                interned: by_number,
+                correlation,
+                submitted,
+                waited,
+                api,
+                annotations,
+            } => {
+                let values: Vec<_> = annotations.iter().map(|value| value_of(*value)).collect();
+                let beside: Vec<_> = values
+                    .iter()
+                    .zip(interned.iter().cycle())
+                    .map(|((value, _), name)| Annotation {
+                        name: *name,
+                        value: *value,
+                    })
+                    .collect();
+                let event = Event {
+                    label: if *by_number {
+                        Label::Name(interned[*name])
+                    } else {
+                        Label::Text(NAMES[*name])
+                    },
+                    category,
+                    correlation: *correlation,
+                    submitted,
+                    waited,
+                    api: api.then_some(GpuApi::OpenCl),
+                    annotations: &beside,
+                };
+                if *instant {
+                    trace.instant(tracks[*track], *time, &event)?;
+                } else {
+                    trace.begin(tracks[*track], *time, &event)?;
+                }
+                let annotations = values.iter().zip(NAMES.iter().cycle());
+                let annotations: Vec<_> = annotations
+                    .map(|((_, told), name)| json!([name, told[0], told[1]]))
+                    .collect();
+                expected.push(json!({
+                    "time": time, "type": if *instant { 3 } else { 1 }, "name": NAMES[*name], "categories": ["category"],
+                    "correlation": correlation, "api": api.then_some(3), "submitted": submitted, "waited": waited,
+                    "annotations": annotations, "track": track, "value": null,
+                }));
+            }
+            Record::End { track, time } => {
+                trace.end(tracks[*track], *time)?;
+                expected.push(bare(*time, 2, *track, None));
+            }
+            Record::Value { time, value } => {
+                trace.value(counter, *time, *value)?;
+                expected.push(bare(*time, 4, 2, Some(*value)));
+            }
+            Record::Work {
+                event,
+                start,
+                duration,
+                queue,
+                stream,
+                name,
+                kernel,
+                launch,
+                resources,
+                correlation,
+                waits,
+                detail,
+            } => {
+                let [registers, static_local, dynamic_local, private] = *resources;
+                let details: Vec<_> = detail
+                    .iter()
+                    .map(|number| Detail {
+                        name: "bytes",
+                        value: DetailValue::Number(*number),
+                    })
+                    .collect();
+                trace.work(
+                    device,
+                    &Work {
+                        event: *event,
+                        start: *start,
+                        duration: *duration,
+                        queue: queues[*queue],
+                        stream: *stream,
+                        stage: Stage {
+                            number: (*name as u64) << 1 | u64::from(*kernel),
+                            name: NAMES[*name],
+                            demangled: "void f()",
+                            architecture: "arch",
+                            kernel: *kernel,
+                        },
+                        launch: launch.map(|(grid, workgroup)| Launch { grid, workgroup }),
+                        resources: Resources {
+                            registers,
+                            static_local,
+                            dynamic_local,
+                            private,
+                        },
+                        correlation: *correlation,
+                        waits,
+                        details: &details,
+                    },
+                )?;
+                let launch = launch.filter(|(_, workgroup)| !workgroup.contains(&0)).map(
+                    |(grid, workgroup)| {
+                        let groups = [0, 1, 2]
+                            .map(|at| grid[at].div_ceil(workgroup[at].into()).min(u32::MAX.into()));
+                        json!([groups, workgroup])
+                    },
+                );
+                let mut arguments = serde_json::Map::new();
+                arguments.insert("device".into(), json!(queue + 5));
+                arguments.insert("stream".into(), json!(stream));
+                let names = [
+                    "registers_per_thread",
+                    "shared_mem_static",
+                    "shared_mem_dynamic",
+                    "private_mem_per_thread",
+                ];
+                for (name, value) in names
+                    .into_iter()
+                    .zip(resources)
+                    .filter(|(_, value)| **value != 0)
+                {
+                    arguments.insert(name.into(), json!(value));
+                }
+                expected.push(json!({
+                    "start": start, "event": event, "duration": duration, "gpu": queue, "context": [PID, 3],
+                    "submission": (*correlation != 0).then_some(*correlation as u32), "queue": format!("queue {queue}"),
+                    "stage": NAMES[*name], "category": if *kernel { 2 } else { 0 }, "launch": launch, "waits": waits,
+                    "kernel": [kernel.then_some(NAMES[*name]), "void f()", "arch"], "arguments": arguments,
+                    "details": details.iter().zip(detail).map(|(_, number)| json!(["bytes", number.to_string()])).collect::<Vec<_>>(),
+                }));
+            }
+            Record::Reset => trace.reset(),
+        }
+    }
+    Ok((trace.finish()?, json!(expected)))
+}
+
+/// An end or a value: nothing beside it.
+fn bare(time: u64, kind: u32, track: usize, value: Option<i64>) -> serde_json::Value {
+    json!({
+        "time": time, "type": kind, "name": null, "categories": [], "correlation": null, "api": null, "submitted": [],
+        "waited": [], "annotations": [], "track": track, "value": value,
+    })
+}
+
+#[test]
+fn another_decoder_reads_what_was_written_field_by_field() {
+    needs!(another_decoder_reads_what_was_written_field_by_field: Need::PythonBindings);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, expected) = (folder.path().join("trace"), folder.path().join("records"));
+    let config = ProptestConfig {
+        cases: 8,
+        max_shrink_iters: 50,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |(records in vec(record(), 300..600))| {
+        let (bytes, records) = written(&records).expect("memory takes any trace");
+        std::fs::write(&trace, bytes).unwrap();
+        std::fs::write(&expected, records.to_string()).unwrap();
+        let ended = run(Command::new("python3")
+            .env("PYTHONPATH", tools().join("python"))
+            .arg(repository("tests/perfetto/check_packets.py"))
+            .args([&trace, &expected]));
+        prop_assert!(ended.code() == 0, "{}", ended.stderr);
+    });
+}
