@@ -2,6 +2,8 @@
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
 pub mod buffer;
+#[cfg(all(feature = "capi", target_os = "linux", not(loom)))]
+pub mod capi;
 #[cfg(not(loom))]
 pub mod capture;
 pub mod clock;
@@ -36,3 +38,5 @@ pub mod summary;
 #[cfg(not(loom))]
 pub mod switchboard;
 mod sync;
+#[cfg(not(loom))]
+pub mod times;

@@ -10,7 +10,7 @@
 use crate::capture::Writer;
 use crate::record::*;
 use crate::sync::lock_std;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 /// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
@@ -19,6 +19,8 @@ pub const MAX_KEPT: usize = 4 << 20;
 
 /// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
 const MAX_STRINGS: usize = 1 << 20;
+/// Readings of an agent's clock that are kept, the latest.
+const MAX_PAIRS: usize = 256;
 const TOO_MANY: &str = "(too many different strings)";
 
 /// Names of one process. Clones are handles to the same store.
@@ -36,10 +38,19 @@ struct State {
     places: HashMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
     last: LastIds,
+    pairs: HashMap<AgentId, Pairs>,
     /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
     pending: Vec<u8>,
     /// The thread that names many things at once. Others write what they name, and what is pending.
     together: Option<std::thread::ThreadId>,
+}
+
+/// Readings of one agent's clock.
+#[derive(Default)]
+struct Pairs {
+    latest: VecDeque<ClockPair>,
+    /// How many there have been.
+    read: u64,
 }
 
 #[derive(Default)]
@@ -211,7 +222,28 @@ impl Names {
 
     /// Keeps a reading of an agent's clock.
     pub fn clock_pair(&self, pair: ClockPair) {
-        self.append(|state| state.push(bytemuck::bytes_of(&pair)));
+        self.append(|state| {
+            let pairs = state.pairs.entry(pair.agent).or_default();
+            if pairs.latest.len() == MAX_PAIRS {
+                pairs.latest.pop_front();
+            }
+            pairs.latest.push_back(pair);
+            pairs.read += 1;
+            state.push(bytemuck::bytes_of(&pair))
+        });
+    }
+
+    /// The latest readings of an agent's clock, at most 256.
+    pub fn clock_pairs(&self, agent: AgentId) -> Vec<ClockPair> {
+        let state = lock_std(&self.state);
+        let pairs = state.pairs.get(&agent);
+        pairs.map_or_else(Vec::new, |pairs| pairs.latest.iter().copied().collect())
+    }
+
+    /// How many readings of an agent's clock there have been.
+    pub fn clock_pairs_read(&self, agent: AgentId) -> u64 {
+        let state = lock_std(&self.state);
+        state.pairs.get(&agent).map_or(0, |pairs| pairs.read)
     }
 
     /// Keeps a reading of the host's clocks.

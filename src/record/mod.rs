@@ -178,6 +178,10 @@ macro_rules! open_enum {
             /// Every value that this version knows, with its name.
             pub const ALL: &'static [($name, &'static str)] = &[$(($name($value), $text)),*];
 
+            /// Their constants, in the same order.
+            #[doc(hidden)]
+            pub const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($variant)),*];
+
             /// The name, or `None` for a value that this version does not know.
             pub fn name(self) -> Option<&'static str> {
                 Self::ALL.iter().find(|(value, _)| *value == self).map(|(_, name)| *name)

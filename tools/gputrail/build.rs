@@ -45,7 +45,10 @@ fn build(root: &Path) -> PathBuf {
     let target = variable("TARGET");
     let target_directory = PathBuf::from(variable("OUT_DIR")).join("inject");
     let release = variable("PROFILE") == "release";
-    let mut cargo = vec!["build", "--package", PACKAGE, "--target", &target];
+    // Of its two kinds only the one that is carried.
+    let kind = ["--lib", "--crate-type", "cdylib"];
+    let mut cargo = vec!["rustc", "--package", PACKAGE, "--target", &target];
+    cargo.extend(kind);
     if release {
         cargo.push("--release");
     }

@@ -110,6 +110,7 @@ const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
+  gputrail library ./libgputrail.so --header ./gputrail.h     for tools in C, see docs/guide.md
 
 The library alone records, without a parent: the two variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
@@ -385,6 +386,10 @@ pub struct Library {
     /// Name of the captures that the printed GPUTRAIL_CAPTURE asks for
     #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
     pub capture: OsString,
+
+    /// Write the C header that goes with it too
+    #[arg(long, value_name = "HEADER")]
+    pub header: Option<PathBuf>,
 }
 
 #[cfg(test)]

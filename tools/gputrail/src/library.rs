@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 /// Made by `build.rs`.
 const BYTES: &[u8] = include_bytes!(env!("GPUTRAIL_LIBRARY"));
 /// Name of the unpacked file; messages of loaders and /proc/PID/maps show it.
-pub const FILE_NAME: &str = "libgputrail_inject.so";
+pub const FILE_NAME: &str = "libgputrail.so.0";
+/// What tools in C include, for the library that is carried.
+const HEADER: &str = include_str!("../../../include/gputrail.h");
 /// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
@@ -95,9 +97,14 @@ fn write_new(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `gputrail library`: writes the library to `path`, and prints the variables that make it record.
-pub fn write_out(path: &Path, capture: &OsStr) -> Result<()> {
+/// `gputrail library`: writes the library to `path`, and the header that goes with it to `header`, and prints the
+/// variables that make the library record.
+pub fn write_out(path: &Path, header: Option<&Path>, capture: &OsStr) -> Result<()> {
     gputrail::session::Pattern::parse(capture).context("--capture")?;
+    if let Some(header) = header {
+        std::fs::write(header, HEADER)
+            .with_context(|| format!("cannot write {}", header.display()))?;
+    }
     let path = std::path::absolute(path)?;
     if !layers::can_name(&path) {
         bail!(

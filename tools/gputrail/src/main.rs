@@ -102,9 +102,13 @@ fn main() -> ExitCode {
         Command::Merge(arguments) => merge::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
-        Command::Library(arguments) => library::write_out(&arguments.path, &arguments.capture)
-            .map(|()| 0)
-            .map_err(Failure::from),
+        Command::Library(arguments) => library::write_out(
+            &arguments.path,
+            arguments.header.as_deref(),
+            &arguments.capture,
+        )
+        .map(|()| 0)
+        .map_err(Failure::from),
     };
     match result {
         Ok(code) => code.into(),

@@ -1,11 +1,16 @@
-//! The library that `gputrail record` puts into the programs it records: an OpenCL layer.
+//! The library that `gputrail record` puts into the programs it records, and that tools in C link with: an OpenCL
+//! layer and the C API in one, so that what a tool asks for is what the layer does.
 //!
-//! It holds the layer's two entry points and nothing else; what they do is in [`gputrail::source::opencl`].
+//! It holds the layer's two entry points; what they do is in [`gputrail::source::opencl`]. The functions of the C API
+//! come from [`gputrail::capi`].
 
 #[cfg(target_os = "linux")]
 mod layer {
     use core::ffi::c_void;
     use gputrail::source::opencl::{self, Dispatch};
+
+    type InitLayer =
+        unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
 
     /// What the loader asks before it takes the layer.
     ///
@@ -35,7 +40,30 @@ mod layer {
         entries_ret: *mut u32,
         layer_ret: *mut *const Dispatch,
     ) -> i32 {
-        // SAFETY: the caller's promise.
-        unsafe { opencl::init_layer(entries, target, entries_ret, layer_ret) }
+        match elder() {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret) },
+            // SAFETY: the caller's promise.
+            None => unsafe { opencl::init_layer(entries, target, entries_ret, layer_ret) },
+        }
+    }
+
+    /// The copy of this library that the process had before this one, if it had: a program that is linked with it
+    /// talks to that one, so that one has to be the layer.
+    fn elder() -> Option<InitLayer> {
+        let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
+        // SAFETY: asks for a library that is there already: the first of this soname. Neither is ever unloaded.
+        let found = unsafe { libc::dlopen(c"libgputrail.so.0".as_ptr(), flags) };
+        if found.is_null() {
+            return None;
+        }
+        // SAFETY: a library that is there, and a name.
+        let function = unsafe { libc::dlsym(found, c"clInitLayer".as_ptr()) };
+        let own: InitLayer = clInitLayer;
+        if function.is_null() || function as usize == own as usize {
+            return None;
+        }
+        // SAFETY: what has this name in a library of that soname is such a function.
+        Some(unsafe { core::mem::transmute::<*mut c_void, InitLayer>(function) })
     }
 }

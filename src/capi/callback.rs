@@ -1,0 +1,401 @@
+//! Callbacks: subscribers in C, and what they are told.
+
+use super::buffer::UserData;
+use super::context::these_operations;
+use super::kinds::number;
+use super::objects::{self, Class, ContextHandle, Subscribed, SubscriberHandle, destroy};
+use super::sized::{self, Sized_, sized};
+use super::status::{Failure, Status};
+use super::text::kept;
+use super::{Answer, done, library, place};
+use crate::context::{CallArguments, Callback, Payload};
+use crate::record::{
+    ArgumentType, Arguments, CorrelationId, Domain, Header, Operation, OperationName, ThreadId,
+};
+use core::ffi::{c_char, c_void};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What a subscriber is told, on the thread on which it happens. Valid during the callback.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CallbackData {
+    /// Size of this structure.
+    pub size: usize,
+    /// What happens.
+    pub operation: Operation,
+    /// Which part of it: `GPUTRAIL_PHASE_ENTER` or another of them.
+    pub phase: u32,
+    /// Its name, `clFinish` say.
+    pub name: *const c_char,
+    /// The call's id, or that of the call that caused it.
+    pub correlation: CorrelationId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// What the call returned, if `has_return_code` is 1.
+    pub return_code: i32,
+    /// Whether the call has returned: 1 or 0.
+    pub has_return_code: u32,
+    /// How many arguments the call has: see `gputrail_callback_argument`.
+    pub arguments: u32,
+    /// What a record says of it, or null.
+    pub record: *const Header,
+    /// The subscriber's own: 0 at enter, and at exit what it left here.
+    pub user_data: u64,
+}
+sized!(CallbackData, "gputrail_callback", 64);
+
+/// Is told of what a subscriber has subscribed to, with what was given to `gputrail_subscribe`; possibly on several
+/// threads at a time. What it calls itself is not observed. It must not throw.
+pub type CallbackFunction =
+    Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
+
+/// An argument of a call.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct Argument {
+    /// `sizeof(gputrail_argument)`.
+    pub size: usize,
+    /// Its name. It lasts for ever.
+    pub name: *const c_char,
+    /// Its type, as Rust writes it; null for arguments of records. It lasts for ever.
+    pub type_name: *const c_char,
+    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address.
+    pub value: u64,
+    /// How records keep it: `GPUTRAIL_ARGUMENT_TYPE_SIGNED` or another of them, or 0 if they do not.
+    pub kept_as: ArgumentType,
+    /// 0.
+    pub reserved: [u8; 3],
+    /// How often its value can be dereferenced: 0 for a number or handle.
+    pub dereference_depth: u32,
+}
+sized!(Argument, "gputrail_argument", 40);
+
+/// Where a thread is: in a buffer's callback, in a subscriber's.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Batch,
+    Call,
+}
+
+thread_local! {
+    static WITHIN: Cell<Within> = const { Cell::new(Within::Nothing) };
+    /// What the callback that the thread is in was given, and its arguments.
+    static TOLD: Cell<(*const CallbackData, *const c_void)> =
+        const { Cell::new((std::ptr::null(), std::ptr::null())) };
+}
+
+/// The thread is in a callback of a tool's, while this lives.
+pub(super) struct Inside(Within);
+
+impl Inside {
+    fn new(within: Within) -> Inside {
+        Inside(
+            WITHIN
+                .try_with(|place| place.replace(within))
+                .unwrap_or(Within::Nothing),
+        )
+    }
+
+    pub fn batch() -> Inside {
+        Inside::new(Within::Batch)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = WITHIN.try_with(|place| place.set(self.0));
+    }
+}
+
+fn within() -> Within {
+    WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing)
+}
+
+/// Whether the calling thread is in a callback of a tool's.
+pub(super) fn is_inside() -> bool {
+    within() != Within::Nothing
+}
+
+pub(super) fn refuse_inside() -> Answer {
+    match within() {
+        Within::Nothing => Ok(()),
+        Within::Batch => refuse_inside_batch(),
+        Within::Call => Err(Failure::new(
+            Status::BUSY,
+            "not from within a subscriber's callback",
+        )),
+    }
+}
+
+pub(super) fn refuse_inside_batch() -> Answer {
+    match within() {
+        Within::Batch => Err(Failure::new(
+            Status::BUSY,
+            "not from within a buffer's callback",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Configures callback tracing: `call_back` is called for the operations while the context is started. A null
+/// `operations` with a count of 0 asks for every operation of every domain.
+///
+/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 28 subscribers in the process;
+/// `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `operations` is null or leads to `operation_count` of them, `call_back` is null or such a function, `subscriber` is
+/// null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_subscribe(
+    context: ContextHandle,
+    operations: *const Operation,
+    operation_count: usize,
+    call_back: CallbackFunction,
+    user_data: *mut c_void,
+    subscriber: *mut SubscriberHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(subscriber, "subscriber") }?;
+        let call_back =
+            call_back.ok_or_else(|| Failure::new(Status::NULL_POINTER, "call_back is null"))?;
+        // SAFETY: the caller's promise.
+        let operations = unsafe { these_operations(operations, operation_count) }?;
+        let of = objects::context(context)?;
+        let user_data = UserData(user_data);
+        let subscriber = of.call_back(operations, move |callback| {
+            tell(callback, |data| {
+                // SAFETY: a function of the tool's, which the tool gave for this.
+                unsafe { call_back(data, user_data.get()) }
+            });
+        })?;
+        let mut state = library::state()?;
+        let id = state.new_id(Class::Subscriber);
+        state.subscribers.insert(
+            id,
+            Arc::new(Subscribed {
+                context,
+                subscriber,
+            }),
+        );
+        place.write(SubscriberHandle(id));
+        Ok(())
+    })
+}
+
+fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
+    let (arguments, record) = match callback.payload {
+        Payload::Call(arguments) => (arguments, std::ptr::null()),
+        Payload::Record(record) => (CallArguments::default(), record.bytes().as_ptr().cast()),
+        Payload::None => (CallArguments::default(), std::ptr::null()),
+    };
+    let mut data = CallbackData {
+        operation: callback.operation,
+        phase: callback.phase as u32,
+        name: name_of(callback.operation, callback.name),
+        correlation: callback.correlation,
+        thread: callback.thread,
+        return_code: callback.return_code.unwrap_or(0),
+        has_return_code: u32::from(callback.return_code.is_some()),
+        arguments: arguments.iter().len() as u32,
+        record,
+        user_data: callback.user_data,
+        ..CallbackData::blank()
+    };
+    let told = (&raw const data, (&raw const arguments).cast());
+    let before = TOLD.try_with(|place| place.replace(told));
+    let inside = Inside::new(Within::Call);
+    call_back(&mut data);
+    drop(inside);
+    if let Ok(before) = before {
+        let _ = TOLD.try_with(|place| place.set(before));
+    }
+    callback.user_data = data.user_data;
+}
+
+const DOMAINS: usize = 16;
+const OPERATIONS: usize = 512;
+
+/// `name`, which is that of `operation`, for C: found without a lock once it has been asked for.
+fn name_of(operation: Operation, name: &'static str) -> *const c_char {
+    static NAMES: [[AtomicPtr<c_char>; OPERATIONS]; DOMAINS] =
+        [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; OPERATIONS] }; DOMAINS];
+    let domain = NAMES.get(operation.domain.0 as usize);
+    let Some(place) = domain.and_then(|domain| domain.get(operation.number as usize)) else {
+        return kept(name);
+    };
+    let known = place.load(Ordering::Acquire);
+    if !known.is_null() {
+        return known;
+    }
+    let text = kept(name);
+    place.store(text.cast_mut(), Ordering::Release);
+    text
+}
+
+/// Ends a subscription. When this returns, its callback is running on no thread and will not be called again; but from
+/// within a callback it does not wait for other threads.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_unsubscribe(subscriber: SubscriberHandle) -> Status {
+    done(|| {
+        let gone = library::state()?.subscribers.remove(subscriber.0)?;
+        destroy(gone);
+        Ok(())
+    })
+}
+
+/// Enables (`on` is not 0) or disables callbacks for one operation, also while the context is started.
+///
+/// Errors: `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_callback(
+    subscriber: SubscriberHandle,
+    operation: Operation,
+    on: i32,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_callback(&subscribed.subscriber, operation, on != 0)?)
+    })
+}
+
+/// Enables (`on` is not 0) or disables callbacks for every operation of a domain, also while the context is started.
+///
+/// Errors: as for `gputrail_enable_callback`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_domain(
+    subscriber: SubscriberHandle,
+    domain: Domain,
+    on: i32,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_domain(&subscribed.subscriber, domain, on != 0)?)
+    })
+}
+
+/// Tells whether callbacks for an operation are enabled, 1 or 0; the context need not be started.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `enabled` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_callback_is_enabled(
+    subscriber: SubscriberHandle,
+    operation: Operation,
+    enabled: *mut i32,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let enabled = unsafe { place(enabled, "enabled") }?;
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        let is = context.callback_is_enabled(&subscribed.subscriber, operation)?;
+        enabled.write(i32::from(is));
+        Ok(())
+    })
+}
+
+/// An argument of the call that a callback is about, by its place from 0.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` behind the last; `GPUTRAIL_INVALID_ARGUMENT` if this is not the callback that the
+/// calling thread is in; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `argument` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_callback_argument(
+    callback: *const CallbackData,
+    place: u32,
+    argument: *mut Argument,
+) -> Status {
+    done(|| {
+        let (told, arguments) = TOLD
+            .try_with(Cell::get)
+            .unwrap_or((std::ptr::null(), std::ptr::null()));
+        if callback.is_null() {
+            return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
+        }
+        if !std::ptr::eq(told, callback) {
+            let text = "not the callback that this thread is in";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        // SAFETY: set by `tell`, which is further up this thread's stack, to arguments that it holds.
+        let arguments = unsafe { &*arguments.cast::<CallArguments<'_>>() };
+        let found = arguments.iter().nth(place as usize);
+        let (info, value) = found.ok_or_else(|| no_argument(place, arguments.iter().len()))?;
+        let found = Argument {
+            name: kept(info.name),
+            type_name: kept(info.type_name),
+            value,
+            kept_as: info.kept.unwrap_or_default(),
+            dereference_depth: info.dereference_depth() as u32,
+            ..Argument::blank()
+        };
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(argument, &found) }
+    })
+}
+
+fn no_argument(place: u32, count: usize) -> Failure {
+    Failure::new(Status::NOT_FOUND, format!("argument {place} of {count}"))
+}
+
+/// An argument of a call, by its place from 0, out of a record of kind `GPUTRAIL_KIND_ARGUMENTS`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` behind the last; `GPUTRAIL_MALFORMED` if it is no such record;
+/// `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `record` is null or leads to a record, all of it; `argument` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_record_argument(
+    record: *const Header,
+    place: u32,
+    argument: *mut Argument,
+) -> Status {
+    done(|| {
+        super::checked(record, "record")?;
+        // SAFETY: not null and aligned, and the caller's promise.
+        let bytes = unsafe { std::slice::from_raw_parts(record.cast::<u8>(), (*record).bytes()) };
+        let read = crate::record::Records::new(bytes).next();
+        let read = read
+            .and_then(|record| record.read::<Arguments>())
+            .ok_or(Status::MALFORMED)?;
+        let held = bytes.len().saturating_sub(Arguments::bytes_for(0)) / 8;
+        let count = (read.count as usize).min(held).min(read.values.len());
+        let value = read.values[..count].get(place as usize).copied();
+        let value = value.ok_or_else(|| no_argument(place, count))?;
+        let names = library::board()?.names();
+        let operation = names.get::<OperationName>(number(read.operation));
+        let signature = operation
+            .and_then(|operation| names.text(operation.arguments))
+            .unwrap_or_default();
+        let (name, kept_as) = signature
+            .split(',')
+            .nth(place as usize)
+            .and_then(|text| text.split_once(':'))
+            .unwrap_or_default();
+        let found = Argument {
+            name: kept(name),
+            value,
+            kept_as: ArgumentType::from_name(kept_as).unwrap_or_default(),
+            ..Argument::blank()
+        };
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(argument, &found) }
+    })
+}

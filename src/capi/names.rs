@@ -1,0 +1,259 @@
+//! What ids in records stand for.
+
+use super::kinds::list;
+use super::library::board;
+use super::status::{Failure, Status};
+use super::{Answer, done, place, text};
+use crate::record::*;
+use core::ffi::c_char;
+
+/// The text of a string id, ended by a 0. `length`, which may be null, is told without the 0; a null `to` asks for
+/// it alone.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length;
+/// `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `to` is null or leads to `capacity` bytes, `length` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_string(
+    id: StringId,
+    to: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> Status {
+    done(|| {
+        let found = string(id)?;
+        // SAFETY: the caller's promises.
+        unsafe { text::copy(&found, to, capacity, length) }
+    })
+}
+
+fn string(id: StringId) -> Answer<String> {
+    let found = board()?.names().text(id);
+    found.ok_or_else(|| Failure::new(Status::NOT_FOUND, format!("no string has the id {id}")))
+}
+
+/// The name of a kernel, as the program calls it. As `gputrail_string`.
+///
+/// # Safety
+///
+/// As for `gputrail_string`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_kernel_name(
+    id: KernelId,
+    to: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> Status {
+    done(|| {
+        let name = string(named::<KernelSymbol>(id.0, "kernel")?.name)?;
+        // SAFETY: the caller's promises.
+        unsafe { text::copy(&name, to, capacity, length) }
+    })
+}
+
+/// The name of an agent. As `gputrail_string`.
+///
+/// # Safety
+///
+/// As for `gputrail_string`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_agent_name(
+    id: AgentId,
+    to: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> Status {
+    done(|| {
+        let name = string(named::<Agent>(id.0, "agent")?.name)?;
+        // SAFETY: the caller's promises.
+        unsafe { text::copy(&name, to, capacity, length) }
+    })
+}
+
+fn named<R: Record>(id: u32, what: &str) -> Answer<R> {
+    let found = board()?.names().get(id);
+    found.ok_or_else(|| Failure::new(Status::NOT_FOUND, format!("no {what} has the id {id}")))
+}
+
+/// # Safety
+///
+/// `record` is null, misaligned or a place for the answer.
+unsafe fn describe<R: Record>(id: u32, what: &str, record: *mut R) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let record = unsafe { place(record, "record") }?;
+        record.write(named::<R>(id, what)?);
+        Ok(())
+    })
+}
+
+/// What is known of an agent.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_agent(id: AgentId, record: *mut Agent) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "agent", record) }
+}
+
+/// What is known of a context of a runtime.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_context(id: ContextId, record: *mut Context) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "context", record) }
+}
+
+/// What is known of a queue.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_queue(id: QueueId, record: *mut Queue) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "queue", record) }
+}
+
+/// What is known of a module or program.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_module(id: ModuleId, record: *mut Module) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "module", record) }
+}
+
+/// What is known of a kernel.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_kernel(
+    id: KernelId,
+    record: *mut KernelSymbol,
+) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "kernel", record) }
+}
+
+/// What is known of a thread.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_thread(id: ThreadId, record: *mut Thread) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "thread", record) }
+}
+
+/// The agents of this process that are known: those that the program has asked about. As `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `agents` is null or leads to room for `capacity` ids, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_agents(
+    agents: *mut AgentId,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let all: Vec<Agent> = board()?.names().all();
+        let mut all: Vec<AgentId> = all.iter().map(|agent| agent.id).collect();
+        all.sort_unstable();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, agents, capacity, count) }
+    })
+}
+
+/// The latest of `all` whose handle is `handle`: a runtime may use the handle of what is gone again.
+fn of_handle<R: Record>(handle: u64, what: &str, of: impl Fn(&R) -> u64) -> Answer<R> {
+    let all: Vec<R> = board()?.names().all();
+    let found = all
+        .into_iter()
+        .rfind(|record| of(record) == handle && handle != 0);
+    found.ok_or_else(|| {
+        Failure::new(
+            Status::NOT_FOUND,
+            format!("no {what} has the handle {handle:#x}"),
+        )
+    })
+}
+
+/// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_agent_of(handle: u64, id: *mut AgentId) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let id = unsafe { place(id, "id") }?;
+        id.write(of_handle(handle, "agent", |agent: &Agent| agent.handle)?.id);
+        Ok(())
+    })
+}
+
+/// The context that has this handle in its runtime, in OpenCL its `cl_context`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_of(handle: u64, id: *mut ContextId) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let id = unsafe { place(id, "id") }?;
+        id.write(of_handle(handle, "context", |context: &Context| context.handle)?.id);
+        Ok(())
+    })
+}
+
+/// The queue that has this handle in its runtime, in OpenCL its `cl_command_queue`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_queue_of(handle: u64, id: *mut QueueId) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let id = unsafe { place(id, "id") }?;
+        id.write(of_handle(handle, "queue", |queue: &Queue| queue.handle)?.id);
+        Ok(())
+    })
+}

@@ -1,0 +1,320 @@
+/* Every misuse of the C API, each with its status, and the library works on. Compiled as C and as C++. */
+#include "gputrail.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int failures;
+
+static void expect(const char *what, gputrail_status got, gputrail_status wanted) {
+    char text[200] = "";
+    if (got == wanted) return;
+    gputrail_last_error(text, sizeof text);
+    printf("%s: %s (%s), expected %s\n", what, gputrail_status_name(got), text, gputrail_status_name(wanted));
+    failures++;
+}
+#define EXPECT(call, wanted) expect(#call, call, wanted)
+
+static void check(const char *what, int holds) {
+    if (holds) return;
+    printf("does not hold: %s\n", what);
+    failures++;
+}
+#define CHECK(what) check(#what, (what) ? 1 : 0)
+
+static void deliver(const gputrail_batch *batch, void *user_data) {
+    (void)batch;
+    (void)user_data;
+}
+
+static void called_back(gputrail_callback *callback, void *user_data) {
+    (void)callback;
+    (void)user_data;
+}
+
+static void before_initialisation(void) {
+    gputrail_context context;
+    gputrail_buffer buffer;
+    gputrail_nanos nanos;
+    char text[64];
+    size_t length;
+    CHECK(!gputrail_is_initialised());
+    EXPECT(gputrail_context_create(&context), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_start(1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_ticks_to_nanos(1, &nanos), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_string(1, text, sizeof text, &length), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_observe_opencl(), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_finalise(), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_last_error(text, sizeof text), GPUTRAIL_NOT_INITIALISED);
+    CHECK(strlen(text) > 10);
+}
+
+static void null_pointers(gputrail_context context, gputrail_buffer buffer) {
+    gputrail_subscriber subscriber;
+    gputrail_operation operation = {0, 0};
+    EXPECT(gputrail_context_create(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create(NULL, NULL, NULL, &buffer), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create(NULL, deliver, NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_dropped(buffer, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_subscribe(context, NULL, 0, NULL, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_subscribe(context, NULL, 5, called_back, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_context_is_active(context, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_context_is_valid(context, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_kind_by_name(NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, NULL, &operation), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_batch_next(NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_callback_argument(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_record_argument(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_ticks_to_nanos(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_agents(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_describe_agent(1, NULL), GPUTRAIL_NULL_POINTER);
+}
+
+static void sizes(gputrail_context context, gputrail_buffer buffer) {
+    gputrail_buffer_options options;
+    gputrail_selection selection;
+    gputrail_drops drops;
+    gputrail_buffer made;
+    /* A structure of a version to come, that asks for what this one cannot do; and one that does not. */
+    struct { gputrail_buffer_options known; uint64_t more; } newer;
+
+    memset(&options, 0, sizeof options);
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_WRONG_SIZE);
+    options.size = 7;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_WRONG_SIZE);
+    options.size = (size_t)-1;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_WRONG_SIZE);
+    options.size = sizeof options;
+    options.block_bytes = 5000;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_LAYOUT);
+    options.block_bytes = UINT64_MAX;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_LAYOUT);
+    options.block_bytes = 0;
+    options.policy = 99;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_INVALID_ARGUMENT);
+
+    memset(&newer, 0, sizeof newer);
+    newer.known.size = sizeof newer;
+    newer.known.pool_bytes = 1 << 20;
+    newer.more = 1;
+    EXPECT(gputrail_buffer_create(&newer.known, deliver, NULL, &made), GPUTRAIL_WRONG_SIZE);
+    newer.more = 0;
+    EXPECT(gputrail_buffer_create(&newer.known, deliver, NULL, &made), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_destroy(made), GPUTRAIL_OK);
+
+    memset(&selection, 0, sizeof selection);
+    EXPECT(gputrail_context_trace_to(context, buffer, &selection), GPUTRAIL_WRONG_SIZE);
+    selection.size = sizeof selection;
+    selection.kind_count = 3;
+    EXPECT(gputrail_context_trace_to(context, buffer, &selection), GPUTRAIL_NULL_POINTER);
+    memset(&drops, 1, sizeof drops);
+    drops.size = 4;
+    EXPECT(gputrail_buffer_dropped(buffer, &drops), GPUTRAIL_WRONG_SIZE);
+    drops.size = 16; /* an older tool's, that has no more than the total */
+    EXPECT(gputrail_buffer_dropped(buffer, &drops), GPUTRAIL_OK);
+    CHECK(drops.total == 0 && drops.of_kind[0] == 0x0101010101010101u);
+    drops.size = sizeof drops;
+    EXPECT(gputrail_buffer_dropped_in_total(buffer, &drops), GPUTRAIL_OK);
+    CHECK(drops.of_kind[0] == 0 && drops.size == sizeof drops);
+}
+
+static void ids(void) {
+    gputrail_context context, other;
+    gputrail_buffer buffer;
+    gputrail_subscriber subscriber;
+    int32_t answer;
+    EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
+    EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
+    EXPECT(gputrail_context_start(buffer), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_buffer_flush(context), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_unsubscribe(context), GPUTRAIL_NO_SUCH_SUBSCRIBER);
+    EXPECT(gputrail_context_start(0), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_start(~(uint64_t)0), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_trace_to(context, 12345, NULL), GPUTRAIL_NO_SUCH_BUFFER);
+
+    EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
+    EXPECT(gputrail_context_destroy(context), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_is_valid(context, &answer), GPUTRAIL_OK);
+    CHECK(answer == 0);
+    EXPECT(gputrail_context_is_active(context, &answer), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_unsubscribe(subscriber), GPUTRAIL_NO_SUCH_SUBSCRIBER);
+    EXPECT(gputrail_buffer_destroy(buffer), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_destroy(buffer), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_NO_SUCH_BUFFER);
+    /* What takes its place is not it. */
+    EXPECT(gputrail_context_create(&other), GPUTRAIL_OK);
+    CHECK(other != context);
+    EXPECT(gputrail_context_start(context), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_destroy(other), GPUTRAIL_OK);
+}
+
+static void services(gputrail_context context, gputrail_buffer buffer) {
+    gputrail_kind alone = GPUTRAIL_KIND_ARGUMENTS, unknown = 0xee, api = GPUTRAIL_KIND_API;
+    gputrail_operation far_away;
+    gputrail_selection selection;
+    gputrail_subscriber subscriber;
+    gputrail_buffer other;
+    int32_t active;
+    far_away.domain = 4000;
+    far_away.number = 0;
+    memset(&selection, 0, sizeof selection);
+    selection.size = sizeof selection;
+    selection.kinds = &alone;
+    selection.kind_count = 1;
+    EXPECT(gputrail_context_trace_to(context, buffer, &selection), GPUTRAIL_NOT_ALONE);
+    selection.kinds = &unknown;
+    EXPECT(gputrail_context_trace_to(context, buffer, &selection), GPUTRAIL_UNKNOWN_KIND);
+    selection.kinds = &api;
+    selection.operations = &far_away;
+    selection.operation_count = 1;
+    EXPECT(gputrail_context_trace_to(context, buffer, &selection), GPUTRAIL_UNKNOWN_OPERATION);
+    EXPECT(gputrail_context_enable_kind(context, buffer, api, 1), GPUTRAIL_NO_SUCH_SERVICE);
+    EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);
+    EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_CONFLICT);
+    EXPECT(gputrail_context_stop(context), GPUTRAIL_STOPPED);
+    EXPECT(gputrail_context_start(context), GPUTRAIL_OK);
+    EXPECT(gputrail_context_start(context), GPUTRAIL_STARTED);
+    EXPECT(gputrail_context_is_active(context, &active), GPUTRAIL_OK);
+    CHECK(active == 1);
+    EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &other), GPUTRAIL_OK);
+    EXPECT(gputrail_context_trace_to(context, other, NULL), GPUTRAIL_LOCKED);
+    EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_LOCKED);
+    EXPECT(gputrail_context_enable_kind(context, buffer, GPUTRAIL_KIND_LOSS, 0), GPUTRAIL_OK);
+    EXPECT(gputrail_context_enable_operation(context, buffer, far_away, 0), GPUTRAIL_UNKNOWN_OPERATION);
+    EXPECT(gputrail_buffer_destroy(other), GPUTRAIL_OK);
+    EXPECT(gputrail_context_stop(context), GPUTRAIL_OK);
+}
+
+static void too_many(void) {
+    gputrail_context contexts[65];
+    int made = 0;
+    while (made < 65 && gputrail_context_create(&contexts[made]) == GPUTRAIL_OK) made++;
+    CHECK(made > 10 && made < 65);
+    EXPECT(gputrail_context_create(&contexts[made]), GPUTRAIL_TOO_MANY);
+    while (made > 0) EXPECT(gputrail_context_destroy(contexts[--made]), GPUTRAIL_OK);
+}
+
+static void batches(void) {
+    gputrail_record_api records[2];
+    gputrail_batch batch;
+    const gputrail_record_header *record = NULL;
+    memset(records, 0, sizeof records);
+    records[0].header.kind = records[1].header.kind = GPUTRAIL_KIND_API;
+    records[0].header.words = records[1].header.words = sizeof records[0] / 8;
+    memset(&batch, 0, sizeof batch);
+    batch.size = sizeof batch;
+    batch.records = (const uint8_t *)records;
+    batch.bytes = sizeof records;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_OK);
+    CHECK(record == &records[0].header);
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_OK);
+    CHECK(record == &records[1].header);
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_END);
+    CHECK(record == NULL);
+    record = &records[1].header + 100;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_INVALID_ARGUMENT);
+    record = NULL;
+    records[0].header.words = 0;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_MALFORMED);
+    records[0].header.words = 5000;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_MALFORMED);
+    batch.bytes = 3;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_MALFORMED);
+    batch.bytes = 0;
+    EXPECT(gputrail_batch_next(&batch, &record), GPUTRAIL_END);
+}
+
+static void names(void) {
+    char small[2];
+    size_t length = 0, count = 0;
+    gputrail_kind kinds[3], kind;
+    gputrail_domain domain;
+    gputrail_agent_id agent;
+    gputrail_record_agent described;
+    gputrail_operation operation = {GPUTRAIL_DOMAIN_OPENCL, 9999};
+    EXPECT(gputrail_string(4000000000u, small, sizeof small, &length), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_describe_agent(77, &described), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_agent_of(0, &agent), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_kinds(kinds, 3, &count), GPUTRAIL_TOO_SMALL);
+    CHECK(count > 20 && kinds[0] == GPUTRAIL_KIND_API);
+    EXPECT(gputrail_kinds(NULL, 0, &count), GPUTRAIL_OK);
+    EXPECT(gputrail_kind_by_name("kernel dispatch", &kind), GPUTRAIL_OK);
+    CHECK(kind == GPUTRAIL_KIND_KERNEL_DISPATCH);
+    EXPECT(gputrail_kind_by_name("nonsense", &kind), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_domain_by_name("opencl", &domain), GPUTRAIL_OK);
+    CHECK(domain == GPUTRAIL_DOMAIN_OPENCL && strcmp(gputrail_domain_name(domain), "opencl") == 0);
+    CHECK(gputrail_kind_name(0xee) == NULL && gputrail_operation_name(operation) == NULL);
+    CHECK(strcmp(gputrail_status_name(-12345), "GPUTRAIL_UNKNOWN") == 0);
+}
+
+static void clocks(void) {
+    gputrail_ticks first = gputrail_now(), second = gputrail_now();
+    gputrail_nanos a, b;
+    CHECK(first <= second && gputrail_ticks_per_second() >= 1000000);
+    EXPECT(gputrail_ticks_to_nanos(first, &a), GPUTRAIL_OK);
+    EXPECT(gputrail_ticks_to_nanos(first + gputrail_ticks_per_second(), &b), GPUTRAIL_OK);
+    CHECK(b - a > 900000000 && b - a < 1100000000);
+    EXPECT(gputrail_ticks_to_nanos(0, &a), GPUTRAIL_OK);
+    CHECK(a == 0);
+    EXPECT(gputrail_device_time_to_nanos(1, 5, &a), GPUTRAIL_CLOCK_UNKNOWN);
+    CHECK(gputrail_thread() == (gputrail_thread_id)getpid() && gputrail_process() == (gputrail_process_id)getpid());
+}
+
+static void *from_a_thread(void *user_data) {
+    char text[64];
+    (void)user_data;
+    CHECK(gputrail_last_error(text, sizeof text) == GPUTRAIL_OK && text[0] == 0);
+    EXPECT(gputrail_context_start(1), GPUTRAIL_NO_SUCH_CONTEXT);
+    CHECK(gputrail_last_error(NULL, 0) == GPUTRAIL_NO_SUCH_CONTEXT);
+    return NULL;
+}
+
+static void in_a_child(gputrail_context context) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        failures = 0;
+        EXPECT(gputrail_context_start(context), GPUTRAIL_NOT_INITIALISED);
+        EXPECT(gputrail_initialise(), GPUTRAIL_OK);
+        EXPECT(gputrail_context_start(context), GPUTRAIL_NO_SUCH_CONTEXT);
+        EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+        fflush(stdout);
+        _exit(failures > 0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(void) {
+    gputrail_context context;
+    gputrail_buffer buffer;
+    pthread_t thread;
+    int round;
+    before_initialisation();
+    for (round = 0; round < 2; round++) {
+        EXPECT(gputrail_initialise(), GPUTRAIL_OK);
+        EXPECT(gputrail_initialise(), GPUTRAIL_OK);
+        EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+        EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
+        null_pointers(context, buffer);
+        sizes(context, buffer);
+        services(context, buffer);
+        ids();
+        too_many();
+        batches();
+        names();
+        clocks();
+        CHECK(pthread_create(&thread, NULL, from_a_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+        in_a_child(context);
+        EXPECT(gputrail_finalise(), GPUTRAIL_OK);
+        EXPECT(gputrail_context_start(context), GPUTRAIL_NOT_INITIALISED);
+        EXPECT(gputrail_finalise(), GPUTRAIL_NOT_INITIALISED);
+    }
+    printf("%s %s\n", failures ? "failed" : "passed", gputrail_version());
+    return failures > 0;
+}

@@ -1,0 +1,189 @@
+/* A program that is linked with gputrail and observes itself: records, callbacks, names, times; and what callbacks
+   must not do. Works alone and under `gputrail record`. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include "gputrail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 20 };
+
+static int failures;
+
+static void check(const char *what, int holds) {
+    char text[200] = "";
+    if (holds) return;
+    gputrail_last_error(text, sizeof text);
+    printf("does not hold: %s (last error: %s)\n", what, text);
+    failures++;
+}
+#define CHECK(what) check(#what, (what) ? 1 : 0)
+
+static struct {
+    int calls, finishes, dispatches, copies, completions, timed, arguments, named_arguments;
+    gputrail_kernel_id kernel;
+    gputrail_nanos first, last;
+    gputrail_status flush, destroy, finalise;
+} seen;
+
+static gputrail_operation finish;
+static gputrail_buffer buffer;
+
+static void deliver(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    CHECK(user_data == &seen && batch->buffer != 0);
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
+        if (record->kind == GPUTRAIL_KIND_API) {
+            const gputrail_record_api *call = (const gputrail_record_api *)record;
+            seen.calls++;
+            if (call->operation.number == finish.number) seen.finishes++;
+        } else if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) {
+            seen.dispatches++;
+            seen.kernel = ((const gputrail_record_kernel_dispatch *)record)->kernel;
+        } else if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) {
+            seen.copies++;
+        } else if (record->kind == GPUTRAIL_KIND_COMPLETION) {
+            const gputrail_record_completion *work = (const gputrail_record_completion *)record;
+            gputrail_nanos start = 0, end = 0;
+            seen.completions++;
+            if (gputrail_device_time_to_nanos(work->agent, work->start, &start) == GPUTRAIL_OK &&
+                gputrail_device_time_to_nanos(work->agent, work->end, &end) == GPUTRAIL_OK && start <= end && start > 0)
+                seen.timed++;
+        } else if (record->kind == GPUTRAIL_KIND_ARGUMENTS) {
+            gputrail_argument argument;
+            uint32_t place = 0;
+            argument.size = sizeof argument;
+            seen.arguments++;
+            while (gputrail_record_argument(record, place, &argument) == GPUTRAIL_OK) {
+                if (argument.name[0] != 0) seen.named_arguments++;
+                place++;
+            }
+        }
+    }
+    seen.flush = gputrail_buffer_flush(batch->buffer);
+    seen.destroy = gputrail_buffer_destroy(batch->buffer);
+    seen.finalise = gputrail_finalise();
+}
+
+static struct {
+    int enters, exits, kept, queues;
+    gputrail_status again, beyond, finalise, flush;
+    cl_command_queue queue;
+} told;
+
+static void called_back(gputrail_callback *callback, void *user_data) {
+    gputrail_argument argument;
+    argument.size = sizeof argument;
+    CHECK(user_data == &told && strcmp(callback->name, "clFinish") == 0);
+    if (callback->phase == GPUTRAIL_PHASE_ENTER) {
+        told.enters++;
+        CHECK(callback->user_data == 0 && !callback->has_return_code);
+        callback->user_data = callback->correlation;
+        CHECK(callback->arguments == 1 && gputrail_callback_argument(callback, 0, &argument) == GPUTRAIL_OK);
+        if (argument.value == (uint64_t)(size_t)told.queue && strstr(argument.name, "queue")) told.queues++;
+        told.beyond = gputrail_callback_argument(callback, 1, &argument);
+        told.again = gputrail_callback_argument((const gputrail_callback *)&argument, 0, &argument);
+        told.finalise = gputrail_finalise();
+        told.flush = gputrail_buffer_flush(buffer);
+        /* Not told: it is in a callback. */
+        clFinish(told.queue);
+    } else {
+        told.exits++;
+        if (callback->user_data == callback->correlation && callback->has_return_code && callback->return_code == 0)
+            told.kept++;
+    }
+}
+
+static void work(cl_context *context, cl_command_queue *queue, cl_device_id *device) {
+    static const char *source = "kernel void triple(global int *a) { a[get_global_id(0)] *= 3; }";
+    cl_platform_id platform;
+    cl_program program;
+    cl_kernel kernel;
+    cl_mem memory;
+    size_t items = 1024;
+    int round, data[1024] = {0};
+    CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
+    CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, device, NULL) == CL_SUCCESS);
+    *context = clCreateContext(NULL, 1, device, NULL, NULL, NULL);
+    *queue = clCreateCommandQueue(*context, *device, 0, NULL);
+    told.queue = *queue;
+    program = clCreateProgramWithSource(*context, 1, &source, NULL, NULL);
+    CHECK(clBuildProgram(program, 1, device, NULL, NULL, NULL) == CL_SUCCESS);
+    kernel = clCreateKernel(program, "triple", NULL);
+    memory = clCreateBuffer(*context, CL_MEM_READ_WRITE, sizeof data, NULL, NULL);
+    clSetKernelArg(kernel, 0, sizeof memory, &memory);
+    for (round = 0; round < ROUNDS; round++) {
+        clEnqueueWriteBuffer(*queue, memory, CL_FALSE, 0, sizeof data, data, 0, NULL, NULL);
+        clEnqueueNDRangeKernel(*queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL);
+        CHECK(clFinish(*queue) == CL_SUCCESS);
+    }
+    clReleaseMemObject(memory);
+    clReleaseKernel(kernel);
+    clReleaseProgram(program);
+}
+
+int main(void) {
+    gputrail_context context;
+    gputrail_subscriber subscriber;
+    gputrail_drops drops;
+    cl_context cl_context_ = NULL;
+    cl_command_queue queue = NULL;
+    cl_device_id device = NULL;
+    cl_uint platforms;
+    gputrail_agent_id agent = 0, listed[8];
+    gputrail_queue_id queue_id = 0;
+    gputrail_record_queue described;
+    gputrail_nanos before, after;
+    char name[64];
+    size_t length, count, operations;
+    int32_t enabled;
+
+    CHECK(gputrail_initialise() == GPUTRAIL_OK);
+    CHECK(gputrail_observe_opencl() == GPUTRAIL_OK);
+    CHECK(gputrail_observe_opencl() == GPUTRAIL_OK);
+    clGetPlatformIDs(0, NULL, &platforms);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clFinish", &finish) == GPUTRAIL_OK);
+    CHECK(strcmp(gputrail_operation_name(finish), "clFinish") == 0);
+    CHECK(gputrail_operations(GPUTRAIL_DOMAIN_OPENCL, NULL, 0, &operations) == GPUTRAIL_OK && operations > 100);
+
+    CHECK(gputrail_context_create(&context) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_create(NULL, deliver, &seen, &buffer) == GPUTRAIL_OK);
+    CHECK(gputrail_context_trace_to(context, buffer, NULL) == GPUTRAIL_OK);
+    CHECK(gputrail_subscribe(context, &finish, 1, called_back, &told, &subscriber) == GPUTRAIL_OK);
+    CHECK(gputrail_callback_is_enabled(subscriber, finish, &enabled) == GPUTRAIL_OK && enabled == 1);
+    CHECK(gputrail_context_start(context) == GPUTRAIL_OK);
+    CHECK(gputrail_ticks_to_nanos(gputrail_now(), &before) == GPUTRAIL_OK);
+    work(&cl_context_, &queue, &device);
+    CHECK(gputrail_ticks_to_nanos(gputrail_now(), &after) == GPUTRAIL_OK && before < after);
+
+    CHECK(gputrail_agent_of((uint64_t)(size_t)device, &agent) == GPUTRAIL_OK && agent == 1);
+    CHECK(gputrail_agent_name(agent, name, sizeof name, &length) == GPUTRAIL_OK && length == strlen(name));
+    CHECK(gputrail_agents(listed, 8, &count) == GPUTRAIL_OK && count >= 1);
+    CHECK(gputrail_queue_of((uint64_t)(size_t)queue, &queue_id) == GPUTRAIL_OK);
+    CHECK(gputrail_describe_queue(queue_id, &described) == GPUTRAIL_OK && described.agent == agent);
+
+    CHECK(gputrail_enable_callback(subscriber, finish, 0) == GPUTRAIL_OK);
+    clFinish(queue);
+    CHECK(gputrail_unsubscribe(subscriber) == GPUTRAIL_OK);
+    CHECK(gputrail_context_stop(context) == GPUTRAIL_OK);
+    clFinish(queue);
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
+    drops.size = sizeof drops;
+    CHECK(gputrail_buffer_dropped(buffer, &drops) == GPUTRAIL_OK && drops.total == 0);
+
+    CHECK(seen.flush == GPUTRAIL_BUSY && seen.destroy == GPUTRAIL_BUSY && seen.finalise == GPUTRAIL_BUSY);
+    CHECK(seen.finishes == ROUNDS + 1 && seen.dispatches == ROUNDS && seen.copies == ROUNDS);
+    CHECK(seen.completions >= 2 * ROUNDS && seen.timed > 0);
+    CHECK(seen.arguments > 0 && seen.named_arguments >= seen.arguments);
+    CHECK(gputrail_kernel_name(seen.kernel, name, sizeof name, NULL) == GPUTRAIL_OK && strcmp(name, "triple") == 0);
+    CHECK(gputrail_kernel_name(seen.kernel, name, 6, &length) == GPUTRAIL_TOO_SMALL && length == 6);
+    CHECK(told.enters == ROUNDS && told.exits == ROUNDS && told.kept == ROUNDS && told.queues == ROUNDS);
+    CHECK(told.beyond == GPUTRAIL_NOT_FOUND && told.again == GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(told.finalise == GPUTRAIL_BUSY && told.flush == GPUTRAIL_OK);
+    CHECK(gputrail_finalise() == GPUTRAIL_OK);
+    clReleaseCommandQueue(queue);
+    clReleaseContext(cl_context_);
+    printf("%s: %d kernels\n", failures ? "failed" : "passed", seen.dispatches);
+    return failures > 0;
+}

@@ -1,0 +1,81 @@
+//! The C API: programs in C and C++ that are linked with the library which `gputrail library` writes out.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::repository;
+
+use crate::command::{Place, kernels, well};
+
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
+const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
+const CPP: &[&str] = &["c++", "-x", "c++"];
+
+/// Writes the library and its header, and compiles a program of `tests/programs` with them.
+fn linked(place: &Place, compiler: &[&str], program: &str) -> PathBuf {
+    let library = place.join("libgputrail.so.0");
+    if !library.exists() {
+        well(&mut place.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
+    }
+    let output = place.join(program);
+    let mut command = Command::new(compiler[0]);
+    command
+        .args(&compiler[1..])
+        .args(STRICT)
+        .arg("-I")
+        .arg(place.path())
+        .arg("-o")
+        .arg(&output)
+        .arg(
+            repository("tests/programs")
+                .join(program)
+                .with_extension("c"),
+        )
+        .arg("-L")
+        .arg(place.path())
+        .args(["-l:libgputrail.so.0", "-lOpenCL", "-lpthread"])
+        .arg("-Wl,-rpath,$ORIGIN");
+    run(&mut command).well();
+    output
+}
+
+#[test]
+fn every_misuse_has_its_status_in_c_and_in_cpp() {
+    needs!(every_misuse_has_its_status_in_c_and_in_cpp: Need::OpenClToolchain);
+    let place = Place::new();
+    for compiler in [C, CPP] {
+        let program = linked(&place, compiler, "c_api");
+        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        assert!(ended.text().starts_with("passed"), "{}", ended.text());
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
+fn a_program_that_is_linked_with_the_library_observes_itself() {
+    needs!(a_program_that_is_linked_with_the_library_observes_itself: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    for compiler in [C, CPP] {
+        let program = linked(&place, compiler, "c_api_opencl");
+        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed: 20 kernels\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
+fn a_program_that_observes_itself_is_recorded_as_well() {
+    needs!(a_program_that_observes_itself_is_recorded_as_well:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let program = linked(&place, C, "c_api_opencl");
+    let ended = well(&mut place.record_with(&["-q"], Driver::Threaded, &program, &[]));
+    assert_eq!(ended.text(), "passed: 20 kernels\n");
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "triple"), 20, "each kernel once");
+}
