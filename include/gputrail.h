@@ -147,6 +147,7 @@ enum {
     GPUTRAIL_KIND_KERNEL_SYMBOL = 74, /* kernel symbol */
     GPUTRAIL_KIND_OPERATION = 75, /* operation */
     GPUTRAIL_KIND_NOTE = 76, /* note */
+    GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* external name */
     GPUTRAIL_KIND_MARKER = 80, /* marker */
     GPUTRAIL_KIND_MARKER_DATA = 81, /* marker data */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* environment */
