@@ -59,11 +59,20 @@ mod layer {
         }
         // SAFETY: a library that is there, and a name.
         let function = unsafe { libc::dlsym(found, c"clInitLayer".as_ptr()) };
-        let own: InitLayer = clInitLayer;
-        if function.is_null() || function as usize == own as usize {
+        // Not by the address of our own `clInitLayer`: to the linker that is the first of that name.
+        if function.is_null() || base_of(function) == base_of(elder as *const c_void) {
             return None;
         }
         // SAFETY: what has this name in a library of that soname is such a function.
         Some(unsafe { core::mem::transmute::<*mut c_void, InitLayer>(function) })
+    }
+
+    /// Where the library begins that holds `address`.
+    fn base_of(address: *const c_void) -> usize {
+        // SAFETY: zeros are valid for it.
+        let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+        // SAFETY: any address, and a place for the answer.
+        unsafe { libc::dladdr(address, &mut info) };
+        info.dli_fbase as usize
     }
 }
