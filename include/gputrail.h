@@ -1088,7 +1088,7 @@ extern "C" {
  * changes nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's
  * objects.
  *
- * A program that calls this itself must do so before its first OpenCL call, see gputrail_observe_opencl.
+ * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
  *
  * Errors: GPUTRAIL_NOT_AVAILABLE.
  */

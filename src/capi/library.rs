@@ -91,23 +91,18 @@ pub(super) fn board() -> Answer<&'static Arc<Switchboard>> {
     process::board().ok_or_else(|| Status::NOT_AVAILABLE.into())
 }
 
-/// Whether a tool has initialised the library in this process.
-pub(crate) fn is_initialised() -> bool {
-    locked().initialised
-}
-
 /// Prepares the library for this process. A tool that gputrail has loaded finds it done. May be called again, which
 /// changes nothing, and after `gputrail_finalise`. A forked child has to call it anew: it has none of its parent's
 /// objects.
 ///
-/// A program that calls this itself must do so before its first OpenCL call, see `gputrail_observe_opencl`.
+/// A program that calls this itself and wants to observe OpenCL calls `gputrail_observe_opencl` next.
 ///
 /// Errors: `GPUTRAIL_NOT_AVAILABLE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_initialise() -> Status {
     done(|| {
         crate::clock::init();
-        process::begin().ok_or(Status::NOT_AVAILABLE)?;
+        process::begin_for_tool().ok_or(Status::NOT_AVAILABLE)?;
         locked().initialised = true;
         Ok(())
     })
@@ -149,7 +144,7 @@ pub(crate) fn finalise() {
 pub extern "C" fn gputrail_is_initialised() -> i32 {
     let mut initialised = false;
     done(|| {
-        initialised = is_initialised();
+        initialised = locked().initialised;
         Ok(())
     });
     i32::from(initialised)

@@ -28,9 +28,6 @@ pub use objects::{BufferHandle, ContextHandle, SubscriberHandle};
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use time::*;
 
-#[cfg(feature = "opencl")]
-pub(crate) use library::is_initialised;
-
 use status::Failure;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
