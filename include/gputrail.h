@@ -61,6 +61,7 @@ enum {
     GPUTRAIL_CLOCK_UNKNOWN = -27, /* the agent's clock is not known yet: it has not been read beside the host's */
     GPUTRAIL_NO_SUCH_TOOL = -28, /* no such tool: it has been finalised, or the id is of something else */
     GPUTRAIL_NO_SUCH_TIMELINE = -29, /* no such timeline: it has been destroyed, or the id is of something else */
+    GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a buffer or context of the process has been made, which locks the attributes */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 

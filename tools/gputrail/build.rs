@@ -13,7 +13,14 @@ const PACKAGE: &str = "gputrail-inject";
 fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
-    let watched = ["tools/inject", "src", "schemas", "Cargo.toml", "Cargo.lock"];
+    let watched = [
+        "tools/inject",
+        "include",
+        "src",
+        "schemas",
+        "Cargo.toml",
+        "Cargo.lock",
+    ];
     for path in watched
         .map(|path| root.join(path))
         .iter()
