@@ -61,7 +61,7 @@ enum {
     GPUTRAIL_CLOCK_UNKNOWN = -27, /* the agent's clock is not known yet: it has not been read beside the host's */
     GPUTRAIL_NO_SUCH_TOOL = -28, /* no such tool: it has been finalised, or the id is of something else */
     GPUTRAIL_NO_SUCH_TIMELINE = -29, /* no such timeline: it has been destroyed, or the id is of something else */
-    GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a buffer or context of the process has been made, which locks the attributes */
+    GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a context has been started: attributes are set before that */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
@@ -1341,14 +1341,14 @@ gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *opt
  * Destroys a buffer: what has been recorded is delivered first. When this returns, its callback is not running
  * and will not be called again.
  *
- * Errors: GPUTRAIL_BUSY from within a buffer's callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 
 /*
  * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
  *
- * Errors: GPUTRAIL_BUSY from within a buffer's callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 

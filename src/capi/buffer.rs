@@ -1,6 +1,6 @@
 //! Buffers, their batches, and the records in them.
 
-use super::callback::{Inside, refuse_inside_batch};
+use super::callback::{Inside, refuse_inside};
 use super::objects::{self, BufferHandle, Class, destroy};
 use super::sized::{self, Sized_, sized};
 use super::status::{Failure, Status};
@@ -187,11 +187,11 @@ fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
 /// Destroys a buffer: what has been recorded is delivered first. When this returns, its callback is not running
 /// and will not be called again.
 ///
-/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     done(|| {
-        refuse_inside_batch()?;
+        refuse_inside()?;
         let gone = library::state()?.buffers.remove(buffer.0)?;
         destroy(gone);
         Ok(())
@@ -200,11 +200,11 @@ pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
 
 /// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
 ///
-/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     done(|| {
-        refuse_inside_batch()?;
+        refuse_inside()?;
         Ok(objects::buffer(buffer)?.flush()?)
     })
 }

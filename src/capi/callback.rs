@@ -119,25 +119,15 @@ pub(super) fn is_inside() -> bool {
     within() != Within::Nothing
 }
 
+/// Refuses what would wait for callbacks within one.
 pub(super) fn refuse_inside() -> Answer {
-    match within() {
-        Within::Nothing => Ok(()),
-        Within::Batch => refuse_inside_batch(),
-        Within::Call => Err(Failure::new(
-            Status::BUSY,
-            "not from within a subscriber's callback",
-        )),
-    }
-}
-
-pub(super) fn refuse_inside_batch() -> Answer {
-    match within() {
-        Within::Batch => Err(Failure::new(
-            Status::BUSY,
-            "not from within a buffer's callback",
-        )),
-        _ => Ok(()),
-    }
+    let whose = match within() {
+        Within::Nothing => return Ok(()),
+        Within::Batch => "buffer's",
+        Within::Call => "subscriber's",
+    };
+    let text = format!("not from within a {whose} callback");
+    Err(Failure::new(Status::BUSY, text))
 }
 
 /// Configures callback tracing: `call_back` is called for the operations while the context is started. A null

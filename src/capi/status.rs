@@ -64,7 +64,7 @@ statuses! {
     CLOCK_UNKNOWN = -27, "the agent's clock is not known yet: it has not been read beside the host's";
     NO_SUCH_TOOL = -28, "no such tool: it has been finalised, or the id is of something else";
     NO_SUCH_TIMELINE = -29, "no such timeline: it has been destroyed, or the id is of something else";
-    ATTRIBUTES_LOCKED = -30, "a buffer or context of the process has been made, which locks the attributes";
+    ATTRIBUTES_LOCKED = -30, "a context has been started: attributes are set before that";
     INTERNAL = -99, "a fault in gputrail; the library goes on";
 }
 
