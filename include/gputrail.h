@@ -264,7 +264,8 @@ typedef uint8_t gputrail_unfinished;
 enum {
     GPUTRAIL_UNFINISHED_NO = 0, /* finished */
     GPUTRAIL_UNFINISHED_AT_END = 1, /* not complete when the recording ended */
-    GPUTRAIL_UNFINISHED_NO_TIMES = 2 /* no times from the runtime */
+    GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* no times from the runtime */
+    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* not complete when it was asked after */
 };
 
 /* Who took time. */
