@@ -143,14 +143,24 @@ impl<'a> Iterator for Fields<'a> {
 /// The largest field number that protobuf allows.
 const MOST_NUMBER: u32 = (1 << 29) - 1;
 
-/// Takes a varint off the front; none if it does not end, or is larger than 64 bits.
-#[inline]
+/// Takes a varint off the front; none if it does not end, or is larger than 64 bits. Most have one byte or two.
+#[inline(always)]
 pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let (first, rest) = bytes.split_first()?;
-    if *first < 0x80 {
-        *bytes = rest;
-        return Some(u64::from(*first));
+    match **bytes {
+        [first @ 0..0x80, ref rest @ ..] => {
+            *bytes = rest;
+            Some(u64::from(first))
+        }
+        [first, second @ 0..0x80, ref rest @ ..] => {
+            *bytes = rest;
+            Some(u64::from(first & 0x7f) | u64::from(second) << 7)
+        }
+        _ => long_varint(bytes),
     }
+}
+
+#[inline(never)]
+fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for (place, byte) in bytes.iter().take(10).enumerate() {
         let low = u64::from(byte & 0x7f);
