@@ -8,8 +8,9 @@
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
 //! comes after that makes a new cell.
 
+use crate::clock;
 use crate::correlation::HostThread;
-use crate::record::{Kind, Operation, ThreadId};
+use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use crate::recorder::Recorder;
 use crate::scope::Gate;
 use crate::switchboard::{
@@ -253,6 +254,20 @@ pub(crate) fn is_in_callback() -> bool {
     unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
 }
 
+/// Says that the calling thread has spent the time since `start` on something of ours.
+pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
+    let mut overhead = Overhead::blank();
+    (overhead.start, overhead.end, overhead.what) = (start, clock::now(), what);
+    if board().is_some_and(|board| !board.buffers_for(Kind::OVERHEAD).is_none())
+        && let Some(thread) = current()
+    {
+        thread.with(|host| {
+            overhead.thread = host.thread();
+            host.write(overhead);
+        });
+    }
+}
+
 /// The calling thread.
 #[inline]
 pub fn current() -> Option<Current> {
@@ -388,6 +403,7 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
     if process.attached.swap(1, Ordering::AcqRel) != 0 {
         return false;
     }
+    let start = clock::now();
     if let Some(recorder) = (source.begin)(&process.board) {
         // Without this a child would write into its parent's blocks; the wiped table keeps it away
         // from them too, so a kernel without it is no reason not to record.
@@ -397,6 +413,7 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
     observe_locked(process);
     if let Some(recorder) = process.recorder.get() {
         recorder.open_gate();
+        overhead(OverheadKind::INSTRUMENTATION, start);
     }
     true
 }

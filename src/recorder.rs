@@ -10,7 +10,8 @@ use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::correlation::HostThread;
 use crate::names::Names;
-use crate::record::{KernelId, Kind, Process, ProcessId, ThreadId};
+use crate::process;
+use crate::record::{KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{Consumer, ContextKey, KindSet, Selection, Switchboard, TooMany};
 use std::sync::Arc;
@@ -299,9 +300,13 @@ impl Recorder {
     /// Writes everything that is committed now to the capture; where the parent collects, it has it look
     /// soon.
     pub fn flush(&self) {
+        let start = (self.ticks != TickSource::Virtual).then(clock::now);
         match &self.collector {
             Some(collector) => collector.flush(),
             None => self.buffer.wake_collector(),
+        }
+        if let Some(start) = start {
+            process::overhead(OverheadKind::FLUSH, start);
         }
     }
 

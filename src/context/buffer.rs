@@ -5,8 +5,9 @@ use crate::buffer::{
     BlockClient, BlockView, Buffer, CLIENT_BLOCKS, CallbackThread, ClientBlock, Collector,
     CollectorOptions, CompletedBlock, Layout, Mapping, Policy, Sink,
 };
+use crate::clock;
 use crate::process;
-use crate::record::{KINDS, Kind};
+use crate::record::{KINDS, Kind, OverheadKind};
 use crate::switchboard::{BufferKey, Flush, Switchboard};
 use crate::sync::lock_std;
 use std::cell::Cell;
@@ -300,8 +301,10 @@ impl RecordBuffer {
         if DELIVERING.get() || process::is_in_callback() {
             return Err(ToolError::Busy);
         }
+        let start = clock::now();
         self.board.flush_sources(sources);
         self.collector.flush();
+        process::overhead(OverheadKind::FLUSH, start);
         Ok(())
     }
 
