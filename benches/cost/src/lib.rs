@@ -1,6 +1,8 @@
 //! What a source does in a call, and nothing else, as a shared library: the cost is measured as it is loaded into
 //! programs, thread-local access through the dynamic loader included.
 
+mod tool;
+
 use gputrail::capture::Writer;
 use gputrail::clock;
 use gputrail::process::{self, Source};

@@ -16,6 +16,10 @@ const BATCHES: u32 = 400;
 const MANY_BATCHES: u32 = 4_000;
 /// What a cheap call may take more, beyond two tick reads, in nanoseconds.
 const ARGUMENT_ALLOWED: f64 = 15.0;
+/// What a call that nobody wants may take more than through a layer that passes it through.
+const DISABLED_ALLOWED: f64 = 1.5;
+/// What two empty callbacks may take beyond two tick reads.
+const CALLBACK_ALLOWED: f64 = 20.0;
 /// What an enqueue may take more than with the minimal layer.
 const ENQUEUE_ALLOWED: f64 = 100.0;
 /// The pool that programs record with, and what they may grow by beyond it.
@@ -27,6 +31,7 @@ struct Programs<'a> {
     places: &'a Places,
     calls: PathBuf,
     minimal_layer: PathBuf,
+    pass_layer: PathBuf,
 }
 
 /// What `calls` says of itself: nanoseconds, and MiB.
@@ -41,6 +46,12 @@ struct Costs {
 enum How {
     Alone,
     MinimalLayer,
+    /// A layer that passes `clSetKernelArg` through.
+    PassLayer,
+    /// A tool that wants every call but `clSetKernelArg`.
+    Disabled,
+    /// A tool that is called back, and does nothing.
+    Told,
     Recorded,
 }
 
@@ -52,6 +63,12 @@ pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
             places,
             "minimal_layer.c",
             "minimal_layer.so",
+            &["-shared", "-fPIC"],
+        )?,
+        pass_layer: compile(
+            places,
+            "pass_layer.c",
+            "pass_layer.so",
             &["-shared", "-fPIC"],
         )?,
     };
@@ -105,9 +122,17 @@ impl Programs<'_> {
             }
             _ => Command::new(program),
         };
-        if how == How::MinimalLayer {
-            command.env("OPENCL_LAYERS", &self.minimal_layer);
+        let layer = match how {
+            How::MinimalLayer => Some(&self.minimal_layer),
+            How::PassLayer => Some(&self.pass_layer),
+            How::Disabled | How::Told => Some(&self.places.library),
+            How::Alone | How::Recorded => None,
+        };
+        if let Some(layer) = layer {
+            command.env("OPENCL_LAYERS", layer);
         }
+        let tool = if how == How::Told { "told" } else { "disabled" };
+        command.env("GPUTRAIL_COST_TOOL", tool);
         // Kernels are compiled once, in the first run.
         let cache = self.places.scratch.join("pocl");
         let _ = std::fs::create_dir_all(&cache);
@@ -142,15 +167,21 @@ impl Programs<'_> {
     fn calls(&self, tick_pair: f64) -> Outcome<Vec<Row>> {
         self.costs(How::Alone, 1)?;
         let (mut alone, mut minimal, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut passed, mut disabled, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..CALLS_ROUNDS {
             alone.push(self.costs(How::Alone, BATCHES)?);
             minimal.push(self.costs(How::MinimalLayer, BATCHES)?);
             recorded.push(self.costs(How::Recorded, BATCHES)?);
+            passed.push(self.costs(How::PassLayer, BATCHES)?);
+            disabled.push(self.costs(How::Disabled, BATCHES)?);
+            told.push(self.costs(How::Told, BATCHES)?);
         }
         let argument = |costs: &[Costs]| median(costs.iter().map(|one| one.argument).collect());
         let enqueue = |costs: &[Costs]| median(costs.iter().map(|one| one.enqueue).collect());
         let added = argument(&recorded) - argument(&alone);
         let more = enqueue(&recorded) - enqueue(&minimal);
+        let off = argument(&disabled) - argument(&passed);
+        let back = argument(&told) - argument(&passed);
         Ok(vec![
             Row {
                 what: "`clSetKernelArg`, recorded",
@@ -158,6 +189,26 @@ impl Programs<'_> {
                 beside: format!("{:.1} ns alone", argument(&alone)),
                 target: format!("two tick reads + {ARGUMENT_ALLOWED} ns"),
                 met: added <= tick_pair + ARGUMENT_ALLOWED,
+            },
+            Row {
+                what: "`clSetKernelArg`, observed and disabled",
+                measured: format!("{off:+.1} ns"),
+                beside: format!(
+                    "{:.1} ns with a layer that passes it through",
+                    argument(&passed)
+                ),
+                target: format!("that layer + {DISABLED_ALLOWED} ns"),
+                met: off <= DISABLED_ALLOWED,
+            },
+            Row {
+                what: "`clSetKernelArg` with an empty callback at enter and exit",
+                measured: format!("{back:+.1} ns: {:.2} x two tick reads", back / tick_pair),
+                beside: format!(
+                    "{:.1} ns with a layer that passes it through",
+                    argument(&passed)
+                ),
+                target: format!("two tick reads + {CALLBACK_ALLOWED} ns"),
+                met: back <= tick_pair + CALLBACK_ALLOWED,
             },
             Row {
                 what: "`clEnqueueNDRangeKernel` and its completion, recorded",

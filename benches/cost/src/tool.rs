@@ -1,0 +1,75 @@
+//! A tool that is an OpenCL layer itself, as Rust tools are: it is told of `clSetKernelArg`, or records everything but that,
+//! as [`TOOL_VARIABLE`] says.
+
+use gputrail::context::{BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError};
+use gputrail::record::{Domain, Kind, Operation};
+use gputrail::source::opencl::{self, Dispatch};
+use std::ffi::c_void;
+
+/// `told` or `disabled`.
+const TOOL_VARIABLE: &str = "GPUTRAIL_COST_TOOL";
+
+/// `clSetKernelArg`: its place in the dispatch table.
+const SET_ARGUMENT: Operation = Operation {
+    domain: Domain::OPENCL,
+    number: 38,
+};
+
+/// What the loader asks before it takes the layer.
+///
+/// # Safety
+///
+/// The arguments are those of a loader.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clGetLayerInfo(
+    what: u32,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { opencl::layer_info(what, size, value, size_ret) }
+}
+
+/// The loader hands out its functions and takes ours; the tool begins.
+///
+/// # Safety
+///
+/// The arguments are those of a loader.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clInitLayer(
+    entries: u32,
+    target: *const Dispatch,
+    entries_ret: *mut u32,
+    layer_ret: *mut *const Dispatch,
+) -> i32 {
+    if let Err(error) = begin() {
+        eprintln!("gputrail-cost: {error}");
+    }
+    // SAFETY: the caller's promise.
+    unsafe { opencl::init_layer(entries, target, entries_ret, layer_ret) }
+}
+
+fn begin() -> Result<(), ToolError> {
+    let asked = std::env::var(TOOL_VARIABLE).unwrap_or_default();
+    let context = Context::new()?;
+    match &*asked {
+        "told" => {
+            let mut operations = OperationSet::default();
+            operations.set(SET_ARGUMENT, true);
+            std::mem::forget(context.call_back(operations, |_| {})?);
+        }
+        "disabled" => {
+            let buffer = RecordBuffer::create(BufferOptions::default(), |_| {})?;
+            let mut selection = Selection::kinds(&[Kind::API]);
+            selection.operations.set(SET_ARGUMENT, false);
+            context.trace_to(&buffer, selection)?;
+            std::mem::forget(buffer);
+        }
+        _ => {}
+    }
+    context.start()?;
+    // The tool lasts as long as its process.
+    std::mem::forget(context);
+    Ok(())
+}
