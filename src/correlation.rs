@@ -7,7 +7,7 @@
 //! returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
 
 use crate::buffer::lanes::OwnLanes;
-use crate::buffer::{Lane, MAX_OPEN_CALLS};
+use crate::buffer::{Lane, MAX_OPEN_CALLS, OpenCalls};
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
 use std::sync::Arc;
@@ -117,6 +117,8 @@ pub struct HostThread {
     /// Calls on the stack, of which the first few stand in `frames`.
     depth: u32,
     frames: [Frame; FRAMES],
+    /// Where calls in progress stand, once there is somebody who may look.
+    open_calls: Option<OpenCalls>,
     may_wait: bool,
     is_main: bool,
     /// Records lost since no lane could be had.
@@ -143,6 +145,7 @@ impl HostThread {
             work: Range::default(),
             depth: 0,
             frames: [Frame::default(); FRAMES],
+            open_calls: None,
             may_wait: true,
             is_main,
             refused: 0,
@@ -187,10 +190,13 @@ impl HostThread {
             };
         }
         self.depth = depth + 1;
-        self.each(interest.buffers(), Kind::API, |lane| {
-            lane.open_call(depth, now, correlation, operation);
-            true
-        });
+        let recovered = interest.buffers().and(self.board.recovered());
+        if !recovered.is_none() {
+            match &self.open_calls {
+                Some(open) => open.enter(depth, now, correlation, operation),
+                None => self.open_first_call(recovered, (depth, now, correlation, operation)),
+            }
+        }
         Call {
             correlation,
             ancestor,
@@ -220,13 +226,12 @@ impl HostThread {
         if !self.external.is_empty() {
             self.write_external(call);
         }
-        let written = self.each(call.interest.buffers(), Kind::API, |lane| {
-            let written = lane.write(api);
-            // Not before: a process may die in between, or wait for a block for long. A call that is found
-            // in both places, the recovery takes for one that has ended.
-            lane.close_calls(call.depth);
-            written
-        });
+        let written = self.each(call.interest.buffers(), Kind::API, |lane| lane.write(api));
+        // Not before: a process may die in between, or wait for a block for long. A call that is found
+        // in both places, the recovery takes for one that has ended.
+        if let Some(open) = &self.open_calls {
+            open.close(call.depth);
+        }
         self.depth = call.depth;
         if now.0.saturating_sub(call.start.0) >= self.board.exits_from() {
             self.exit_noticed(call, now);
@@ -301,6 +306,28 @@ impl HostThread {
             }
         }
         left
+    }
+
+    /// The thread's first call that somebody may find in progress.
+    #[cold]
+    #[inline(never)]
+    fn open_first_call(
+        &mut self,
+        recovered: Buffers,
+        (depth, now, correlation, operation): (u32, Ticks, CorrelationId, Operation),
+    ) {
+        // There is one such buffer: the recording's.
+        let Some(slot) = recovered.slots().next() else {
+            return;
+        };
+        if self.open(slot)
+            && let Some(open) = self
+                .lanes
+                .with(slot, self.board.incarnations(), |lane| lane.open_calls())
+        {
+            open.enter(depth, now, correlation, operation);
+            self.open_calls = Some(open);
+        }
     }
 
     /// The buffers that want records of `kind` now.

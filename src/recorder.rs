@@ -126,6 +126,7 @@ impl Recorder {
         mapping: Option<Mapping>,
         writer: Writer,
     ) -> Result<Recorder, RecorderError> {
+        let is_shared = mapping.is_some();
         let mapping = match mapping {
             Some(mapping) => mapping,
             None => Mapping::anonymous(options.layout()?)?,
@@ -147,7 +148,7 @@ impl Recorder {
         let ticks = options.ticks;
         Self::of_buffer(
             board,
-            buffer,
+            (buffer, is_shared),
             Some(collector),
             writer,
             ticks,
@@ -155,16 +156,20 @@ impl Recorder {
         )
     }
 
-    /// The recording of what comes by way of `board` into `buffer`.
+    /// The recording of what comes by way of `board` into `buffer`, the memory of which somebody else may look at
+    /// when the process has died.
     fn of_buffer(
         board: &Arc<Switchboard>,
-        buffer: Buffer,
+        (buffer, is_shared): (Buffer, bool),
         collector: Option<Collector>,
         writer: Writer,
         ticks: TickSource,
         scope: &Scope,
     ) -> Result<Recorder, RecorderError> {
         let key = board.add_buffer(buffer.clone())?;
+        if is_shared {
+            board.is_recovered(key.slot);
+        }
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
             .add_service(context, Consumer::Buffer(key.slot), recorded())
@@ -204,7 +209,7 @@ impl Recorder {
         let mapping = buffer.mapping();
         mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
         mapping.begin();
-        Self::of_buffer(board, buffer, None, writer, ticks, scope)
+        Self::of_buffer(board, (buffer, true), None, writer, ticks, scope)
     }
 
     /// The header of a new capture of this process.

@@ -256,39 +256,13 @@ impl Lane {
         self.shared.mapping.slot(self.slot)
     }
 
-    /// Puts a call on the open-call stack, for whoever looks at a process that hangs or has died. Calls below
-    /// it that did not concern this lane leave gaps.
+    /// Where calls in progress on this lane stand, for whoever looks at a process that hangs or has died.
     #[cfg(not(loom))]
-    #[inline]
-    pub(crate) fn open_call(
-        &self,
-        depth: u32,
-        start: Ticks,
-        correlation: CorrelationId,
-        operation: Operation,
-    ) {
-        let slot = self.slot();
-        let known = slot.depth.load(Ordering::Relaxed);
-        if known < depth {
-            for gap in slot.calls.iter().take(depth as usize).skip(known as usize) {
-                gap.correlation.store(0, Ordering::Relaxed);
-            }
+    pub(crate) fn open_calls(&self) -> OpenCalls {
+        OpenCalls {
+            place: std::ptr::from_ref(self.slot()),
+            _memory: self.shared.clone(),
         }
-        if let Some(call) = slot.calls.get(depth as usize) {
-            call.start.store(start.0, Ordering::Relaxed);
-            call.correlation.store(correlation.0, Ordering::Relaxed);
-            let operation = u32::from(operation.domain.0) | u32::from(operation.number) << 16;
-            call.operation.store(operation, Ordering::Relaxed);
-        }
-        // Release: a depth that is seen has its call.
-        slot.depth.store(depth + 1, Ordering::Release);
-    }
-
-    /// Cuts the open-call stack down to `depth` calls.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(crate) fn close_calls(&self, depth: u32) {
-        self.slot().depth.store(depth, Ordering::Release);
     }
 
     /// The cold half of writing: hands the full block over and takes an empty one with room for
@@ -522,5 +496,64 @@ impl Drop for Lane {
         }
         slot.depth.store(0, Ordering::Relaxed);
         slot.lane.store(0, Ordering::Release);
+    }
+}
+
+/// The open-call stack of a lane. It may be used as long as the lane is its thread's.
+#[cfg(not(loom))]
+pub(crate) struct OpenCalls {
+    place: *const LaneSlot,
+    _memory: Arc<Shared>,
+}
+
+// SAFETY: it leads to atomics in memory that it keeps alive.
+#[cfg(not(loom))]
+unsafe impl Send for OpenCalls {}
+
+#[cfg(not(loom))]
+impl OpenCalls {
+    #[inline(always)]
+    fn place(&self) -> &LaneSlot {
+        // SAFETY: within the mapping that `_memory` keeps alive; atomics only.
+        unsafe { &*self.place }
+    }
+
+    /// A call begins, within `depth` others. Those that did not concern this lane leave gaps.
+    #[inline]
+    pub fn enter(
+        &self,
+        depth: u32,
+        start: Ticks,
+        correlation: CorrelationId,
+        operation: Operation,
+    ) {
+        let place = self.place();
+        let known = place.depth.load(Ordering::Relaxed);
+        if known < depth {
+            self.leave_gaps(known, depth);
+        }
+        if let Some(call) = place.calls.get(depth as usize) {
+            call.start.store(start.0, Ordering::Relaxed);
+            call.correlation.store(correlation.0, Ordering::Relaxed);
+            let operation = u32::from(operation.domain.0) | u32::from(operation.number) << 16;
+            call.operation.store(operation, Ordering::Relaxed);
+        }
+        // Release: a depth that is seen has its call.
+        place.depth.store(depth + 1, Ordering::Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_gaps(&self, known: u32, depth: u32) {
+        let calls = self.place().calls.iter();
+        for gap in calls.take(depth as usize).skip(known as usize) {
+            gap.correlation.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Only `depth` calls are in progress now.
+    #[inline]
+    pub fn close(&self, depth: u32) {
+        self.place().depth.store(depth, Ordering::Release);
     }
 }

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// when a buffer is created or destroyed.
 pub(crate) struct Incarnations<const N: usize>([AtomicU32; N]);
 
+/// The incarnation of no buffer, and not what stands where there is none.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
 /// Proof that the lock is held under which lanes are opened and taken away.
 pub(crate) struct Opening(());
 
@@ -39,6 +42,7 @@ impl<const N: usize> Incarnations<N> {
 
     /// A buffer gets `slot`, or, with 0, leaves it.
     pub fn set(&self, slot: usize, incarnation: u32, _: &Opening) {
+        debug_assert!(incarnation != NOBODY);
         self.0[slot].store(incarnation, Ordering::Release);
     }
 }
@@ -47,7 +51,7 @@ impl<const N: usize> Incarnations<N> {
 pub(crate) struct Lanes<const N: usize> {
     /// 1 while the thread uses one of its lanes.
     in_use: AtomicU32,
-    /// Incarnations of the buffers whose lanes these are, 0 for none.
+    /// Incarnations of the buffers whose lanes these are, [`NOBODY`] for none.
     opened: [AtomicU32; N],
     lanes: [UnsafeCell<Option<Lane>>; N],
 }
@@ -64,7 +68,7 @@ impl<const N: usize> OwnLanes<N> {
     pub fn new() -> Self {
         OwnLanes(Arc::new(Lanes {
             in_use: AtomicU32::new(0),
-            opened: std::array::from_fn(|_| AtomicU32::new(0)),
+            opened: std::array::from_fn(|_| AtomicU32::new(NOBODY)),
             lanes: std::array::from_fn(|_| UnsafeCell::new(None)),
         }))
     }
@@ -86,11 +90,12 @@ impl<const N: usize> OwnLanes<N> {
         lanes.in_use.store(1, Ordering::Relaxed);
         fence_light();
         let mut result = None;
-        let opened = lanes.opened[slot].load(Ordering::Relaxed);
-        if opened != 0 && opened == incarnations.of(slot) {
+        if lanes.opened[slot].load(Ordering::Relaxed) == incarnations.of(slot) {
             // SAFETY: the incarnation is right and was read after `in_use` was set, so that nobody takes the
-            // lane away before it is clear again; `&mut self` keeps the thread from a second use.
-            result = lanes.lanes[slot].with_mut(|lane| unsafe { (*lane).as_mut() }.map(work));
+            // lane away before it is clear again; `&mut self` keeps the thread from a second use. `opened` is that
+            // of a buffer only while there is a lane.
+            result = lanes.lanes[slot]
+                .with_mut(|lane| Some(work(unsafe { (*lane).as_mut().unwrap_unchecked() })));
         }
         lanes.in_use.store(0, Ordering::Release);
         result
@@ -123,7 +128,7 @@ impl<const N: usize> Lanes<N> {
             }
             crate::sync::pause();
         }
-        self.opened[slot].store(0, Ordering::Relaxed);
+        self.opened[slot].store(NOBODY, Ordering::Relaxed);
         // SAFETY: the thread was not in a use after it could see the new incarnation, so it will not
         // reach for this lane again; the lock keeps others away.
         Ok(self.lanes[slot].with_mut(|lane| unsafe { (*lane).take() }))

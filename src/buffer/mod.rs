@@ -41,6 +41,8 @@ pub(crate) use collector::loss_of;
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
 pub use lane::Lane;
+#[cfg(not(loom))]
+pub(crate) use lane::OpenCalls;
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
 pub(crate) use mapping::MAX_OPEN_CALLS;

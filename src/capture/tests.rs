@@ -262,8 +262,10 @@ fn what_a_dead_process_had_committed_is_recovered() {
         lane.write(api);
     }
     buffer.count_unlaned(Kind::API);
-    lane.open_call(0, Ticks(5), CorrelationId(1000), Operation::default());
-    lane.open_call(1, Ticks(6), CorrelationId(1001), Operation::default());
+    lane.open_calls()
+        .enter(0, Ticks(5), CorrelationId(1000), Operation::default());
+    lane.open_calls()
+        .enter(1, Ticks(6), CorrelationId(1001), Operation::default());
     // The process is gone: nothing of its own runs any more.
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
@@ -328,8 +330,10 @@ fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_o
     pool.set_len(layout.total_bytes() as u64).unwrap();
     let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
     let mut lane = buffer.lane(ThreadId(7)).unwrap();
-    lane.open_call(0, Ticks(5), CorrelationId(1), Operation::default());
-    lane.open_call(1, Ticks(6), CorrelationId(2), Operation::default());
+    lane.open_calls()
+        .enter(0, Ticks(5), CorrelationId(1), Operation::default());
+    lane.open_calls()
+        .enter(1, Ticks(6), CorrelationId(2), Operation::default());
     let mut api = Api::blank();
     api.correlation = CorrelationId(2);
     lane.write(api);

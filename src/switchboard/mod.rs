@@ -27,7 +27,7 @@ pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
-use crate::buffer::lanes::{Incarnations, Opening, every_thread_knows};
+use crate::buffer::lanes::{Incarnations, NOBODY, Opening, every_thread_knows};
 use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::correlation::Ids;
 use crate::names::Names;
@@ -66,6 +66,8 @@ pub struct Switchboard {
     names: Names,
     state: Mutex<State>,
     kernels: Kernels,
+    /// Buffers whose memory somebody looks at after the death of the process.
+    recovered: AtomicU32,
     flush_hooks: FlushHooks,
     retirements: Retirements,
     /// The callback thread of buffers that have none of their own.
@@ -174,6 +176,7 @@ impl Switchboard {
             names: Names::new(),
             state: Mutex::default(),
             kernels: Kernels::new(),
+            recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
             retirements: Retirements::default(),
             shared_thread: Mutex::default(),
@@ -199,6 +202,19 @@ impl Switchboard {
     #[inline]
     pub fn buffers_for(&self, kind: Kind) -> Buffers {
         self.wanted().kind(kind)
+    }
+
+    /// Somebody looks at the memory of the buffer in `slot` after the death of the process: calls in progress stand
+    /// in it. Such a buffer is never removed.
+    pub(crate) fn is_recovered(&self, slot: usize) {
+        let buffers = Interest::buffer(slot).buffers();
+        self.recovered.fetch_or(buffers.0, Ordering::Relaxed);
+    }
+
+    /// The buffers in which calls in progress stand.
+    #[inline]
+    pub(crate) fn recovered(&self) -> Buffers {
+        Buffers(self.recovered.load(Ordering::Relaxed))
     }
 
     /// `buffers` get no dispatches of `kernel`.
@@ -267,7 +283,7 @@ impl Switchboard {
                 most: BUFFERS,
             })?;
         state.next_buffer = (slot + 1) % BUFFERS;
-        state.last_incarnation = state.last_incarnation.wrapping_add(1).max(1);
+        state.last_incarnation = state.last_incarnation % (NOBODY - 1) + 1;
         let incarnation = state.last_incarnation;
         state.buffers[slot] = Some(buffer);
         self.incarnations
