@@ -113,6 +113,7 @@ records!(
     ExternalCorrelation,
     ExternalName,
     Marker,
+    Retirement,
 );
 
 #[test]
