@@ -298,6 +298,9 @@ typedef uint64_t gputrail_buffer;
 /* A subscriber. 0 is none. */
 typedef uint64_t gputrail_subscriber;
 
+/* A tool that gputrail has loaded. 0 is none. */
+typedef uint64_t gputrail_tool;
+
 /* Bits of flags in gputrail_record_header. */
 enum {
     GPUTRAIL_FLAG_UNFINISHED = 1, /* the activity had not ended when the record was made */
@@ -1081,6 +1084,59 @@ typedef struct gputrail_record_operation_name {
   uint32_t group;
 } gputrail_record_operation_name;
 
+/* What a tool is told when it is asked what it is. */
+typedef struct gputrail_tool_host {
+  /* Size of this structure. */
+  size_t size;
+  /* The version of the C API that the library has. */
+  uint32_t api_version;
+  /* 1 if the tool is only looked at, in a process of its own, to see whether it is one: it will not be initialised. */
+  uint32_t probing;
+  /* The version of the library, as text. */
+  const char *version;
+  /* Path of the tool's own library. */
+  const char *path;
+  /* Its id, for gputrail_tool_finish. */
+  gputrail_tool tool;
+  /* Its place among the tools that are loaded, from 0, as they were named. */
+  uint32_t place;
+  /* How many are. */
+  uint32_t count;
+} gputrail_tool_host;
+
+/* Prepares a tool; what it is given is its user_data. */
+typedef gputrail_status (*gputrail_initialise_function)(gputrail_tool tool, void *user_data);
+
+/* The end of a tool. */
+typedef void (*gputrail_finalise_function)(void *user_data);
+
+/* What a tool says of itself. */
+typedef struct gputrail_tool_description {
+  /* sizeof(gputrail_tool_description). */
+  size_t size;
+  /* GPUTRAIL_API_VERSION: the version that the tool was built for. */
+  uint32_t api_version;
+  /*
+   * Tools with a lower number are initialised earlier and finalised later; equal ones in the order in which they
+   * were named.
+   */
+  int32_t priority;
+  /* Its name, for messages. */
+  const char *name;
+  /*
+   * Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
+   * OpenCL. A tool whose initialisation returns something else than GPUTRAIL_OK is discarded, with a message.
+   */
+  gputrail_initialise_function initialise;
+  /*
+   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish: everything
+   * that was recorded until then has been delivered. May be null.
+   */
+  gputrail_finalise_function finalise;
+  /* Given to both. */
+  void *user_data;
+} gputrail_tool_description;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1523,6 +1579,30 @@ gputrail_status gputrail_callback_argument(const struct gputrail_callback *callb
 gputrail_status gputrail_record_argument(const struct gputrail_record_header *record,
                                          uint32_t place,
                                          struct gputrail_argument *argument);
+
+/*
+ * Finalises a tool before the program ends: its finalise is called, on this thread, or, if this is in a callback, on
+ * one of its own. What the tool has made stays until it destroys it.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_TOOL, also for one that has been finalised; GPUTRAIL_NO_THREAD.
+ */
+gputrail_status gputrail_tool_finish(gputrail_tool tool);
+
+/*
+ * Looks whether a library is a tool, without initialising it: gputrail record asks this in a process of its own before
+ * it runs a program. gputrail_last_error tells why it is none.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if it cannot be opened or lacks the entry point; GPUTRAIL_NOT_AVAILABLE if it is built
+ * for another version; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_tool_probe(const char *path);
+
+/*
+ * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what
+ * it says of itself, which lasts for ever, or null if it has nothing to do here. It should do nothing else.
+ */
+__attribute__((visibility("default")))
+const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -139,6 +139,15 @@ pub(crate) fn finalise() {
     contexts.into_iter().for_each(destroy);
 }
 
+/// Delivers what is in every buffer.
+pub(super) fn flush_all() {
+    let buffers = locked().buffers.all();
+    for buffer in buffers {
+        // Within a callback it is refused, and comes later.
+        let _ = buffer.flush();
+    }
+}
+
 /// Whether the library is initialised in this process: 1 or 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_is_initialised() -> i32 {

@@ -17,6 +17,7 @@ mod sized;
 mod status;
 mod text;
 mod time;
+mod tools;
 
 pub use buffer::*;
 pub use callback::*;
@@ -27,6 +28,11 @@ pub use names::*;
 pub use objects::{BufferHandle, ContextHandle, SubscriberHandle};
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use time::*;
+pub use tools::{
+    FinaliseTool, InitialiseTool, TOOLS_VARIABLE, ToolDescription, ToolHandle, ToolHost,
+    gputrail_tool_finish, gputrail_tool_probe,
+};
+pub(crate) use tools::{finalise_tools, load_tools};
 
 use status::Failure;
 use std::cell::Cell;

@@ -97,6 +97,13 @@ impl<T> Objects<T> {
         self.objects.iter().any(|(of, _)| *of == id)
     }
 
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.objects
+            .iter()
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
     /// Takes those off the list that `gone` says.
     pub fn take_if(&mut self, gone: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let taken = self.objects.extract_if(.., |(_, object)| gone(object));

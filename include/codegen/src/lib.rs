@@ -24,12 +24,12 @@ const RECORDS: [&str; 10] = [
     "names",
 ];
 /// Those of the API.
-const API: [&str; 8] = [
-    "library", "status", "time", "kinds", "names", "buffer", "context", "callback",
+const API: [&str; 9] = [
+    "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "tools",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 8] = [
+const NAMED: [(&str, &str); 12] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -38,6 +38,10 @@ const NAMED: [(&str, &str); 8] = [
     ("CallbackData", "gputrail_callback"),
     ("CallbackFunction", "gputrail_callback_function"),
     ("Argument", "gputrail_argument"),
+    ("ToolHost", "gputrail_tool_host"),
+    ("ToolDescription", "gputrail_tool_description"),
+    ("InitialiseTool", "gputrail_initialise_function"),
+    ("FinaliseTool", "gputrail_finalise_function"),
 ];
 
 /// Numbers that name things: in Rust, in C, and what they are.
@@ -121,7 +125,7 @@ const NUMBERS: [(&str, &str, &str); 28] = [
 ];
 
 /// Numbers beyond those that only objects of the API have.
-const HANDLES: [(&str, &str, &str); 3] = [
+const HANDLES: [(&str, &str, &str); 4] = [
     (
         "ContextHandle",
         "gputrail_context",
@@ -132,6 +136,11 @@ const HANDLES: [(&str, &str, &str); 3] = [
         "SubscriberHandle",
         "gputrail_subscriber",
         "A subscriber. 0 is none.",
+    ),
+    (
+        "ToolHandle",
+        "gputrail_tool",
+        "A tool that gputrail has loaded. 0 is none.",
     ),
 ];
 
@@ -152,6 +161,19 @@ const ABOUT: &str = "\
  * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
  * bytes.
  */";
+
+/// What a tool defines.
+const TOOL_ENTRY: &str = "\
+/*
+ * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what
+ * it says of itself, which lasts for ever, or null if it has nothing to do here. It should do nothing else.
+ */
+__attribute__((visibility(\"default\")))
+const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host);
+
+";
+/// What comes behind the functions.
+const END: &str = "#ifdef __cplusplus\n}  // extern";
 
 /// Where the header lies.
 pub fn checked_in() -> PathBuf {
@@ -201,6 +223,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         "RECOVERED",
         "UNTRACKED",
         "SHARED",
+        "ToolHandle",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -218,9 +241,13 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
     for (record, _) in structures() {
         builder = builder.include_item(record);
     }
+    for (structure, _) in NAMED {
+        builder = builder.include_item(structure);
+    }
     let mut header = Vec::new();
     builder.generate()?.write(&mut header);
-    Ok(readable(&String::from_utf8(header)?))
+    let header = readable(&String::from_utf8(header)?);
+    Ok(header.replace(END, &format!("{TOOL_ENTRY}{END}")))
 }
 
 /// The records, as Rust and as C call them.

@@ -39,6 +39,8 @@ pub(super) fn start() {
             unsafe { libc::atexit(at_exit) };
         });
     }
+    #[cfg(feature = "capi")]
+    crate::capi::load_tools();
 }
 
 /// Begins the recording that the environment asks for. What hinders it, hinders no tool.
@@ -112,6 +114,8 @@ extern "C" fn at_exit() {
         }
         completion::abandon(thread);
     }
+    #[cfg(feature = "capi")]
+    crate::capi::finalise_tools();
     if let Some(recorder) = process::end() {
         // What went wrong with the capture stands in the mapping, where the parent reads it.
         let _ = recorder.finish();

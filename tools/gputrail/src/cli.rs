@@ -147,6 +147,9 @@ pub enum Command {
     Check(Check),
     Summary(Summary),
     Library(Library),
+    /// What `record` runs to look at a tool before it loads it into a program
+    #[command(hide = true)]
+    ProbeTool(ProbeTool),
 }
 
 /// Run a program and trace what it does on GPUs
@@ -170,6 +173,11 @@ pub struct Record {
     /// drops records and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
+
+    /// A tool to load into the program: a library that was made with gputrail.h, see docs/guide.md. May be given
+    /// several times
+    #[arg(long, value_name = "LIBRARY")]
+    pub tool: Vec<PathBuf>,
 
     /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
     #[arg(long)]
@@ -373,6 +381,15 @@ pub struct Summary {
     /// How the tables are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
+}
+
+/// Look whether a library is a tool, in this process
+#[derive(Args)]
+pub struct ProbeTool {
+    /// Our library
+    pub library: PathBuf,
+    /// The tool's
+    pub tool: PathBuf,
 }
 
 /// Write out the library that traces a program by environment variables alone

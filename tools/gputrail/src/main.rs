@@ -25,6 +25,7 @@ mod stdout;
 mod summary;
 mod summary_text;
 mod tables;
+mod tools;
 mod trace;
 mod view;
 mod watch;
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
         Command::Merge(arguments) => merge::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
+        Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::Library(arguments) => library::write_out(
             &arguments.path,
             arguments.header.as_deref(),

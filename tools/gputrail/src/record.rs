@@ -10,7 +10,7 @@ use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Failure, layers, say, summary_text, view};
+use crate::{Failure, layers, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::perfetto::Options;
@@ -60,8 +60,10 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
     let workshop = output.workshop()?;
     let reserve = Reserve::new(workshop.path())?;
     let scope = Scope::from(arguments.scope);
+    let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,
+        &tools,
         &scope,
         &signals,
         workshop.path(),
@@ -119,8 +121,10 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
 }
 
 /// Runs the program, and records it and its children into `captures`.
+#[expect(clippy::too_many_arguments, reason = "what the command line says")]
 fn record(
     program: &Program,
+    tools: &[PathBuf],
     scope: &Scope,
     signals: &Signals,
     captures: &Path,
@@ -129,6 +133,7 @@ fn record(
     trace: Options,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack()?;
+    tools::probe(tools, &unpacked.library)?;
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
         captures: captures.to_owned(),
@@ -138,7 +143,7 @@ fn record(
         processes: PROCESSES,
     })
     .map_err(|error| anyhow!(error))?;
-    let mut child = program.start(&variables(&unpacked, scope))?;
+    let mut child = program.start(&variables(&unpacked, tools, scope))?;
     let pid = child.id();
     let ahead = Ahead::start(server.arrivals(), captures, trace);
     let mut watch = Watch::new(pid, &unpacked.library);
@@ -158,15 +163,23 @@ fn record(
 }
 
 /// What the program's environment gets.
-fn variables(unpacked: &Unpacked, scope: &Scope) -> [(&'static str, OsString); 3] {
+fn variables(
+    unpacked: &Unpacked,
+    tools: &[PathBuf],
+    scope: &Scope,
+) -> Vec<(&'static str, OsString)> {
     let existing = std::env::var_os(layers::VARIABLE);
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
     let layers = layers::with(existing.as_deref(), outer.as_deref(), &unpacked.library);
-    [
+    let mut variables = vec![
         (layers::VARIABLE, layers),
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),
-    ]
+    ];
+    if !tools.is_empty() {
+        variables.push((tools::VARIABLE, tools::value(tools)));
+    }
+    variables
 }
 
 /// Waits until the program has ended. It is not reaped.
