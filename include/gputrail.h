@@ -301,6 +301,9 @@ typedef uint64_t gputrail_subscriber;
 /* A tool that gputrail has loaded. 0 is none. */
 typedef uint64_t gputrail_tool;
 
+/* A timeline. 0 is none. */
+typedef uint64_t gputrail_timeline;
+
 /* Bits of flags in gputrail_record_header. */
 enum {
     GPUTRAIL_FLAG_UNFINISHED = 1, /* the activity had not ended when the record was made */
@@ -636,6 +639,63 @@ typedef struct gputrail_argument {
 } gputrail_argument;
 
 /*
+ * Work that was enqueued has completed, or will not. 80 bytes.
+ *
+ * queued <= submitted <= start <= end as far as they are known, all in the agent's clock.
+ */
+typedef struct gputrail_record_completion {
+  /* Kind GPUTRAIL_KIND_COMPLETION. */
+  struct gputrail_record_header header;
+  /* The work, as its enqueue record named it. */
+  gputrail_work_id work;
+  /* The call that enqueued it. */
+  gputrail_correlation_id correlation;
+  /* When the runtime took the command. */
+  gputrail_device_time queued;
+  /* When it handed the command to the device. */
+  gputrail_device_time submitted;
+  /* When execution began. */
+  gputrail_device_time start;
+  /* When execution ended. */
+  gputrail_device_time end;
+  /* When the completion became known to the host. */
+  gputrail_ticks completed;
+  /* Where it ran. */
+  gputrail_agent_id agent;
+  /* Status of the runtime, negative for errors. */
+  int32_t status;
+  /* Why times are missing. */
+  gputrail_unfinished unfinished;
+  /* 0. */
+  uint8_t reserved[7];
+} gputrail_record_completion;
+
+/* A piece of work: a kernel, a copy, a fill, a marker or barrier. Valid during the callback. */
+typedef struct gputrail_work {
+  /* Size of this structure. */
+  size_t size;
+  /* Its enqueue record, which says what it is by its kind; null if that was dropped. */
+  const struct gputrail_record_header *record;
+  /* Its completion; null if it has not completed, or that was dropped. */
+  const struct gputrail_record_completion *completion;
+  /* When the call that enqueued it was entered, in nanoseconds of CLOCK_BOOTTIME; 0 if that is not known. */
+  gputrail_nanos enqueued;
+  /* When it began to run; 0 if that is not known. */
+  gputrail_nanos start;
+  /* When it ended; 0 if that is not known. */
+  gputrail_nanos end;
+  /* Bytes of a copy or fill; 0 for other work. */
+  uint64_t bytes;
+  /* The kernel, if it is one. */
+  gputrail_kernel_id kernel;
+  /* Where it ran. */
+  gputrail_agent_id agent;
+} gputrail_work;
+
+/* Is told of a piece of work. It must not throw, and calls no function of the same timeline. */
+typedef void (*gputrail_work_function)(const struct gputrail_work *work, void *user_data);
+
+/*
  * One API call, from enter to exit. 64 bytes.
  *
  * text
@@ -745,38 +805,6 @@ typedef struct gputrail_record_kernel_dispatch {
   /* 0. */
   uint64_t reserved2;
 } gputrail_record_kernel_dispatch;
-
-/*
- * Work that was enqueued has completed, or will not. 80 bytes.
- *
- * queued <= submitted <= start <= end as far as they are known, all in the agent's clock.
- */
-typedef struct gputrail_record_completion {
-  /* Kind GPUTRAIL_KIND_COMPLETION. */
-  struct gputrail_record_header header;
-  /* The work, as its enqueue record named it. */
-  gputrail_work_id work;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* When the runtime took the command. */
-  gputrail_device_time queued;
-  /* When it handed the command to the device. */
-  gputrail_device_time submitted;
-  /* When execution began. */
-  gputrail_device_time start;
-  /* When execution ended. */
-  gputrail_device_time end;
-  /* When the completion became known to the host. */
-  gputrail_ticks completed;
-  /* Where it ran. */
-  gputrail_agent_id agent;
-  /* Status of the runtime, negative for errors. */
-  int32_t status;
-  /* Why times are missing. */
-  gputrail_unfinished unfinished;
-  /* 0. */
-  uint8_t reserved[7];
-} gputrail_record_completion;
 
 /* A transfer was enqueued. 112 bytes. */
 typedef struct gputrail_record_memory_copy {
@@ -1153,7 +1181,7 @@ extern "C" {
 gputrail_status gputrail_initialise(void);
 
 /*
- * Stops every context, delivers what is in every buffer, and destroys them, and the subscribers. Ids from before
+ * Stops every context, delivers what is in every buffer, and destroys them, the subscribers and the timelines. Ids from before
  * are invalid from then on. The program goes on; the library can be initialised again.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a callback.
@@ -1579,6 +1607,34 @@ gputrail_status gputrail_callback_argument(const struct gputrail_callback *callb
 gputrail_status gputrail_record_argument(const struct gputrail_record_header *record,
                                          uint32_t place,
                                          struct gputrail_argument *argument);
+
+/*
+ * Makes a timeline, which puts the enqueue records and completions of batches together. It keeps what waits for its
+ * other half, at most 262144 of each.
+ *
+ * Errors: GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_timeline_create(gputrail_timeline *timeline);
+
+/*
+ * Takes in a batch, to be called with every batch of a buffer, and tells tell of the work that is known in full by
+ * it, each once, on the calling thread.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NULL_POINTER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_timeline_add(gputrail_timeline timeline,
+                                      const struct gputrail_batch *batch,
+                                      gputrail_work_function tell,
+                                      void *user_data);
+
+/*
+ * Destroys a timeline, and tells tell, which may be null, of the work of which only a part is known.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_timeline_destroy(gputrail_timeline timeline,
+                                          gputrail_work_function tell,
+                                          void *user_data);
 
 /*
  * Finalises a tool before the program ends: its finalise is called, on this thread, or, if this is in a callback, on

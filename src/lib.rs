@@ -16,6 +16,8 @@ pub mod external;
 #[cfg(not(loom))]
 mod internal_thread;
 #[cfg(not(loom))]
+mod join;
+#[cfg(not(loom))]
 pub mod marker;
 #[cfg(not(loom))]
 pub mod names;
@@ -38,5 +40,7 @@ pub mod summary;
 #[cfg(not(loom))]
 pub mod switchboard;
 mod sync;
+#[cfg(not(loom))]
+pub mod timeline;
 #[cfg(not(loom))]
 pub mod times;

@@ -7,6 +7,7 @@ use crate::context::{Context, RecordBuffer};
 use crate::process;
 use crate::record::{ProcessId, ThreadId};
 use crate::switchboard::Switchboard;
+use crate::timeline::Timeline;
 use core::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,6 +26,7 @@ pub(super) struct State {
     pub contexts: Objects<Context>,
     pub buffers: Objects<RecordBuffer>,
     pub subscribers: Objects<Subscribed>,
+    pub timelines: Objects<Mutex<Timeline>>,
 }
 
 impl State {
@@ -35,6 +37,7 @@ impl State {
             contexts: Objects::new(Class::Context),
             buffers: Objects::new(Class::Buffer),
             subscribers: Objects::new(Class::Subscriber),
+            timelines: Objects::new(Class::Timeline),
         }
     }
 
@@ -108,7 +111,7 @@ pub extern "C" fn gputrail_initialise() -> Status {
     })
 }
 
-/// Stops every context, delivers what is in every buffer, and destroys them, and the subscribers. Ids from before
+/// Stops every context, delivers what is in every buffer, and destroys them, the subscribers and the timelines. Ids from before
 /// are invalid from then on. The program goes on; the library can be initialised again.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a callback.
@@ -127,7 +130,7 @@ pub(crate) fn finalise() {
     let mut state = locked();
     state.initialised = false;
     let (contexts, subscribers) = (state.contexts.take_all(), state.subscribers.take_all());
-    let buffers = state.buffers.take_all();
+    let (buffers, timelines) = (state.buffers.take_all(), state.timelines.take_all());
     // Callbacks may run meanwhile, and call us.
     drop(state);
     for context in &contexts {
@@ -137,6 +140,7 @@ pub(crate) fn finalise() {
     subscribers.into_iter().for_each(destroy);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
+    drop(timelines);
 }
 
 /// Delivers what is in every buffer.

@@ -17,6 +17,7 @@ mod sized;
 mod status;
 mod text;
 mod time;
+mod timeline;
 mod tools;
 
 pub use buffer::*;
@@ -25,9 +26,10 @@ pub use context::*;
 pub use kinds::*;
 pub use library::*;
 pub use names::*;
-pub use objects::{BufferHandle, ContextHandle, SubscriberHandle};
+pub use objects::{BufferHandle, ContextHandle, SubscriberHandle, TimelineHandle};
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use time::*;
+pub use timeline::*;
 pub use tools::{
     FinaliseTool, InitialiseTool, TOOLS_VARIABLE, ToolDescription, ToolHandle, ToolHost,
     gputrail_tool_finish, gputrail_tool_probe,

@@ -21,6 +21,11 @@ pub struct BufferHandle(pub u64);
 #[repr(transparent)]
 pub struct SubscriberHandle(pub u64);
 
+/// A timeline. 0 is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct TimelineHandle(pub u64);
+
 /// What kind of object an id names: the highest byte of the id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]

@@ -1,20 +1,11 @@
-//! Puts enqueue records and completions together.
-//!
-//! They come in either order: a completion is written by whatever thread learnt of it, and that
-//! thread's block may reach the capture first. What has no partner yet waits in a table of bounded
-//! size, and the oldest gives way.
-
-use std::collections::BTreeMap;
+//! What is kept of an enqueue record until its completion comes ([`crate::join`]).
 
 use super::work::{Launch, Resources};
+use crate::join::Enqueue;
 use crate::record::{
-    AgentId, Completion, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy,
-    MemorySet, QueueId, StreamId, Synchronization, SynchronizationType, Ticks, TransferKind,
-    Unfinished, WorkId, flags,
+    AgentId, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, QueueId,
+    StreamId, Synchronization, SynchronizationType, Ticks, TransferKind, WorkId, flags,
 };
-
-/// Most enqueues, and most completions, that wait for their partner.
-const MOST: usize = 1 << 18;
 
 /// What was enqueued.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -138,117 +129,37 @@ impl From<&Synchronization> for Enqueued {
     }
 }
 
+impl Enqueue for Enqueued {
+    fn work(&self) -> WorkId {
+        self.work
+    }
+
+    fn is_untracked(&self) -> bool {
+        self.untracked
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    fn set_serial(&mut self, serial: u32) {
+        self.serial = serial;
+    }
+}
+
 /// Work as far as it is known.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Found {
-    /// Both records.
-    Both(Enqueued, Completion),
-    /// No completion came, or none will.
-    Enqueued(Enqueued),
-    /// No enqueue record came.
-    Completed(Completion),
-}
-
-/// A completion that waits.
-#[derive(Debug)]
-struct Early {
-    completion: Completion,
-    /// It has met parts of a command buffer, and waits for more of them only.
-    met: bool,
-}
-
+pub(super) type Found = crate::join::Found<Enqueued>;
 /// The records that wait for their partner.
-#[derive(Debug)]
-pub(super) struct Join {
-    enqueued: BTreeMap<(WorkId, u32), Enqueued>,
-    completed: BTreeMap<WorkId, Early>,
-    most: usize,
-    serial: u32,
-}
-
-impl Default for Join {
-    fn default() -> Join {
-        Join::of_size(MOST)
-    }
-}
-
-impl Join {
-    fn of_size(most: usize) -> Join {
-        Join {
-            enqueued: BTreeMap::new(),
-            completed: BTreeMap::new(),
-            most,
-            serial: 0,
-        }
-    }
-
-    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
-    /// that the work was given.
-    pub fn enqueue(&mut self, mut work: Enqueued, found: &mut Vec<Found>) -> u32 {
-        let shared = work.shared;
-        if shared {
-            self.serial = self.serial.wrapping_add(1).max(1);
-            work.serial = self.serial;
-        }
-        if work.untracked || !work.work.is_some() {
-            found.push(Found::Enqueued(work));
-            return work.serial;
-        }
-        if let Some(early) = self.completed.get_mut(&work.work) {
-            early.met = true;
-            found.push(Found::Both(work, early.completion));
-            if !shared {
-                self.completed.remove(&work.work);
-            }
-            return work.serial;
-        }
-        self.enqueued.insert((work.work, work.serial), work);
-        if self.enqueued.len() > self.most
-            && let Some((_, oldest)) = self.enqueued.pop_first()
-        {
-            found.push(Found::Enqueued(oldest));
-        }
-        work.serial
-    }
-
-    /// Takes in a completion; what is known in full by it is added to `found`.
-    pub fn complete(&mut self, completion: Completion, found: &mut Vec<Found>) {
-        // The real one comes later, or none.
-        if completion.unfinished == Unfinished::AT_FLUSH {
-            return;
-        }
-        let id = completion.work;
-        let mut met = false;
-        while let Some((&key, _)) = self.enqueued.range((id, 0)..=(id, u32::MAX)).next() {
-            let work = self.enqueued.remove(&key).expect("it was just found");
-            found.push(Found::Both(work, completion));
-            met = true;
-            if !work.shared {
-                return;
-            }
-        }
-        self.completed.insert(id, Early { completion, met });
-        if self.completed.len() > self.most
-            && let Some((_, oldest)) = self.completed.pop_first()
-            && !oldest.met
-        {
-            found.push(Found::Completed(oldest.completion));
-        }
-    }
-
-    /// What still waits when there are no more records.
-    pub fn finish(&mut self, found: &mut Vec<Found>) {
-        let enqueued = std::mem::take(&mut self.enqueued);
-        found.extend(enqueued.into_values().map(Found::Enqueued));
-        let completed = std::mem::take(&mut self.completed).into_values();
-        let unmet = completed.filter(|early| !early.met);
-        found.extend(unmet.map(|early| Found::Completed(early.completion)));
-    }
-}
+pub(super) type Join = crate::join::Join<Enqueued>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Completion, Unfinished};
 
     fn enqueued(work: u64) -> Enqueued {
         Enqueued::from(&MemorySet {

@@ -24,12 +24,13 @@ const RECORDS: [&str; 10] = [
     "names",
 ];
 /// Those of the API.
-const API: [&str; 9] = [
-    "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "tools",
+const API: [&str; 10] = [
+    "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "timeline",
+    "tools",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 12] = [
+const NAMED: [(&str, &str); 14] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -38,6 +39,8 @@ const NAMED: [(&str, &str); 12] = [
     ("CallbackData", "gputrail_callback"),
     ("CallbackFunction", "gputrail_callback_function"),
     ("Argument", "gputrail_argument"),
+    ("WorkData", "gputrail_work"),
+    ("WorkFunction", "gputrail_work_function"),
     ("ToolHost", "gputrail_tool_host"),
     ("ToolDescription", "gputrail_tool_description"),
     ("InitialiseTool", "gputrail_initialise_function"),
@@ -125,7 +128,7 @@ const NUMBERS: [(&str, &str, &str); 28] = [
 ];
 
 /// Numbers beyond those that only objects of the API have.
-const HANDLES: [(&str, &str, &str); 4] = [
+const HANDLES: [(&str, &str, &str); 5] = [
     (
         "ContextHandle",
         "gputrail_context",
@@ -141,6 +144,11 @@ const HANDLES: [(&str, &str, &str); 4] = [
         "ToolHandle",
         "gputrail_tool",
         "A tool that gputrail has loaded. 0 is none.",
+    ),
+    (
+        "TimelineHandle",
+        "gputrail_timeline",
+        "A timeline. 0 is none.",
     ),
 ];
 
@@ -224,6 +232,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         "UNTRACKED",
         "SHARED",
         "ToolHandle",
+        "TimelineHandle",
     ]
     .map(str::to_owned)
     .to_vec();

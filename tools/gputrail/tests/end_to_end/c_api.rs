@@ -1,6 +1,6 @@
 //! The C API: programs in C and C++ that are linked with the library which `gputrail library` writes out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gputrail_harness::machine::Need;
@@ -12,29 +12,41 @@ use gputrail_harness::repository;
 use crate::command::{Place, kernels, well};
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
-const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
+/// A compiler of C.
+pub const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
 const CPP: &[&str] = &["c++", "-x", "c++"];
 
 /// Writes the library and its header, and compiles a program of `tests/programs` with them.
 fn linked(place: &Place, compiler: &[&str], program: &str) -> PathBuf {
+    let source = repository("tests/programs")
+        .join(program)
+        .with_extension("c");
+    compiled(place, compiler, &[], &source, program)
+}
+
+/// The same for any source, to a file here.
+pub fn compiled(
+    place: &Place,
+    compiler: &[&str],
+    options: &[&str],
+    source: &Path,
+    output: &str,
+) -> PathBuf {
     let library = place.join("libgputrail.so.0");
     if !library.exists() {
         well(&mut place.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
     }
-    let output = place.join(program);
+    let output = place.join(output);
     let mut command = Command::new(compiler[0]);
     command
         .args(&compiler[1..])
         .args(STRICT)
+        .args(options)
         .arg("-I")
         .arg(place.path())
         .arg("-o")
         .arg(&output)
-        .arg(
-            repository("tests/programs")
-                .join(program)
-                .with_extension("c"),
-        )
+        .arg(source)
         .arg("-L")
         .arg(place.path())
         .args(["-l:libgputrail.so.0", "-lOpenCL", "-lpthread"])

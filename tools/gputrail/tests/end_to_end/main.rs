@@ -16,6 +16,7 @@ mod processes;
 mod random;
 mod scope;
 mod summaries;
+mod tools;
 mod transparency;
 mod viewer;
 mod viewing;

@@ -1,0 +1,97 @@
+/* How long the program's calls took, by function: percentiles, when the program ends.
+ *
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libapi_latency.so api_latency.c -L. -l:libgputrail.so.0
+ *   gputrail record --tool ./libapi_latency.so -- PROGRAM
+ */
+#include "gputrail.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Eight buckets to each power of two: a percentile is off by at most an eighth. */
+enum { FUNCTIONS = 512, BUCKETS = 64 * 8 };
+
+static uint32_t calls[FUNCTIONS][BUCKETS];
+static uint64_t failed[FUNCTIONS];
+
+static gputrail_context context;
+static gputrail_buffer buffer;
+
+static unsigned bucket_of(uint64_t ticks) {
+    unsigned power = 0;
+    if (ticks < 8) return (unsigned)ticks;
+    while ((ticks >> power) >= 16) power++;
+    return power * 8 + (unsigned)(ticks >> power);
+}
+
+static double lowest_of(unsigned bucket) {
+    return bucket < 16 ? bucket : (double)(8 + bucket % 8) * (double)(1ull << (bucket / 8 - 1));
+}
+
+static void deliver(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    (void)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
+        const gputrail_record_api *call = (const gputrail_record_api *)record;
+        if (record->kind != GPUTRAIL_KIND_API || call->operation.number >= FUNCTIONS || call->end < call->start) continue;
+        calls[call->operation.number][bucket_of(call->end - call->start)]++;
+        if (record->flags & GPUTRAIL_FLAG_FAILED) failed[call->operation.number]++;
+    }
+}
+
+static gputrail_status initialise(gputrail_tool tool, void *user_data) {
+    static const gputrail_kind kind = GPUTRAIL_KIND_API;
+    gputrail_selection selection;
+    gputrail_status status;
+    (void)tool;
+    memset(&selection, 0, sizeof selection);
+    selection.size = sizeof selection;
+    selection.kinds = &kind;
+    selection.kind_count = 1;
+    if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_buffer_create(NULL, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_context_trace_to(context, buffer, &selection)) != GPUTRAIL_OK) return status;
+    return gputrail_context_start(context);
+}
+
+static double percentile(const uint32_t *buckets, uint64_t total, double share) {
+    uint64_t below = 0;
+    unsigned bucket;
+    for (bucket = 0; bucket < BUCKETS; bucket++) {
+        below += buckets[bucket];
+        if ((double)below >= share * (double)total) return lowest_of(bucket);
+    }
+    return 0;
+}
+
+static void finalise(void *user_data) {
+    double micros = 1e6 / (double)gputrail_ticks_per_second();
+    unsigned function, bucket;
+    (void)user_data;
+    gputrail_context_stop(context);
+    gputrail_buffer_flush(buffer);
+    fprintf(stderr, "%-40s %8s %8s %10s %10s %10s\n", "function", "calls", "failed", "50% us", "90% us", "99% us");
+    for (function = 0; function < FUNCTIONS; function++) {
+        gputrail_operation operation;
+        const char *name;
+        uint64_t total = 0;
+        for (bucket = 0; bucket < BUCKETS; bucket++) total += calls[function][bucket];
+        if (total == 0) continue;
+        operation.domain = GPUTRAIL_DOMAIN_OPENCL;
+        operation.number = (uint16_t)function;
+        name = gputrail_operation_name(operation);
+        fprintf(stderr, "%-40s %8llu %8llu %10.2f %10.2f %10.2f\n", name ? name : "?", (unsigned long long)total,
+                (unsigned long long)failed[function], percentile(calls[function], total, 0.5) * micros,
+                percentile(calls[function], total, 0.9) * micros, percentile(calls[function], total, 0.99) * micros);
+    }
+}
+
+const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
+    static gputrail_tool_description description;
+    (void)host;
+    description.size = sizeof description;
+    description.api_version = GPUTRAIL_API_VERSION;
+    description.name = "api-latency";
+    description.initialise = initialise;
+    description.finalise = finalise;
+    return &description;
+}

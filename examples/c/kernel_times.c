@@ -1,0 +1,90 @@
+/* How long each kernel ran: a histogram per kernel, by powers of two, when the program ends.
+ *
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libkernel_times.so kernel_times.c -L. -l:libgputrail.so.0
+ *   gputrail record --tool ./libkernel_times.so -- PROGRAM
+ */
+#include "gputrail.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { KERNELS = 256, BUCKETS = 40 };
+
+static struct {
+    gputrail_kernel_id id;
+    uint64_t runs, nanos, unfinished, buckets[BUCKETS];
+} kernels[KERNELS];
+
+static gputrail_context context;
+static gputrail_buffer buffer;
+static gputrail_timeline timeline;
+
+/* One at a time: a buffer's batches come one after the other. */
+static void work_done(const gputrail_work *work, void *user_data) {
+    size_t place = 0, bucket = 0;
+    uint64_t nanos;
+    (void)user_data;
+    if (!work->record || work->record->kind != GPUTRAIL_KIND_KERNEL_DISPATCH) return;
+    while (place < KERNELS - 1 && kernels[place].id != work->kernel && kernels[place].id != 0) place++;
+    kernels[place].id = work->kernel;
+    if (work->start == 0 || work->end < work->start) {
+        kernels[place].unfinished++;
+        return;
+    }
+    nanos = work->end - work->start;
+    while (bucket < BUCKETS - 1 && (nanos >> bucket) > 1) bucket++;
+    kernels[place].runs++;
+    kernels[place].nanos += nanos;
+    kernels[place].buckets[bucket]++;
+}
+
+static void deliver(const gputrail_batch *batch, void *user_data) {
+    gputrail_timeline_add(timeline, batch, work_done, user_data);
+}
+
+static gputrail_status initialise(gputrail_tool tool, void *user_data) {
+    static const gputrail_kind kinds[] = {GPUTRAIL_KIND_KERNEL_DISPATCH, GPUTRAIL_KIND_COMPLETION};
+    gputrail_selection selection;
+    gputrail_status status;
+    (void)tool;
+    memset(&selection, 0, sizeof selection);
+    selection.size = sizeof selection;
+    selection.kinds = kinds;
+    selection.kind_count = sizeof kinds / sizeof kinds[0];
+    if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_timeline_create(&timeline)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_buffer_create(NULL, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_context_trace_to(context, buffer, &selection)) != GPUTRAIL_OK) return status;
+    return gputrail_context_start(context);
+}
+
+static void finalise(void *user_data) {
+    gputrail_drops drops;
+    size_t place, bucket;
+    gputrail_context_stop(context);
+    gputrail_buffer_flush(buffer);
+    gputrail_timeline_destroy(timeline, work_done, user_data);
+    for (place = 0; place < KERNELS && kernels[place].id != 0; place++) {
+        char name[200] = "(unknown)";
+        gputrail_kernel_name(kernels[place].id, name, sizeof name, NULL);
+        fprintf(stderr, "%s: %llu runs, %.3f ms", name, (unsigned long long)kernels[place].runs, (double)kernels[place].nanos / 1e6);
+        if (kernels[place].unfinished > 0) fprintf(stderr, ", %llu without times", (unsigned long long)kernels[place].unfinished);
+        fputc('\n', stderr);
+        for (bucket = 0; bucket < BUCKETS; bucket++)
+            if (kernels[place].buckets[bucket] > 0)
+                fprintf(stderr, "  from %10.3f us: %llu\n", (double)(1ull << bucket) / 1e3, (unsigned long long)kernels[place].buckets[bucket]);
+    }
+    drops.size = sizeof drops;
+    if (gputrail_buffer_dropped_in_total(buffer, &drops) == GPUTRAIL_OK && drops.total > 0)
+        fprintf(stderr, "%llu records were dropped\n", (unsigned long long)drops.total);
+}
+
+const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
+    static gputrail_tool_description description;
+    (void)host;
+    description.size = sizeof description;
+    description.api_version = GPUTRAIL_API_VERSION;
+    description.name = "kernel-times";
+    description.initialise = initialise;
+    description.finalise = finalise;
+    return &description;
+}
