@@ -247,6 +247,7 @@ impl HostThread {
         {
             self.retire(call.correlation, now);
         }
+        self.board.call_took(now.0.saturating_sub(call.start.0));
     }
 
     /// Nothing more will come for `correlation`.

@@ -101,10 +101,14 @@ impl Names {
     /// Has everything written to `writer` too: what has been named, and what will be.
     pub fn add_writer(&self, writer: Writer) {
         let mut state = lock_std(&self.state);
-        for piece in state.pieces() {
-            let _ = writer.metadata(piece);
-        }
+        state.write_kept(&writer);
         state.writers.push(writer);
+    }
+
+    /// Writes everything that has been named to `writer`, and the readings of agents' clocks that are kept.
+    pub(crate) fn write_all_to(&self, writer: &Writer) {
+        let state = lock_std(&self.state);
+        state.write_kept(writer);
     }
 
     /// What `id` stands for, if it has been named and is kept.
@@ -319,6 +323,18 @@ impl State {
             pieces.push(&self.kept[begin..end]);
         }
         pieces
+    }
+
+    fn write_kept(&self, writer: &Writer) {
+        // An error stays with the writer.
+        for piece in self.pieces() {
+            let _ = writer.metadata(piece);
+        }
+        for pairs in self.pairs.values() {
+            for pair in &pairs.latest {
+                let _ = writer.metadata_record(pair);
+            }
+        }
     }
 
     fn push(&mut self, record: &[u8]) {

@@ -286,7 +286,11 @@ impl Recorder {
 
     /// Says what this process is, by asking the system.
     pub fn describe_process(&self, configuration: &str) {
-        let names = self.names();
+        Self::describe(self.names(), configuration);
+    }
+
+    /// The same, in `names`.
+    pub(crate) fn describe(names: &Names, configuration: &str) {
         let mut process = Process::blank();
         process.id = ProcessId(std::process::id());
         process.parent = ProcessId(std::os::unix::process::parent_id());

@@ -92,6 +92,7 @@ records!(
     Allocation,
     Synchronization,
     Completion,
+    Retirement,
     Arguments,
     Overhead,
     Loss,

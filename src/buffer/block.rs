@@ -18,6 +18,10 @@ pub(crate) enum BlockState {
     Full = 2,
 }
 
+/// Under [`Policy::Overwrite`](super::Policy) a dump may read a block meanwhile. For everybody else it is what it was.
+const FULL_READ: u32 = 3;
+const FILLING_READ: u32 = 4;
+
 /// What the mapping knows of one block. 64 bytes, a cache line of its own.
 #[repr(C, align(64))]
 pub(crate) struct BlockHeader {
@@ -65,8 +69,8 @@ impl BlockHeader {
     /// no longer needed. A value that no version wrote counts as Empty.
     pub fn state(&self) -> BlockState {
         match self.state.load(Ordering::Acquire) {
-            1 => BlockState::Filling,
-            2 => BlockState::Full,
+            1 | FILLING_READ => BlockState::Filling,
+            2 | FULL_READ => BlockState::Full,
             _ => BlockState::Empty,
         }
     }
@@ -90,6 +94,58 @@ impl BlockHeader {
     /// Lane: will not write to the block again.
     pub fn fill(&self) {
         self.state.store(BlockState::Full as u32, Ordering::Release);
+    }
+
+    fn change(&self, from: u32, to: u32) -> bool {
+        // AcqRel: what either side did with the block is over for the other.
+        self.state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Lane that keeps its blocks: will not write to it again, unless it takes it back.
+    pub fn fill_kept(&self) {
+        // A dump claims it and lets go of it as it likes: once a dump, so that this ends.
+        while !self.change(BlockState::Filling as u32, BlockState::Full as u32)
+            && !self.change(FILLING_READ, FULL_READ)
+        {}
+    }
+
+    /// Whether it is full, and no dump reads it.
+    pub fn is_kept(&self) -> bool {
+        self.state.load(Ordering::Acquire) == BlockState::Full as u32
+    }
+
+    /// Lane: takes a full block that no dump reads, to fill it anew.
+    pub fn take_back(&self) -> bool {
+        self.change(BlockState::Full as u32, BlockState::Empty as u32)
+    }
+
+    /// Lane: leaves a block that it has taken back by mistake as it was.
+    pub fn put_back(&self) {
+        self.fill();
+    }
+
+    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it.
+    pub fn claim(&self) -> bool {
+        loop {
+            if self.change(BlockState::Full as u32, FULL_READ)
+                || self.change(BlockState::Filling as u32, FILLING_READ)
+            {
+                return true;
+            }
+            if self.state() == BlockState::Empty {
+                return false;
+            }
+        }
+    }
+
+    /// Dump: has read it.
+    pub fn release(&self) {
+        if !self.change(FILLING_READ, BlockState::Filling as u32) {
+            // Its lane has filled it meanwhile.
+            self.change(FULL_READ, BlockState::Full as u32);
+        }
     }
 
     /// Collector: everything in it has been handed on.
@@ -175,6 +231,7 @@ pub(crate) fn deliver_in_order(
 /// What [`deliver_each`] tells of a block.
 pub(crate) enum Delivery<'a, 'b> {
     /// Records of a block that a lane fills.
+    #[cfg_attr(loom, allow(dead_code))]
     Filling(u32, &'a BlockView<'b>),
     /// The last records of a block that is full; it is emptied next.
     Full(&'a BlockView<'b>),

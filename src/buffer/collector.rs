@@ -10,7 +10,7 @@
 
 use super::block::{BlockView, Delivery, Scan, deliver_each};
 use super::client::ClientBlocks;
-use super::{BlockClient, Buffer, CallbackThread, SessionState};
+use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
 use crate::sync::lock_std;
@@ -197,9 +197,25 @@ impl Collector {
         self.inner.buffer.wake_collector();
     }
 
-    /// Delivers everything that is committed now, also in blocks that are not full.
+    /// Delivers everything that is committed now, also in blocks that are not full. Under [`Policy::Overwrite`]: what
+    /// is kept, which stays where it is.
     pub fn flush(&self) {
-        self.inner.deliver(0);
+        if self.inner.buffer.policy() == Policy::Overwrite {
+            self.dump(Ticks::NONE);
+        } else {
+            self.inner.deliver(0);
+        }
+    }
+
+    /// Shows the sinks what is kept of the time after `since`.
+    pub(crate) fn dump(&self, since: Ticks) {
+        let mut work = lock_std(&self.inner.work);
+        if !work.stopped {
+            let show = |view: &BlockView<'_>| {
+                work.sinks.iter_mut().for_each(|sink| sink.records(view));
+            };
+            self.inner.buffer.dump(since, show);
+        }
     }
 
     /// Ends the session: no lane takes another block, everything committed is delivered, and so are
@@ -294,6 +310,10 @@ impl Inner {
         let mapping = self.buffer.mapping();
         mapping.looks().fetch_add(1, Ordering::Relaxed);
         if work.stopped {
+            return false;
+        }
+        // What is kept is shown on request, and at the end.
+        if self.buffer.policy() == Policy::Overwrite && !self.buffer.mapping().pool().is_closed() {
             return false;
         }
         let Work {

@@ -7,6 +7,7 @@
 #[cfg(not(loom))]
 use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
+use super::overwrite::Ring;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
@@ -39,6 +40,8 @@ pub struct Lane {
     may_wait: bool,
     /// The lane waited in vain: idle lanes held all blocks. It waits again once it has had one.
     gave_up: bool,
+    /// Its full blocks, where the policy is to keep them.
+    ring: Ring,
     shared: Arc<Shared>,
 }
 
@@ -104,6 +107,7 @@ impl Lane {
             thread,
             may_wait: true,
             gave_up: false,
+            ring: Ring::default(),
             shared,
         })
     }
@@ -315,6 +319,15 @@ impl Lane {
     fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
         let shared = self.shared.clone();
+        if shared.policy == Policy::Overwrite {
+            let Some(block) = self.ring.take(&shared) else {
+                return false;
+            };
+            shared.begun.set(block, clock::now().0);
+            self.take_block(block);
+            self.report_drops();
+            return true;
+        }
         let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
         let (mut waited, mut futile) = (None, 0);
         let mut last_sign = (mapping.looks().load(Ordering::Relaxed), None);
@@ -402,7 +415,14 @@ impl Lane {
     /// Gives the lane's block to the collector, however full it is.
     fn give_block(&mut self) {
         if self.block.bytes > 0 {
-            self.shared.mapping.block(self.block.index).fill();
+            let header = self.shared.mapping.block(self.block.index);
+            if self.shared.policy == Policy::Overwrite {
+                header.fill_kept();
+                self.ring.keep(self.block.index);
+                self.block = OpenBlock::NONE;
+                return;
+            }
+            header.fill();
             self.block = OpenBlock::NONE;
             // Waking is a system call: as long as there are blocks enough, the collector's next look will do.
             let wake = self.shared.wake();
@@ -484,6 +504,9 @@ impl Drop for Lane {
     /// reported any more are added to those without a lane.
     fn drop(&mut self) {
         self.give_block();
+        self.shared
+            .left_behind
+            .fetch_add(u64::from(!self.ring.is_empty()), Ordering::Relaxed);
         let slot = self.slot();
         for (index, dropped) in slot.dropped.iter().enumerate() {
             let count = dropped.swap(0, Ordering::Relaxed);

@@ -19,6 +19,7 @@ mod collector;
 mod lane;
 pub(crate) mod lanes;
 mod mapping;
+mod overwrite;
 mod pool;
 #[cfg(not(loom))]
 mod threads;
@@ -53,7 +54,7 @@ pub(crate) use threads::SharedThread;
 #[cfg(not(loom))]
 pub use threads::{CALLBACK_THREADS, CallbackThread};
 
-use crate::record::{KINDS, Kind, ThreadId};
+use crate::record::{KINDS, Kind, ThreadId, Ticks};
 use crate::sync::Ordering;
 use std::sync::Arc;
 #[cfg(not(loom))]
@@ -70,10 +71,13 @@ pub enum Policy {
     /// Wait for the collector, where waiting is allowed ([`Lane::set_may_wait`]); elsewhere discard
     /// and count.
     Lossless = 1,
+    /// Overwrite the oldest: the buffer keeps what was recorded last, and hands it out on request only. Writing is
+    /// wait-free, but while a dump reads all blocks, records are discarded and counted.
+    Overwrite = 2,
 }
 
 impl Policy {
-    /// The policy with this number, as configurations carry it.
+    /// The policy with this number, as configurations carry it: one that a collector in another process can serve.
     pub fn from_code(code: u32) -> Option<Policy> {
         [Policy::Discard, Policy::Lossless]
             .into_iter()
@@ -86,6 +90,7 @@ impl std::fmt::Display for Policy {
         f.write_str(match self {
             Policy::Discard => "discard",
             Policy::Lossless => "lossless",
+            Policy::Overwrite => "overwrite",
         })
     }
 }
@@ -120,6 +125,10 @@ struct Shared {
     /// The callback thread that collects and 1, or 0: then it is who sleeps on the mapping's own word.
     #[cfg(not(loom))]
     served_by: PlainU32,
+    /// Under [`Policy::Overwrite`]: when the use of each block began.
+    begun: overwrite::Begun,
+    /// Lanes that have left full blocks behind, under the same policy.
+    left_behind: PlainU64,
     /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
     /// do not wait for it again before it does.
     collector_lost: PlainU64,
@@ -130,8 +139,14 @@ struct Shared {
 impl Buffer {
     /// A buffer over `mapping`.
     pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
+        let blocks = match policy {
+            Policy::Overwrite => mapping.layout().blocks(),
+            _ => 0,
+        };
         Buffer {
             shared: Arc::new(Shared {
+                begun: overwrite::Begun::new(blocks),
+                left_behind: PlainU64::new(0),
                 mapping,
                 policy,
                 #[cfg(not(loom))]
@@ -170,6 +185,17 @@ impl Buffer {
             }
         }
         dropped
+    }
+
+    /// Under [`Policy::Overwrite`]: shows `show` what is kept, each lane's blocks in the order it filled them, of
+    /// those that were in use after `since`. One thread at a time.
+    pub(crate) fn dump(&self, since: Ticks, show: impl FnMut(&BlockView<'_>)) {
+        overwrite::dump(&self.shared, since.0, show);
+    }
+
+    /// What happens when no block is empty.
+    pub fn policy(&self) -> Policy {
+        self.shared.policy
     }
 
     /// The memory the buffer lies in.

@@ -315,3 +315,61 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
         assert_eq!(all.len(), 1);
     });
 }
+
+/// What a dump shows: lane and number of each record.
+fn dump(buffer: &Buffer) -> Vec<(u32, u64)> {
+    let mut seen = Vec::new();
+    buffer.dump(Ticks::NONE, |view| {
+        let pairs = Records::new(view.bytes).filter_map(|record| record.read::<ClockPair>());
+        seen.extend(pairs.map(|pair| (view.lane, pair.device.0)));
+    });
+    seen
+}
+
+fn is_ascending(seen: &[(u32, u64)]) -> bool {
+    seen.is_sorted_by(|one, other| one < other)
+}
+
+#[test]
+fn a_lane_takes_back_its_oldest_block_but_none_that_a_dump_reads() {
+    model(|| {
+        let buffer = buffer(2, Policy::Overwrite);
+        let writer = {
+            let buffer = buffer.clone();
+            thread::spawn(move || {
+                let mut lane = buffer.lane(ThreadId(1)).unwrap();
+                // Loom objects where one of them goes over what the dump reads.
+                let written = (1..=5).filter(|n| lane.write(note(*n))).collect::<Vec<_>>();
+                (lane, written)
+            })
+        };
+        let seen = dump(&buffer);
+        assert!(is_ascending(&seen), "{seen:?}");
+        let (lane, written) = writer.join().unwrap();
+        let kept = dump(&buffer);
+        assert!(is_ascending(&kept), "{kept:?}");
+        let last = written.last().copied().unwrap_or_default();
+        assert_eq!(kept.last().map_or(0, |(_, n)| *n), last);
+        drop(lane);
+    });
+}
+
+#[test]
+fn what_a_lane_left_behind_is_taken_by_one_that_needs_it_or_read_but_not_both() {
+    model(|| {
+        let buffer = buffer(1, Policy::Overwrite);
+        let mut first = buffer.lane(ThreadId(1)).unwrap();
+        assert!(first.write(note(1)));
+        drop(first);
+        let second = {
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.lane(ThreadId(2)).unwrap().write(note(2)))
+        };
+        let seen = dump(&buffer);
+        let written = second.join().unwrap();
+        assert!(seen.len() <= 1, "{seen:?}");
+        let kept = dump(&buffer);
+        let expected = if written { 2 } else { 1 };
+        assert_eq!(kept.iter().map(|(_, n)| *n).collect::<Vec<_>>(), [expected]);
+    });
+}

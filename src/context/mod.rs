@@ -37,6 +37,9 @@
 
 mod attributes;
 mod buffer;
+mod flight;
+#[cfg(test)]
+mod stress;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +55,8 @@ pub(crate) use attributes::latency_times;
 pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
+pub use flight::{Dump, FlightOptions, FlightRecorder};
+pub(crate) use flight::{ticks_of, trigger};
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::process;
@@ -99,6 +104,14 @@ pub enum ToolError {
     /// Not from within a callback.
     #[error("busy: a callback cannot flush buffers")]
     Busy,
+    /// A signal that cannot trigger anything.
+    #[error("signal {signal} cannot be had: {source}")]
+    Signal {
+        /// Which.
+        signal: i32,
+        /// Why: among others, that the program has a handler for it.
+        source: std::io::Error,
+    },
     /// Attributes hold for the whole process, and a context has been started.
     #[error("a context has been started: attributes are set before that")]
     AttributesLocked,

@@ -13,6 +13,7 @@ mod interest;
 mod retirement;
 mod selection;
 mod services;
+mod slow;
 mod subscriber;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
+pub(crate) use slow::SlowCalls;
 pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
@@ -36,6 +38,7 @@ use crate::sync::lock_std;
 use flush::FlushHooks;
 use retirement::Retirements;
 use services::Services;
+use slow::SlowCallWatches;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use subscriber::Subscribers;
@@ -70,6 +73,7 @@ pub struct Switchboard {
     recovered: AtomicU32,
     flush_hooks: FlushHooks,
     retirements: Retirements,
+    slow_calls: SlowCallWatches,
     /// The callback thread of buffers that have none of their own.
     shared_thread: Mutex<SharedThread>,
     /// Numbers of threads that are taken, a bit each.
@@ -179,6 +183,7 @@ impl Switchboard {
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
             retirements: Retirements::default(),
+            slow_calls: SlowCallWatches::default(),
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
@@ -381,6 +386,8 @@ impl Switchboard {
 
     /// Computes the table anew.
     fn publish(&self, state: &State) {
-        state.services.publish(self.wanted());
+        state
+            .services
+            .publish(self.wanted(), self.slow_calls.from());
     }
 }

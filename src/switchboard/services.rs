@@ -85,7 +85,9 @@ impl Services {
     }
 
     /// Writes the words that follow from the services into `wanted`.
-    pub fn publish(&self, wanted: &Wanted) {
+    ///
+    /// `slow`: calls that take as many ticks are of interest too.
+    pub fn publish(&self, wanted: &Wanted, slow: u64) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
             .filter(|context| context.running && !self.ended)
@@ -108,7 +110,7 @@ impl Services {
             wanted.set_kind(*kind, buffers);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        wanted.set_exits_from(if retires { 0 } else { u64::MAX });
+        wanted.set_exits_from(if retires { 0 } else { slow });
         let is_told = |(consumer, selection): &(Consumer, &Selection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)

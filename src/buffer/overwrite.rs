@@ -1,0 +1,154 @@
+//! [`Policy::Overwrite`](super::Policy): what was recorded last is kept in the blocks, until a dump shows it.
+//!
+//! Each lane keeps a ring of the blocks that it has filled. When the pool has none to spare, it takes back the oldest
+//! of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: a full one
+//! is being read, and so is the front of one that its lane goes on filling. A lane skips those that a
+//! dump reads. What lanes that have ended left behind is there for whoever needs a block and finds
+//! that older than its own.
+
+use super::block::{BlockHeader, BlockView, Owner};
+use super::{Mapping, Shared};
+use crate::sync::Ordering;
+use std::sync::atomic::AtomicU64 as PlainU64;
+
+/// Of so many blocks one is spared for lanes that have hardly any.
+const RESERVE: usize = 8;
+/// Blocks from which on a lane leaves those to others.
+const ENOUGH: usize = 2;
+
+/// When the use of each block began, in ticks, for those who compare ages.
+pub(super) struct Begun(Box<[PlainU64]>);
+
+impl Begun {
+    pub fn new(blocks: u32) -> Begun {
+        Begun((0..blocks).map(|_| PlainU64::new(0)).collect())
+    }
+
+    pub fn set(&self, block: u32, ticks: u64) {
+        self.0[block as usize].store(ticks, Ordering::Relaxed);
+    }
+
+    pub fn of(&self, block: u32) -> u64 {
+        self.0[block as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// The full blocks of a lane, the oldest first.
+#[derive(Default)]
+pub(super) struct Ring(std::collections::VecDeque<u32>);
+
+impl Ring {
+    /// The lane has filled `block`.
+    pub fn keep(&mut self, block: u32) {
+        self.0.push_back(block);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A block for the lane to fill.
+    pub fn take(&mut self, shared: &Shared) -> Option<u32> {
+        let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
+        if pool.is_closed() {
+            return None;
+        }
+        let reserve = mapping.layout().blocks() as usize / RESERVE;
+        if (self.0.len() < ENOUGH || pool.len() > reserve)
+            && let Some(block) = pool.take()
+        {
+            return Some(block);
+        }
+        let own = self.0.front().map(|block| shared.begun.of(*block));
+        let left_behind = oldest_left_behind(shared, own.unwrap_or(u64::MAX));
+        if let Some(block) = left_behind
+            && take_left_behind(mapping, block)
+        {
+            return Some(block);
+        }
+        // Those that a dump reads are skipped.
+        let free = |block: &u32| mapping.block(*block).take_back();
+        let place = self.0.iter().position(free);
+        place
+            .and_then(|place| self.0.remove(place))
+            .or_else(|| pool.take())
+    }
+}
+
+/// The oldest full block whose lane has ended, if its use began before `before`.
+fn oldest_left_behind(shared: &Shared, before: u64) -> Option<u32> {
+    let mapping = &shared.mapping;
+    if shared.left_behind.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    (0..mapping.layout().blocks())
+        .filter(|block| shared.begun.of(*block) < before)
+        .filter(|block| mapping.block(*block).is_kept())
+        .filter(|block| !is_alive(mapping, mapping.block(*block).owner().lane))
+        .min_by_key(|block| shared.begun.of(*block))
+}
+
+/// Takes `block` for another lane, unless somebody else has done so since it was found.
+fn take_left_behind(mapping: &Mapping, block: u32) -> bool {
+    let header = mapping.block(block);
+    if !header.take_back() {
+        return false;
+    }
+    // It may have been taken, filled and kept by a lane that is there: then it is that lane's.
+    let ours = !is_alive(mapping, header.owner().lane);
+    if !ours {
+        header.put_back();
+    }
+    ours
+}
+
+fn is_alive(mapping: &Mapping, lane: u32) -> bool {
+    let slots = 0..mapping.layout().lanes();
+    slots
+        .map(|slot| mapping.slot(slot).lane.load(Ordering::Acquire))
+        .any(|id| id == lane)
+}
+
+/// Shows `show` what is kept: each lane's blocks in the order it filled them, of those that were in use after
+/// `since`. The lanes go on.
+///
+/// Only one thread at a time may do this to a mapping.
+pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<'_>)) {
+    struct Claimed {
+        owner: Owner,
+        block: u32,
+    }
+    let mapping = &shared.mapping;
+    let mut claimed: Vec<Claimed> = (0..mapping.layout().blocks())
+        .filter(|block| mapping.block(*block).claim())
+        .map(|block| Claimed {
+            owner: mapping.block(block).owner(),
+            block,
+        })
+        .collect();
+    claimed.sort_unstable_by_key(|claimed| (claimed.owner.lane, claimed.owner.sequence));
+    for place in 0..claimed.len() {
+        let Claimed { owner, block } = claimed[place];
+        let header: &BlockHeader = mapping.block(block);
+        // A block was in use until its lane began the next one.
+        let is_old = claimed.get(place + 1).is_some_and(|next| {
+            next.owner.lane == owner.lane && shared.begun.of(next.block) < since
+        });
+        let committed = header.committed().min(mapping.capacity(block));
+        if !is_old && committed > 0 {
+            let show = |bytes: &[u8]| {
+                show(&BlockView {
+                    lane: owner.lane,
+                    thread: owner.thread,
+                    sequence: owner.sequence,
+                    offset: 0,
+                    first_record: owner.first_record,
+                    bytes,
+                });
+            };
+            // SAFETY: `committed` was loaded with acquire, and no lane takes back a block that is claimed.
+            unsafe { mapping.read(block, 0, committed, show) };
+        }
+        header.release();
+    }
+}

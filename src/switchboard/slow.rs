@@ -1,0 +1,72 @@
+//! Calls that take long, and those who want to hear of them.
+
+use super::Switchboard;
+use crate::sync::lock_std;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// Counts calls that took as long as somebody wants to hear of, while it is there.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowCalls(Arc<Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    /// In ticks.
+    from: u64,
+    count: AtomicU32,
+}
+
+/// All who watch.
+#[derive(Default)]
+pub(super) struct SlowCallWatches(Mutex<Vec<Weak<Watched>>>);
+
+impl SlowCalls {
+    /// How many there were.
+    pub fn count(&self) -> u32 {
+        self.0.count.load(Ordering::Acquire)
+    }
+}
+
+impl SlowCallWatches {
+    /// Ticks of the shortest call that somebody wants to hear of.
+    pub fn from(&self) -> u64 {
+        let mut watches = lock_std(&self.0);
+        watches.retain(|watched| watched.strong_count() > 0);
+        let ticks = watches
+            .iter()
+            .filter_map(|watched| Some(watched.upgrade()?.from));
+        ticks.min().unwrap_or(u64::MAX)
+    }
+}
+
+impl Switchboard {
+    /// Counts calls that take at least as long.
+    pub(crate) fn watch_slow_calls(&self, from: Duration) -> SlowCalls {
+        let watched = Arc::new(Watched {
+            from: crate::context::ticks_of(from).max(1),
+            count: AtomicU32::new(0),
+        });
+        lock_std(&self.slow_calls.0).push(Arc::downgrade(&watched));
+        let state = self.state();
+        self.publish(&state);
+        SlowCalls(watched)
+    }
+
+    /// A call has taken `ticks`. Those who wait for it are woken.
+    #[cold]
+    pub(crate) fn call_took(&self, ticks: u64) {
+        let mut any = false;
+        for watched in lock_std(&self.slow_calls.0).iter() {
+            if let Some(watched) = watched.upgrade()
+                && ticks >= watched.from
+            {
+                watched.count.fetch_add(1, Ordering::Release);
+                any = true;
+            }
+        }
+        if any {
+            crate::context::trigger();
+        }
+    }
+}
