@@ -2,7 +2,7 @@
 //! --start-on NAME --kernels 'gemm*'`, or the variable `GPUTRAIL_SCOPE`.
 //!
 //! The program's own calls open and close the recording: while a change is due, the operations that may bring it
-//! about are gated, which sends them to [`Gate::pass`] before they are looked at. Without a scope, nothing is.
+//! about are gated, which sends them to the [`Gate`] before they are looked at. Without a scope, nothing is.
 
 mod gate;
 
