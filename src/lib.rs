@@ -23,6 +23,8 @@ pub mod marker;
 pub mod names;
 #[cfg(all(feature = "perfetto", not(loom)))]
 mod number_map;
+#[cfg(not(loom))]
+pub mod operations;
 #[cfg(all(feature = "perfetto", not(loom)))]
 pub mod perfetto;
 #[cfg(not(loom))]

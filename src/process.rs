@@ -14,7 +14,7 @@ use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use crate::recorder::Recorder;
 use crate::scope::Gate;
 use crate::switchboard::{
-    Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted, Within,
+    Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
@@ -121,19 +121,6 @@ impl Current {
         if let Some(board) = board() {
             let mut user_data = board.new_user_data();
             board.tell(self.state(), subscribers, callback, &mut user_data);
-        }
-    }
-
-    /// Tells `subscribers` of a moment of the call at `depth`. The thread's state may be used meanwhile.
-    #[cold]
-    pub(crate) fn tell_within(
-        self,
-        place: (u32, Within),
-        subscribers: SubscriberSet,
-        callback: &Callback<'_>,
-    ) {
-        if let Some(board) = board() {
-            board.tell_within(self.state(), place, subscribers, callback);
         }
     }
 

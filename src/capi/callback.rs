@@ -182,6 +182,10 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
     let (arguments, record) = match callback.payload {
         Payload::Call(arguments) => (arguments, std::ptr::null()),
         Payload::Record(record) => (CallArguments::default(), record.bytes().as_ptr().cast()),
+        Payload::Code(object, _) => (
+            CallArguments::default(),
+            (&raw const *object).cast::<Header>(),
+        ),
         Payload::None => (CallArguments::default(), std::ptr::null()),
     };
     let mut data = CallbackData {
@@ -192,7 +196,7 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
         thread: callback.thread,
         return_code: callback.return_code.unwrap_or(0),
         has_return_code: u32::from(callback.return_code.is_some()),
-        arguments: arguments.iter().len() as u32,
+        arguments: arguments.len() as u32,
         record,
         user_data: callback.user_data,
         ..CallbackData::blank()
@@ -325,7 +329,8 @@ pub unsafe extern "C" fn gputrail_callback_argument(
         // SAFETY: set by `tell`, which is further up this thread's stack, to arguments that it holds.
         let arguments = unsafe { &*arguments.cast::<CallArguments<'_>>() };
         let found = arguments.iter().nth(place as usize);
-        let (info, value) = found.ok_or_else(|| no_argument(place, arguments.iter().len()))?;
+        let found = found.ok_or_else(|| no_argument(place, arguments.len()))?;
+        let (info, value) = (found.info, found.value);
         let found = Argument {
             name: kept(info.name),
             type_name: kept(info.type_name),

@@ -48,7 +48,8 @@ pub use crate::buffer::{
 };
 pub use crate::internal_thread::{InternalThread, InternalThreadWatch};
 pub use crate::switchboard::{
-    ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase, Selection,
+    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
+    Selection,
 };
 #[cfg(feature = "opencl")]
 pub(crate) use attributes::latency_times;

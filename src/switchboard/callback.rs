@@ -1,6 +1,10 @@
 //! What a subscriber is told.
 
-use crate::record::{ArgumentType, CorrelationId, Operation, RecordRef, ThreadId};
+use super::CallArguments;
+use crate::names::Names;
+use crate::record::{
+    CodeObject, CorrelationId, KernelId, KernelSymbol, Operation, RecordRef, ThreadId,
+};
 
 /// The moment of what a callback is about.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,51 +20,6 @@ pub enum Phase {
     Instant = 4,
 }
 
-/// An argument of a function.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct ArgumentInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type, as Rust writes it.
-    pub type_name: &'static str,
-    /// How records keep its value, if they do.
-    pub kept: Option<ArgumentType>,
-}
-
-impl ArgumentInfo {
-    /// How many times its value can be dereferenced: 0 for a number or handle.
-    pub fn dereference_depth(&self) -> usize {
-        self.type_name.matches('*').count()
-    }
-}
-
-/// The arguments of a call in progress: what the program passed, bit by bit.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct CallArguments<'a> {
-    infos: &'static [ArgumentInfo],
-    values: &'a [u64],
-}
-
-impl<'a> CallArguments<'a> {
-    /// `values` are those of `infos`, bit by bit.
-    pub fn new(infos: &'static [ArgumentInfo], values: &'a [u64]) -> CallArguments<'a> {
-        CallArguments { infos, values }
-    }
-
-    /// Each argument with its value: numbers as they are, signed ones sign-extended to the argument's own size,
-    /// pointers and handles as addresses.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static ArgumentInfo, u64)> + use<'a> {
-        self.infos.iter().zip(self.values.iter().copied())
-    }
-
-    /// The value of the argument `name`.
-    pub fn get(&self, name: &str) -> Option<u64> {
-        self.iter()
-            .find(|(info, _)| info.name == name)
-            .map(|(_, value)| value)
-    }
-}
-
 /// What a callback is about, beside its operation.
 #[derive(Copy, Clone, Debug)]
 #[non_exhaustive]
@@ -69,12 +28,14 @@ pub enum Payload<'a> {
     Call(CallArguments<'a>),
     /// Work, a wait, an object: what a record says of it. Records that are told have no sequence number.
     Record(RecordRef<'a>),
+    /// A code object with its machine code, empty where the runtime does not give it.
+    Code(&'a CodeObject, &'a [u8]),
     /// Nothing.
     None,
 }
 
 /// What a subscriber is told, on the thread on which it happens.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Callback<'a> {
     /// What happens.
@@ -89,16 +50,22 @@ pub struct Callback<'a> {
     pub correlation: CorrelationId,
     /// What the call returned, when it has.
     pub return_code: Option<i32>,
+    /// The kernel that is launched, where one is; [`Callback::kernel_name`] is its name (CUPTI: `symbolName`).
+    pub kernel: KernelId,
     /// What else there is to know.
     pub payload: Payload<'a>,
-    /// The subscriber's own: 0 at enter, and at exit what it left there.
+    /// The subscriber's own: 0 at enter, at exit what it left there at enter, at a completion what it left there at
+    /// the exit of the enqueue.
     pub user_data: u64,
+    names: Option<&'a Names>,
 }
 
 impl<'a> Callback<'a> {
     /// Something about `operation`; the rest is still to be said.
     pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
+            kernel: KernelId::NONE,
+            names: None,
             operation,
             name,
             phase,
@@ -108,5 +75,33 @@ impl<'a> Callback<'a> {
             payload: Payload::None,
             user_data: 0,
         }
+    }
+
+    /// The kernel that it is about, and the store that knows its name.
+    pub(crate) fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
+        Callback {
+            kernel,
+            names: Some(names),
+            ..self
+        }
+    }
+
+    /// The name of the kernel that is launched, as the program calls it. `None` where no kernel is, or where its name
+    /// is one too many to be kept. Looked up when it is asked for.
+    pub fn kernel_name(&self) -> Option<String> {
+        let names = self.names?;
+        let symbol = names.get::<KernelSymbol>(self.kernel.0)?;
+        names.text(symbol.name)
+    }
+}
+
+impl std::fmt::Debug for Callback<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callback")
+            .field("name", &self.name)
+            .field("phase", &self.phase)
+            .field("correlation", &self.correlation)
+            .field("payload", &self.payload)
+            .finish_non_exhaustive()
     }
 }

@@ -73,7 +73,6 @@ impl Interest {
 
     /// Whether there are subscribers to be told of the call, or of what it does.
     #[inline]
-    #[allow(dead_code)]
     pub(crate) fn is_told(self) -> bool {
         const ALL: u64 = ((1 << SUBSCRIBERS) - 1) << BUFFERS | Interest::INSIDE.0;
         self.0 & ALL != 0
@@ -81,7 +80,6 @@ impl Interest {
 
     /// Whether subscribers are told of what the call does.
     #[inline]
-    #[allow(dead_code)]
     pub(crate) fn tells_inside(self) -> bool {
         self.0 & Interest::INSIDE.0 != 0
     }
@@ -155,7 +153,6 @@ pub(crate) struct SubscriberSet(pub u32);
 
 impl SubscriberSet {
     /// Nobody.
-    #[allow(dead_code)]
     pub const NONE: SubscriberSet = SubscriberSet(0);
 
     #[inline]

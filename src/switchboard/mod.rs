@@ -7,6 +7,7 @@
 //!
 //! A switchboard lasts as long as its process: threads hold on to it.
 
+mod arguments;
 mod callback;
 mod flush;
 mod interest;
@@ -19,14 +20,15 @@ mod subscriber;
 mod tests;
 mod thread;
 
-pub use callback::{ArgumentInfo, CallArguments, Callback, Payload, Phase};
+pub use arguments::{Argument, ArgumentInfo, CallArguments};
+pub use callback::{Callback, Payload, Phase};
 pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use slow::SlowCalls;
-pub(crate) use subscriber::{SubscriberKey, Subscription};
+pub(crate) use subscriber::{SubscriberKey, Subscription, UserData};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::{Incarnations, NOBODY, Opening, every_thread_knows};

@@ -11,6 +11,7 @@ use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::buffer::lanes::every_thread_knows;
+use crate::record::{Domain, Operation, WorkId};
 use crate::sync::{fence_light, lock_std};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -35,6 +36,12 @@ pub(crate) struct UserData {
     /// The newest subscription when it began. Those that came later are not told of the rest: a slot may be theirs
     /// that was another's.
     newest: u64,
+    /// Those who have been told of its enter and not of its exit.
+    told: SubscriberSet,
+    /// What they were told to begin.
+    operation: Operation,
+    /// The id of the work, if it is work.
+    work: WorkId,
     /// By slot.
     words: [u64; SUBSCRIBERS],
 }
@@ -43,8 +50,29 @@ impl UserData {
     /// Nobody's.
     pub const NONE: UserData = UserData {
         newest: 0,
+        told: SubscriberSet::NONE,
+        operation: Operation {
+            domain: Domain(0),
+            number: 0,
+        },
+        work: WorkId::NONE,
         words: [0; SUBSCRIBERS],
     };
+
+    /// The id that the work has got.
+    pub fn work(&self) -> WorkId {
+        self.work
+    }
+
+    /// What was told to begin.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Whether somebody was told of the enter and not of the exit.
+    pub fn is_open(&self) -> bool {
+        !self.told.is_none()
+    }
 }
 
 /// A subscriber of the switchboard.
@@ -149,26 +177,73 @@ impl Switchboard {
         state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
+    /// A call begins at `depth`, or what goes on within it: what is left there of an earlier one is forgotten.
+    pub(crate) fn begin_within(&self, thread: &ThreadState, place: (u32, Within), work: WorkId) {
+        let new = UserData {
+            work,
+            ..self.new_user_data()
+        };
+        self.with_user_data(thread, place, |user_data| *user_data = new);
+    }
+
     /// Tells `subscribers`, on `thread`, which is the calling one, of a moment of the call at `depth`. What they leave
     /// at its enter they find at what follows.
     pub(crate) fn tell_within(
         &self,
         thread: &ThreadState,
-        (depth, within): (u32, Within),
+        place: (u32, Within),
         subscribers: SubscriberSet,
         callback: &Callback<'_>,
     ) {
-        if thread.is_in_callback() {
-            return;
-        }
-        let tell = |user_data: &mut UserData| {
+        self.with_user_data(thread, place, |user_data| {
             if callback.phase == Phase::Enter {
-                *user_data = self.new_user_data();
+                user_data.told = SubscriberSet(user_data.told.0 | subscribers.0);
+                user_data.operation = callback.operation;
             }
             self.tell(thread, subscribers, callback, user_data);
+        });
+    }
+
+    /// Tells of the exit those who have been told of the enter.
+    pub(crate) fn tell_exit(
+        &self,
+        thread: &ThreadState,
+        place: (u32, Within),
+        callback: &Callback<'_>,
+    ) {
+        self.with_user_data(thread, place, |user_data| {
+            self.tell(thread, user_data.told, callback, user_data);
+        });
+    }
+
+    /// The exit has been told. What subscribers have left is theirs to find at a completion.
+    pub(crate) fn end_within(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
+        let end = |user_data: &mut UserData| {
+            user_data.told = SubscriberSet::NONE;
+            *user_data
         };
-        // SAFETY: this is the thread itself, and it is not in a callback.
-        unsafe { thread.with_user_data(depth, within, tell) };
+        self.with_user_data(thread, place, end)
+            .unwrap_or(UserData::NONE)
+    }
+
+    /// What subscribers have left in the call at `depth` so far.
+    pub(crate) fn user_data(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
+        self.with_user_data(thread, place, |user_data| *user_data)
+            .unwrap_or(UserData::NONE)
+    }
+
+    /// `None`, and nothing is done, in a callback.
+    fn with_user_data<R>(
+        &self,
+        thread: &ThreadState,
+        (depth, within): (u32, Within),
+        work: impl FnOnce(&mut UserData) -> R,
+    ) -> Option<R> {
+        if thread.is_in_callback() {
+            return None;
+        }
+        // SAFETY: this is the thread itself, and it is not in a callback, which is all that `work` lets in.
+        Some(unsafe { thread.with_user_data(depth, within, work) })
     }
 
     /// User data of something that begins now.
@@ -177,20 +252,6 @@ impl Switchboard {
             newest: self.newest_subscription.load(Ordering::Acquire),
             ..UserData::NONE
         }
-    }
-
-    /// What subscribers have left in the call at `depth` so far.
-    #[allow(dead_code)]
-    pub(crate) fn user_data(
-        &self,
-        thread: &ThreadState,
-        (depth, within): (u32, Within),
-    ) -> UserData {
-        if thread.is_in_callback() {
-            return UserData::NONE;
-        }
-        // SAFETY: this is the thread itself, and it is not in a callback.
-        unsafe { thread.with_user_data(depth, within, |user_data| *user_data) }
     }
 
     /// Tells `subscribers`, on `thread`, which is the calling one. Nothing happens within a callback. A panic ends

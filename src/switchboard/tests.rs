@@ -3,7 +3,7 @@
 use super::*;
 use crate::context::{Context, OperationSet, Subscriber};
 use crate::correlation::HostThread;
-use crate::record::{Domain, Ticks};
+use crate::record::{Domain, Ticks, WorkId};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
@@ -47,6 +47,9 @@ impl Thread {
             let place = (call.depth, Within::Call);
             board.tell_within(state, place, interest.subscribers(), &callback);
         };
+        let place = (call.depth, Within::Call);
+        let (board, state) = (self.host.board(), self.host.state());
+        board.begin_within(state, place, WorkId::NONE);
         tell(self, Phase::Enter, None);
         inside(self);
         self.host.exit(&call, Ticks(2), 0, 0);

@@ -16,10 +16,8 @@ pub(crate) enum Within {
     /// The call itself.
     Call = 0,
     /// The work that it enqueues, or the memory that it allocates or frees.
-    #[allow(dead_code)]
     Work = 1,
     /// The wait of the host in it.
-    #[allow(dead_code)]
     Wait = 2,
 }
 

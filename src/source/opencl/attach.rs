@@ -9,6 +9,7 @@ use super::completion::{self, OUTSTANDING};
 use super::dispatch::{self, Description, FUNCTIONS};
 use super::{extensions, objects};
 use crate::names::Names;
+use crate::operations::OperationInfo;
 use crate::process::{self, Source};
 use crate::record::Operation;
 use crate::recorder::Recorder;
@@ -59,7 +60,7 @@ fn operations() -> Vec<(Operation, Observed)> {
 }
 
 /// Every function, with its number.
-fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
+pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
     let core = FUNCTIONS
         .iter()
         .enumerate()
@@ -79,7 +80,7 @@ fn prepare(board: &Switchboard) -> bool {
     names.together(|names| {
         for (number, function) in functions() {
             let arguments = if function.annotated() {
-                function.signature()
+                OperationInfo::signature(function.arguments)
             } else {
                 String::new()
             };

@@ -5,25 +5,25 @@
 
 use super::attach;
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::{self, next, operation};
+use super::dispatch::{next, operation};
 use super::ffi::*;
 use super::outstanding::Enqueued;
-use super::queues;
+use super::queues::{self, QueueInfo};
 use super::waits;
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::process::{self, Borrowed, Current};
 use crate::record::*;
-use crate::switchboard::{CallArguments, Callback, Payload, Phase, Within};
+use crate::switchboard::Phase;
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
 pub(super) struct Call {
     /// The thread that the wrapper runs on; absent where nobody wants to know of the call, and only the layer's
     /// own books are kept.
-    thread: Option<Current>,
-    core: correlation::Call,
+    pub(super) thread: Option<Current>,
+    pub(super) core: correlation::Call,
     /// When the runtime returned, once that is known.
     end: Ticks,
 }
@@ -109,10 +109,10 @@ impl Call {
             .and_then(Current::borrow)
     }
 
-    /// Whether subscribers are told of the call.
+    /// Whether subscribers are told of the call, or of what it does.
     #[inline(always)]
     pub fn is_told(&self) -> bool {
-        self.core.interest.has_subscribers()
+        self.core.interest.is_told()
     }
 
     /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
@@ -120,7 +120,42 @@ impl Call {
     #[cold]
     pub fn tell_enter(&mut self, arguments: &[u64]) {
         self.tell(Phase::Enter, arguments, None);
+        self.tell_begin(arguments);
         self.core.start = clock::now();
+    }
+
+    /// Tells subscribers that the call is going to put `work` into `queue`.
+    ///
+    /// # Safety
+    ///
+    /// `queue` is the program's; a list is null or leads to a queue.
+    #[cold]
+    pub unsafe fn tell_enqueue(&mut self, queue: impl OnQueue, work: impl Enqueue, blocking: bool) {
+        if !self.core.interest.tells_inside() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let queue = unsafe { self.queue_of(queue, &work) };
+        self.tell_enqueuing(&work, &queue, blocking);
+        if blocking {
+            self.tell_wait(waits::for_queue(&queue));
+        }
+        self.core.start = clock::now();
+    }
+
+    /// The queue that `work` goes to.
+    ///
+    /// # Safety
+    ///
+    /// As for [`OnQueue::queue`].
+    #[inline(always)]
+    unsafe fn queue_of(&mut self, queue: impl OnQueue, work: &impl Enqueue) -> QueueInfo {
+        // SAFETY: the caller's promise.
+        let mut queue = unsafe { queue.queue() };
+        if queue.is_null() {
+            queue = work.own_queue();
+        }
+        queues::lookup(self, queue)
     }
 
     /// The call ends, and subscribers are told.
@@ -137,26 +172,9 @@ impl Call {
             core: self.core,
             end: self.end,
         };
+        told.tell_end(status);
         self.exit(status, values);
         told.tell(Phase::Exit, arguments, Some(status));
-    }
-
-    fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
-        let Some(thread) = self.thread.filter(|thread| thread.is_current()) else {
-            return;
-        };
-        let Some(description) = dispatch::description(self.core.operation.number) else {
-            return;
-        };
-        let Some(id) = thread.with(|host| host.thread()) else {
-            return;
-        };
-        let payload = Payload::Call(CallArguments::new(description.arguments, arguments));
-        let mut callback = Callback::new(self.core.operation, description.name, phase);
-        (callback.thread, callback.correlation) = (id, self.core.correlation);
-        (callback.return_code, callback.payload) = (return_code, payload);
-        let place = (self.core.depth, Within::Call);
-        thread.tell_within(place, self.core.interest.subscribers(), &callback);
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
@@ -217,19 +235,21 @@ impl Call {
         };
         let (call, end) = (self.core, self.end());
         // SAFETY: the caller's promise.
-        let mut queue = unsafe { queue.queue() };
-        if queue.is_null() {
-            queue = work.own_queue();
-        }
-        let info = queues::lookup(self, queue);
+        let info = unsafe { self.queue_of(queue, &work) };
+        let told = match call.interest.tells_inside() {
+            true => self.tell_enqueued(&work, &info, blocking),
+            false => None,
+        };
+        let (known, followers) = told.map_or((None, None), |(id, followers)| (Some(id), followers));
         if OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
         let put = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
-            let (id, lane) = (host.new_work(), host.number());
+            let id = known.unwrap_or_else(|| host.new_work());
+            let lane = host.number();
             let buffers = work.wanted_by(&host);
-            let ticket = if event.is_null() || buffers.is_none() {
+            let ticket = if event.is_null() || (buffers.is_none() && followers.is_none()) {
                 None
             } else {
                 let enqueued = Enqueued {
@@ -280,6 +300,9 @@ impl Call {
                 if !asked.is_null() {
                     // The program has the reference that came with the event; this is ours.
                     next!(clRetainEvent(event));
+                }
+                if let Some(followers) = followers {
+                    OUTSTANDING.follow(ticket, followers);
                 }
                 OUTSTANDING.setting(ticket, lane, end);
                 let to = ticket.0 as *mut c_void;

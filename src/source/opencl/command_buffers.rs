@@ -4,6 +4,7 @@
 use super::call::Call;
 use super::ffi::*;
 use super::kernels;
+use super::tell::Described;
 use super::work::{Enqueue, Place, Put, Work, list};
 use crate::correlation::HostThread;
 use crate::record::*;
@@ -129,10 +130,7 @@ impl Enqueue for CommandBuffer {
     fn enqueue(self, host: &mut HostThread, place: &Place) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
         if commands.is_empty() {
-            // Its commands were not seen.
-            let mut whole = Work::native(None);
-            (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
-            whole.enqueue(host, place);
+            whole().enqueue(host, place);
         }
         let place = &Place {
             flags: place.flags | flags::SHARED,
@@ -146,6 +144,31 @@ impl Enqueue for CommandBuffer {
             }
         }
     }
+
+    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+        let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
+        if commands.is_empty() {
+            whole().describe(place, tell);
+        }
+        let place = &Place {
+            flags: place.flags | flags::SHARED,
+            ..*place
+        };
+        for command in commands {
+            match command {
+                Command::Kernel(kernel) => kernel.describe(place, tell),
+                Command::Copy(copy) => copy.describe(place, tell),
+                Command::Set(set) => set.describe(place, tell),
+            }
+        }
+    }
+}
+
+/// A command buffer whose commands were not seen.
+fn whole() -> KernelDispatch {
+    let mut whole = Work::native(None);
+    (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
+    whole
 }
 
 /// Writes the record of one command, to those that want its kind.

@@ -7,6 +7,7 @@ use super::clocks;
 use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
+use super::tell;
 use crate::clock;
 use crate::context;
 use crate::correlation::HostThread;
@@ -86,13 +87,27 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         }
         written = Some(left);
     }
+    let mut followers = claim.take_followers();
+    if let (Some(thread), Some(waiting)) = (thread, followers.take()) {
+        match thread.state().is_in_callback() {
+            true => claim.keep_followers(waiting),
+            false => followers = Some(waiting),
+        }
+    }
     match written {
+        // In a callback: they are told when that has returned.
+        Some(Some((_, left))) if claim.has_followers() => {
+            OUTSTANDING.park(claim, left, &completion)
+        }
         Some(Some((lane, Buffers::NONE))) => OUTSTANDING.free(claim, Some(lane)),
         Some(Some((_, left))) => OUTSTANDING.park(claim, left, &completion),
         // In a signal handler that interrupted a write.
         Some(None) => OUTSTANDING.park(claim, enqueued.buffers, &completion),
         // Without a thread: after the end, or one too many; both are counted where that is found out.
         None => OUTSTANDING.free(claim, None),
+    }
+    if let (Some(thread), Some(mut followers)) = (thread, followers) {
+        tell::completed(&mut followers, &completion, thread);
     }
     if times.is_some() {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
@@ -183,6 +198,22 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
     );
 }
 
+/// Tells of work that completed while the thread that learned of it was in a callback.
+#[cold]
+pub(super) fn tell_postponed(thread: Current) {
+    if thread.state().is_in_callback() {
+        return;
+    }
+    OUTSTANDING.take_postponed(|claim, completion| {
+        let followers = claim.take_followers();
+        thread.with(|host| host.write_to(claim.enqueued.buffers, completion));
+        OUTSTANDING.free(claim, None);
+        if let Some(mut followers) = followers {
+            tell::completed(&mut followers, &completion, thread);
+        }
+    });
+}
+
 /// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
 pub(super) fn sweep(thread: Current) {
     thread.with(write_parked);
@@ -194,6 +225,9 @@ pub(super) fn sweep(thread: Current) {
         },
     );
     thread.with(write_parked);
+    if OUTSTANDING.any_parked() {
+        tell_postponed(thread);
+    }
 }
 
 /// Looks for slots of work whose callbacks never came. A look at all of them takes milliseconds: not more than
@@ -223,7 +257,11 @@ pub(super) fn abandon(thread: Current) {
             completion.status = 1;
             completion.header = header(&completion);
             thread.with(|host| host.write_to(claim.enqueued.buffers, completion));
+            let followers = claim.take_followers();
             OUTSTANDING.free(claim, None);
+            if let Some(mut followers) = followers {
+                tell::completed(&mut followers, &completion, thread);
+            }
         },
     );
 }

@@ -9,7 +9,8 @@ use super::ffi::*;
 use super::table::opencl_functions;
 use super::work::{Mapped, Work, rect};
 use super::{events, kernels, memory, objects, programs, queues, waits};
-use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
+use crate::operations::OperationInfo;
+use crate::record::{ArgumentType, Domain, KernelId, Operation, OperationGroup};
 use crate::switchboard::{ArgumentInfo, Observed};
 use core::ptr;
 use std::sync::OnceLock;
@@ -46,6 +47,7 @@ macro_rules! declare {
             name: stringify!($name),
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
+            inside: inside!({ $($hook)* }),
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
                 type_name: stringify!($ty),
@@ -82,6 +84,26 @@ macro_rules! observed {
     };
 }
 pub(super) use observed;
+
+/// What a call does, given its hook, that is told to begin before the hook is there to tell it.
+macro_rules! inside {
+    ({ then |$call:ident, $made:ident| memory::created($($rest:tt)*) }) => {
+        Inside::Allocates
+    };
+    ({ then |$call:ident, $made:ident| memory::svm_allocated($($rest:tt)*) }) => {
+        Inside::Allocates
+    };
+    ({ then |$call:ident, $made:ident| memory::usm_allocated($($rest:tt)*) }) => {
+        Inside::Allocates
+    };
+    ({ then |$call:ident, ()| memory::usm_freed($($rest:tt)*) }) => {
+        Inside::FreesShared
+    };
+    ($hook:tt) => {
+        Inside::Nothing
+    };
+}
+pub(super) use inside;
 
 macro_rules! wrapped {
     (pass $name:ident) => {
@@ -155,6 +177,18 @@ macro_rules! tell_enter {
     };
 }
 pub(super) use tell_enter;
+
+/// Tells subscribers that a call begins which puts work into a queue.
+macro_rules! tell_enqueue {
+    ($call:ident $queue:ident, $work:expr, $blocking:expr, $($arg:ident),*) => {
+        if $call.is_told() {
+            $call.tell_enter(all_bits!($($arg),*));
+            // SAFETY: what the program says, the runtime would read too.
+            unsafe { $call.tell_enqueue($queue, $work, $blocking) };
+        }
+    };
+}
+pub(super) use tell_enqueue;
 
 /// Ends a call, and tells subscribers.
 macro_rules! exit {
@@ -248,7 +282,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
-            tell_enter!(call $($arg),*);
+            tell_enqueue!(call $queue, $work, false $(|| $blocking.0 != 0)?, $($arg),*);
             let mut own = cl_event::NULL;
             let asked = $event;
             let $event = &raw mut own;
@@ -270,7 +304,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
-            tell_enter!(call $($arg),*);
+            tell_enqueue!(call $queue, $work, $blocking.0 != 0, $($arg),*);
             let mut status = CL_SUCCESS;
             let status_asked = $errcode;
             let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
@@ -295,7 +329,7 @@ macro_rules! wrapper {
             let Some(mut call) = Call::enter(Function::$name as u16) else {
                 return next!($name($($arg),*));
             };
-            tell_enter!(call $($arg),*);
+            tell_enqueue!(call $queue, $work, false, $($arg),*);
             let result = next!($name($($arg),*));
             if result == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
@@ -339,6 +373,7 @@ pub(super) struct Description {
     pub name: &'static str,
     pub group: OperationGroup,
     pub observed: Observed,
+    pub inside: Inside,
     pub arguments: &'static [ArgumentInfo],
 }
 
@@ -351,16 +386,38 @@ impl Description {
         )
     }
 
-    /// The arguments that are kept, as `name:type,name:type`.
-    pub fn signature(&self) -> String {
-        let kept = self
-            .arguments
-            .iter()
-            .filter_map(|argument| Some((argument.name, argument.kept?.name()?)));
-        kept.map(|(name, kind)| format!("{name}:{kind}"))
-            .collect::<Vec<_>>()
-            .join(",")
+    /// What everybody may know of it, as function `number`.
+    pub fn info(&'static self, number: u16) -> OperationInfo {
+        OperationInfo {
+            operation: operation(number),
+            name: self.name,
+            group: self.group,
+            arguments: self.arguments,
+        }
     }
+
+    /// The kernel that a call with these arguments launches.
+    pub fn launched(&self, arguments: &[u64]) -> KernelId {
+        if self.group != OperationGroup::ENQUEUE {
+            return KernelId::NONE;
+        }
+        // Where there is one, it comes second.
+        let place = self.arguments.get(1);
+        match place.filter(|argument| argument.type_name == "cl_kernel") {
+            Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
+            None => KernelId::NONE,
+        }
+    }
+}
+
+/// What a call does that its wrapper tells of before it is done.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Inside {
+    Nothing,
+    /// It allocates memory.
+    Allocates,
+    /// It frees memory that is known by its address, its argument `ptr`.
+    FreesShared,
 }
 
 /// What is known of the function with this number.
@@ -567,7 +624,7 @@ mod tests {
         let read = &FUNCTIONS[Function::clEnqueueReadBuffer as usize];
         assert!(read.annotated());
         assert_eq!(
-            read.signature(),
+            OperationInfo::signature(read.arguments),
             "command_queue:pointer,buffer:pointer,blocking_read:bool,offset:uint,cb:uint,ptr:pointer,\
              num_events_in_wait_list:uint"
         );

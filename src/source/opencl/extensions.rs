@@ -8,8 +8,8 @@ use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::{
-    self, Argument, Description, FUNCTIONS, after, all_bits, exit, kept_arguments, middle,
-    observed, tell_enter, wrapper,
+    self, Argument, Description, FUNCTIONS, Inside, after, all_bits, exit, inside, kept_arguments,
+    middle, observed, tell_enqueue, tell_enter, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
@@ -52,6 +52,7 @@ macro_rules! declare {
             name: stringify!($name),
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
+            inside: inside!({ $($hook)* }),
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
                 type_name: stringify!($ty),

@@ -7,6 +7,7 @@ use super::ffi::*;
 use super::handles::Handles;
 use super::objects::{Object, object};
 use super::{attach, programs};
+use crate::operations::resource;
 use crate::record::{KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
@@ -48,7 +49,13 @@ pub(super) fn forget_all() {
 pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
     call.end();
     KERNELS.remove(kernel);
-    name(kernel, program);
+    let info = name(kernel, program);
+    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.id.0);
+}
+
+/// The program gives up its last reference to a kernel.
+pub(super) fn going(call: &Call, info: &KernelInfo) {
+    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.id.0);
 }
 
 /// All kernels of a program were created.
@@ -138,6 +145,11 @@ pub(super) fn dispatch(kernel: cl_kernel) -> KernelDispatch {
     dispatch.private_memory = info.private;
     dispatch.carveout = 255;
     dispatch
+}
+
+/// What records call `kernel`, if it is known.
+pub(super) fn id(kernel: cl_kernel) -> KernelId {
+    KERNELS.get(kernel).map_or(KernelId::NONE, |info| info.id)
 }
 
 #[inline]

@@ -86,7 +86,12 @@ fn describe(mem: cl_mem, context: cl_context, flags: cl_bitfield, part: bool) ->
 }
 
 pub(super) fn release(call: &mut Call, mem: cl_mem) -> cl_int {
-    let (result, gone) = objects::released(mem, || next!(clReleaseMemObject(mem)));
+    let going = |info: &MemoryInfo| {
+        if info.part == 0 {
+            tell_freeing(call, mem.into(), info);
+        }
+    };
+    let (result, gone) = objects::released(mem, going, || next!(clReleaseMemObject(mem)));
     if let Some(info) = gone.filter(|info| info.part == 0) {
         write(call, AllocationOperation::FREE, mem.into(), &info);
     }
@@ -138,6 +143,9 @@ fn allocated(
 pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mut c_void) {
     // Before the call: after it, the address may be somebody else's.
     let info = forget_shared(address);
+    if let Some(info) = &info {
+        tell_freeing(call, address as u64, info);
+    }
     next!(clSVMFree(context, address));
     if let Some(info) = info {
         write(call, AllocationOperation::FREE, address as u64, &info);
@@ -151,16 +159,35 @@ pub(super) fn usm_freed(call: &mut Call, address: *mut c_void) {
     }
 }
 
-fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &MemoryInfo) {
+/// Tells that shared memory at `address` is going to be freed, if it is known.
+pub(super) fn tell_free(call: &Call, address: u64) {
+    if let Some(info) = SHARED.get(address) {
+        tell_freeing(call, address, &info);
+    }
+}
+
+fn tell_freeing(call: &Call, address: u64, info: &MemoryInfo) {
+    if let Some(teller) = call.tells_inside() {
+        call.tell_allocation(&teller, record(AllocationOperation::FREE, address, info));
+    }
+}
+
+fn record(operation: AllocationOperation, address: u64, info: &MemoryInfo) -> Allocation {
     let mut record = Allocation::blank();
-    record.correlation = call.correlation();
-    (record.start, record.end) = (call.start(), call.end());
     (record.address, record.bytes) = (address, info.bytes);
     (record.agent, record.context) = (info.agent, info.context);
     (record.operation, record.memory) = (operation, info.kind);
     record.runtime_flags = info.flags;
+    record
+}
+
+fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &MemoryInfo) {
+    let mut record = record(operation, address, info);
+    record.correlation = call.correlation();
+    (record.start, record.end) = (call.start(), call.end());
     call.host(|host| {
         (record.external, record.thread) = (host.external(), host.thread());
         host.write(record);
     });
+    call.tell_allocated(&record);
 }

@@ -27,6 +27,7 @@ mod outstanding;
 mod programs;
 mod queues;
 mod table;
+mod tell;
 mod waits;
 mod work;
 
@@ -34,7 +35,18 @@ pub use agents::{EnumerateError, Found, NoTimes, enumerate};
 pub use devices::Device;
 pub use dispatch::Dispatch;
 
+use crate::operations::OperationInfo;
 use ffi::*;
+
+/// The functions of the dispatch table, and the extension functions that are known.
+pub(crate) fn operations() -> impl Iterator<Item = OperationInfo> {
+    attach::functions().map(|(number, function)| function.info(number))
+}
+
+/// What is known of the function with this number.
+pub(crate) fn operation_info(number: u16) -> Option<OperationInfo> {
+    dispatch::description(number).map(|function| function.info(number))
+}
 
 /// What the layer is called.
 const NAME: &[u8] = b"gputrail\0";

@@ -11,6 +11,7 @@ use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::{attach, command_buffers, kernels, memory, programs, queues, waits};
+use crate::operations::resource;
 use crate::record::{AgentId, Context, ContextId, Domain};
 use bytemuck::{Pod, Zeroable};
 
@@ -62,7 +63,7 @@ pub(super) fn forget_all() {
     CONTEXTS.clear();
     queues::QUEUES.clear();
     kernels::forget_all();
-    programs::PROGRAMS.clear();
+    programs::forget_all();
     memory::forget_all();
     command_buffers::forget_all();
     devices::DEVICES.clear();
@@ -74,11 +75,13 @@ pub(super) fn retained<O: Object>(_: &mut Call, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 
-/// The program lets go of one reference by `call`. `true` comes with the last.
+/// The program lets go of one reference by `call`. What was known of the object comes with the last, before which
+/// `going` is told.
 ///
 /// The count goes down before the call: after it, the handle may stand for something else.
 pub(super) fn released<O: Object>(
     object: O,
+    going: impl FnOnce(&O::Info),
     call: impl FnOnce() -> cl_int,
 ) -> (cl_int, Option<O::Info>) {
     let last = O::known().update(object, |info| {
@@ -91,6 +94,9 @@ pub(super) fn released<O: Object>(
     } else {
         None
     };
+    if let Some(info) = &gone {
+        going(info);
+    }
     let result = call();
     if result != CL_SUCCESS {
         match gone {
@@ -105,16 +111,21 @@ pub(super) fn released<O: Object>(
     (result, gone)
 }
 
-pub(super) unsafe fn release_context(_: &mut Call, context: cl_context) -> cl_int {
-    released(context, || next!(clReleaseContext(context))).0
+pub(super) unsafe fn release_context(call: &mut Call, context: cl_context) -> cl_int {
+    let going = |info: &ContextInfo| {
+        call.tell_object::<Context>(resource::CONTEXT_DESTROYED, info.id.0);
+    };
+    released(context, going, || next!(clReleaseContext(context))).0
 }
 
-pub(super) unsafe fn release_program(_: &mut Call, program: cl_program) -> cl_int {
-    released(program, || next!(clReleaseProgram(program))).0
+pub(super) unsafe fn release_program(call: &mut Call, program: cl_program) -> cl_int {
+    let going = |info: &programs::ProgramInfo| programs::going(call, info);
+    released(program, going, || next!(clReleaseProgram(program))).0
 }
 
-pub(super) unsafe fn release_kernel(_: &mut Call, kernel: cl_kernel) -> cl_int {
-    released(kernel, || next!(clReleaseKernel(kernel))).0
+pub(super) unsafe fn release_kernel(call: &mut Call, kernel: cl_kernel) -> cl_int {
+    let going = |info: &kernels::KernelInfo| kernels::going(call, info);
+    released(kernel, going, || next!(clReleaseKernel(kernel))).0
 }
 
 pub(super) unsafe fn release_memory(call: &mut Call, mem: cl_mem) -> cl_int {
@@ -125,7 +136,8 @@ pub(super) unsafe fn release_memory(call: &mut Call, mem: cl_mem) -> cl_int {
 pub(super) fn context_created(call: &mut Call, context: cl_context) {
     call.end();
     CONTEXTS.remove(context);
-    self::context(context);
+    let info = self::context(context);
+    call.tell_object::<Context>(resource::CONTEXT_CREATED, info.id.0);
 }
 
 /// What is known of `context`.

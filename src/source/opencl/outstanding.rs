@@ -12,6 +12,7 @@
 //! work completed by then and call at once, on that thread: such a callback needs no locked instruction.
 
 use super::ffi::cl_event;
+use super::tell::Followers;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 use crate::switchboard::Buffers;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -66,6 +67,8 @@ struct Slot {
     start: AtomicU64,
     end: AtomicU64,
     completed: AtomicU64,
+    /// A `Box<Followers>`, or 0.
+    followers: AtomicU64,
 }
 
 /// What is known of a piece of work when it is enqueued.
@@ -198,12 +201,23 @@ impl Outstanding {
             .store(enqueued.correlation.0, Ordering::Relaxed);
         slot.agent.store(enqueued.agent.0, Ordering::Relaxed);
         slot.buffers.store(enqueued.buffers.0, Ordering::Relaxed);
+        slot.followers.store(0, Ordering::Relaxed);
         slot.before.store(enqueued.window.0.0, Ordering::Relaxed);
         slot.after.store(enqueued.window.1.0, Ordering::Relaxed);
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
         // Release: pairs with the acquire of a callback on another thread.
         slot.state.store(ticket.state(SETTING), Ordering::Release);
         Some(ticket)
+    }
+
+    /// Subscribers follow the work of `ticket`, which the calling thread has just taken.
+    #[cold]
+    pub fn follow(&self, ticket: Ticket, followers: Box<Followers>) {
+        if let Some(slot) = self.slots().get(ticket.index()) {
+            let followers = Box::into_raw(followers) as u64;
+            // What comes next publishes it: nobody looks into the slot before.
+            slot.followers.store(followers, Ordering::Release);
+        }
     }
 
     /// The calling thread, of `lane`, sets the callback of `ticket` at `time`.
@@ -309,6 +323,11 @@ impl Outstanding {
             if state != ticket.state(PARKED) || !transition(slot, ticket, PARKED, CLAIMED) {
                 continue;
             }
+            if slot.followers.load(Ordering::Relaxed) != 0 {
+                // Its followers come first: see `take_postponed`.
+                slot.state.store(ticket.state(PARKED), Ordering::Release);
+                continue;
+            }
             let buffers = Buffers(slot.buffers.load(Ordering::Relaxed));
             if !write(buffers, slot.completion()) {
                 slot.state.store(ticket.state(PARKED), Ordering::Release);
@@ -316,6 +335,22 @@ impl Outstanding {
             }
             self.parked.fetch_sub(1, Ordering::Relaxed);
             self.free(Claim::of(slot, ticket), None);
+        }
+    }
+
+    /// Claims what is parked and has followers that are to be told, one after the other.
+    pub fn take_postponed(&self, mut tell: impl FnMut(Claim<'_>, Completion)) {
+        for (index, slot) in self.in_use() {
+            let state = slot.state.load(Ordering::Relaxed);
+            let ticket = Ticket((state >> STATE_BITS) << INDEX_BITS | index as u64);
+            if state != ticket.state(PARKED)
+                || slot.followers.load(Ordering::Relaxed) == 0
+                || !transition(slot, ticket, PARKED, CLAIMED)
+            {
+                continue;
+            }
+            self.parked.fetch_sub(1, Ordering::Relaxed);
+            tell(Claim::of(slot, ticket), slot.completion());
         }
     }
 
@@ -473,6 +508,29 @@ impl Slot {
 }
 
 impl<'a> Claim<'a> {
+    /// Who is to be told that the work has completed: given once.
+    #[inline]
+    pub fn take_followers(&self) -> Option<Box<Followers>> {
+        if self.slot.followers.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let followers = self.slot.followers.swap(0, Ordering::Acquire) as *mut Followers;
+        // SAFETY: made by `follow` or `keep_followers` from a box; the swap gives it to this thread, which has
+        // claimed the slot.
+        Some(unsafe { Box::from_raw(followers) })
+    }
+
+    /// Whether somebody is to be told.
+    pub fn has_followers(&self) -> bool {
+        self.slot.followers.load(Ordering::Relaxed) != 0
+    }
+
+    /// They cannot be told now.
+    pub fn keep_followers(&self, followers: Box<Followers>) {
+        let followers = Box::into_raw(followers) as u64;
+        self.slot.followers.store(followers, Ordering::Release);
+    }
+
     fn of(slot: &'a Slot, ticket: Ticket) -> Claim<'a> {
         let enqueued = Enqueued {
             event: cl_event(slot.event.load(Ordering::Relaxed) as *mut _),

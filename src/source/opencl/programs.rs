@@ -6,10 +6,16 @@ use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
+use super::tell::Teller;
 use crate::clock;
+use crate::operations::resource;
+use crate::process::{self, Current};
 use crate::record::*;
+use crate::switchboard::Payload;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is known of a program.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
@@ -26,7 +32,101 @@ object!(cl_program, ProgramInfo, PROGRAMS);
 pub(super) fn created(call: &mut Call, program: cl_program) {
     call.end();
     PROGRAMS.remove(program);
-    lookup(program);
+    let info = lookup(program);
+    call.tell_object::<Module>(resource::MODULE_LOADED, info.id.0);
+}
+
+/// Machine code of programs that was told, by module.
+static CODE: Mutex<Option<HashMap<u32, Vec<CodeObject>>>> = Mutex::new(None);
+
+fn code() -> MutexGuard<'static, Option<HashMap<u32, Vec<CodeObject>>>> {
+    CODE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn forget_all() {
+    PROGRAMS.clear();
+    *code() = None;
+}
+
+/// The program gives up its last reference to a program.
+pub(super) fn going(call: &Call, info: &ProgramInfo) {
+    if let Some(teller) = call.tells_inside() {
+        unload(&teller, info.id);
+    }
+    call.tell_object::<Module>(resource::MODULE_UNLOADED, info.id.0);
+}
+
+/// Tells that the machine code of `module` is going away.
+fn unload(teller: &Teller, module: ModuleId) {
+    let known = code().as_mut().and_then(|code| code.remove(&module.0));
+    for object in known.unwrap_or_default() {
+        let payload = Payload::Code(&object, &[]);
+        teller.instant(resource::CODE_OBJECT_UNLOADED, payload);
+    }
+}
+
+/// Tells of the machine code that `program` has got, for each of its devices. OpenCL does not say where it lies.
+fn load(teller: &Teller, program: cl_program, module: ModuleId) {
+    let Some(names) = attach::names() else {
+        return;
+    };
+    let devices = devices(program);
+    for (agent, binary) in devices.iter().zip(binaries(program, devices.len())) {
+        if binary.is_empty() {
+            continue;
+        }
+        let mut object = CodeObject::blank();
+        (object.module, object.agent) = (module, super::devices::agent(*agent));
+        object.load_size = binary.len() as u64;
+        object.id = names.code_object(object);
+        let mut known = code();
+        known
+            .get_or_insert_default()
+            .entry(module.0)
+            .or_default()
+            .push(object);
+        drop(known);
+        teller.instant(
+            resource::CODE_OBJECT_LOADED,
+            Payload::Code(&object, &binary),
+        );
+    }
+}
+
+/// The binaries of `program` for its `devices`, empty where there is none.
+fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
+    const CL_PROGRAM_BINARY_SIZES: cl_uint = 0x1165;
+    const CL_PROGRAM_BINARIES: cl_uint = 0x1166;
+    /// Larger ones are told of without their code.
+    const MOST: usize = 256 << 20;
+    let mut sizes = vec![0usize; devices];
+    let ask = |what, bytes, to: *mut c_void| {
+        next!(clGetProgramInfo(
+            program,
+            what,
+            bytes,
+            to,
+            core::ptr::null_mut()
+        )) == CL_SUCCESS
+    };
+    let room = size_of_val(&*sizes);
+    if !ask(CL_PROGRAM_BINARY_SIZES, room, sizes.as_mut_ptr().cast()) {
+        return Vec::new();
+    }
+    let small = sizes
+        .iter()
+        .fold(0usize, |sum, size| sum.saturating_add(*size))
+        <= MOST;
+    let mut binaries: Vec<Vec<u8>> = match small {
+        true => sizes.iter().map(|size| vec![0; *size]).collect(),
+        false => return Vec::new(),
+    };
+    let mut places: Vec<*mut u8> = binaries.iter_mut().map(|one| one.as_mut_ptr()).collect();
+    let room = size_of_val(&*places);
+    match ask(CL_PROGRAM_BINARIES, room, places.as_mut_ptr().cast()) {
+        true => binaries,
+        false => Vec::new(),
+    }
 }
 
 /// The module that `program` is.
@@ -58,7 +158,14 @@ fn name(program: cl_program) -> ProgramInfo {
 
 /// The first device that `program` is for.
 pub(super) fn first_device(program: cl_program) -> cl_device_id {
+    let first = devices(program).first().copied();
+    first.unwrap_or(cl_device_id::NULL)
+}
+
+/// The devices that `program` is for, as many as are looked at.
+fn devices(program: cl_program) -> Vec<cl_device_id> {
     let mut devices = [cl_device_id::NULL; 64];
+    let mut bytes = 0;
     if !program.is_null() {
         let to = devices.as_mut_ptr().cast();
         next!(clGetProgramInfo(
@@ -66,10 +173,11 @@ pub(super) fn first_device(program: cl_program) -> cl_device_id {
             CL_PROGRAM_DEVICES,
             size_of_val(&devices),
             to,
-            core::ptr::null_mut()
+            &raw mut bytes
         ));
     }
-    devices[0]
+    let count = (bytes / size_of::<cl_device_id>()).min(devices.len());
+    devices[..count].to_vec()
 }
 
 /// A build that is under way: who is told when it has ended, and what it was.
@@ -142,6 +250,22 @@ impl Build {
                 overhead.thread = host.thread();
                 host.write(overhead);
             });
+            self.tell(program, info.id, thread);
+        }
+    }
+}
+
+impl Build {
+    /// Tells of the machine code that the build has made, in place of what there was.
+    fn tell(&self, program: cl_program, module: ModuleId, thread: Current) {
+        let told = [resource::CODE_OBJECT_LOADED, resource::CODE_OBJECT_UNLOADED];
+        let anybody = |operation| process::interest(operation).has_subscribers();
+        if !told.into_iter().any(anybody) {
+            return;
+        }
+        if let Some(teller) = Teller::new(thread, self.correlation, 0) {
+            unload(&teller, module);
+            load(&teller, program, module);
         }
     }
 }

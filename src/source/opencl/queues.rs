@@ -7,6 +7,7 @@ use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::objects;
+use crate::operations::resource;
 use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
@@ -20,7 +21,8 @@ pub(super) struct QueueInfo {
     pub id: QueueId,
     pub agent: AgentId,
     pub context: ContextId,
-    unused: u32,
+    /// The program's references.
+    references: u32,
     /// The properties that the program asked for.
     asked: u64,
     /// The properties that it was created with, those forced on included.
@@ -183,9 +185,31 @@ fn created(
                     .and_then(|arrays| arrays.remove(&queue.into())),
             ),
         }
-        name(queue, asked, actual);
+        let info = name(queue, asked, actual);
+        call.tell_object::<Queue>(resource::QUEUE_CREATED, info.id.0);
     }
     queue
+}
+
+/// The program holds one reference more.
+pub(super) fn retained(_: &mut Call, queue: cl_command_queue) {
+    QUEUES.update(queue, |info| info.references += 1);
+}
+
+/// The program lets go of one reference. The queue stays known.
+pub(super) unsafe fn release(call: &mut Call, queue: cl_command_queue) -> cl_int {
+    let less = |info: &mut QueueInfo| {
+        info.references = info.references.saturating_sub(1);
+        (info.references == 0).then_some(info.id)
+    };
+    if let Some(Some(id)) = QUEUES.update(queue, less) {
+        call.tell_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
+    }
+    let result = next!(clReleaseCommandQueue(queue));
+    if result != CL_SUCCESS {
+        QUEUES.update(queue, |info| info.references += 1);
+    }
+    result
 }
 
 /// A queue that was not seen when it was created.
@@ -203,7 +227,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     const CL_QUEUE_CONTEXT: cl_uint = 0x1090;
     const CL_QUEUE_DEVICE: cl_uint = 0x1091;
     let mut info = QueueInfo::zeroed();
-    (info.asked, info.actual) = (asked, actual);
+    (info.asked, info.actual, info.references) = (asked, actual, 1);
     if let Some(names) = attach::names() {
         let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);

@@ -38,8 +38,10 @@ macro_rules! opencl_functions {
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             CREATE object(errcode_ret) clCreateCommandQueue(context: cl_context, device: cl_device_id,
                 properties: cl_bitfield, errcode_ret: *mut cl_int) -> cl_command_queue { through queues::create }
-            LIFETIME status clRetainCommandQueue(command_queue: cl_command_queue) -> cl_int {}
-            LIFETIME status clReleaseCommandQueue(command_queue: cl_command_queue) -> cl_int {}
+            LIFETIME status clRetainCommandQueue(command_queue: cl_command_queue) -> cl_int {
+                then |call, ()| queues::retained(call, command_queue)
+            }
+            LIFETIME status clReleaseCommandQueue(command_queue: cl_command_queue) -> cl_int { through queues::release }
             QUERY status clGetCommandQueueInfo(command_queue: cl_command_queue, param_name: cl_uint,
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {
                 through queues::info

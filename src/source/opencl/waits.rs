@@ -61,6 +61,9 @@ pub(super) unsafe fn for_events(
     count: cl_uint,
     events: *const cl_event,
 ) -> cl_int {
+    let mut before = Synchronization::blank();
+    (before.what, before.events) = (SynchronizationType::EVENT_SYNCHRONIZE, count);
+    call.tell_wait(before);
     let result = next!(clWaitForEvents(count, events));
     call.end();
     // SAFETY: the program's list, if the runtime did not refuse it.
@@ -76,11 +79,15 @@ pub(super) unsafe fn for_events(
             .map_or(WorkId::NONE, |event| work_of(*event));
         record
     };
-    write(call, record);
+    write(call, record, result);
     result
 }
 
 pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int {
+    if call.tells_inside().is_some() {
+        let info = queues::lookup(call, queue);
+        call.tell_wait(for_queue(&info));
+    }
     let result = next!(clFinish(queue));
     call.end();
     if result == CL_SUCCESS {
@@ -98,19 +105,26 @@ pub(super) fn blocked(call: &mut Call, queue: &QueueInfo, work: WorkId) {
     waited_for_queue(call, queue, work);
 }
 
-fn waited_for_queue(call: &mut Call, queue: &QueueInfo, work: WorkId) {
+/// A wait for `queue`.
+pub(super) fn for_queue(queue: &QueueInfo) -> Synchronization {
     let mut record = Synchronization::blank();
     record.what = SynchronizationType::STREAM_SYNCHRONIZE;
     (record.agent, record.context, record.queue) = (queue.agent, queue.context, queue.id);
-    record.waited_for = work;
-    write(call, record);
+    record
 }
 
-fn write(call: &mut Call, mut record: Synchronization) {
+fn waited_for_queue(call: &mut Call, queue: &QueueInfo, work: WorkId) {
+    let mut record = for_queue(queue);
+    record.waited_for = work;
+    write(call, record, CL_SUCCESS);
+}
+
+fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
     record.correlation = call.correlation();
     (record.start, record.end) = (call.start(), call.end());
     call.host(|host| {
         (record.external, record.thread) = (host.external(), host.thread());
         host.write(record);
     });
+    call.tell_waited(&record, status);
 }

@@ -4,10 +4,12 @@
 use super::ffi::*;
 use super::kernels;
 use super::memory::{self, MemoryInfo};
+use super::tell::{self, Described};
 use crate::correlation::HostThread;
+use crate::operations::{kernel_dispatch, memory_copy, synchronization as synchronization_domain};
 use crate::record::*;
 use crate::switchboard::Buffers;
-use core::slice;
+use core::{ptr, slice};
 
 /// Where and by whom work was put.
 pub(super) struct Place {
@@ -28,6 +30,9 @@ pub(super) struct Place {
 pub(super) trait Put: Record {
     fn put(&mut self, place: &Place);
 
+    /// As what its enqueue and its completion are told.
+    fn told_as(&self) -> (Operation, Operation);
+
     /// The kernel that it dispatches, if that is what it is.
     #[inline(always)]
     fn kernel(&self) -> KernelId {
@@ -47,6 +52,9 @@ pub(super) trait Enqueue {
 
     /// Writes the records.
     fn enqueue(self, host: &mut HostThread, place: &Place);
+
+    /// Says what subscribers are told of it.
+    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>));
 }
 
 impl<P: Put> Enqueue for P {
@@ -63,6 +71,18 @@ impl<P: Put> Enqueue for P {
     fn enqueue(mut self, host: &mut HostThread, place: &Place) {
         self.put(place);
         host.write_to(place.buffers, self);
+    }
+
+    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+        let mut record = *self;
+        record.put(place);
+        let (enqueue, complete) = self.told_as();
+        tell(Described {
+            enqueue,
+            complete,
+            record: RecordRef::of(&record),
+            kernel: self.kernel(),
+        });
     }
 }
 
@@ -93,7 +113,7 @@ impl OnQueue for *mut cl_command_queue {
 }
 
 macro_rules! put {
-    ($($record:ident.$when:ident $(of $kernel:ident)? $(+ $more:expr)?;)*) => {$(
+    ($($record:ident.$when:ident $([$kernel:ident])? as $told:expr $(, $more:expr)?;)*) => {$(
         impl Put for $record {
             #[inline(always)]
             fn put(&mut self, place: &Place) {
@@ -112,6 +132,11 @@ macro_rules! put {
                 })?
             }
 
+            fn told_as(&self) -> (Operation, Operation) {
+                let told: fn(&$record) -> (Operation, Operation) = $told;
+                told(self)
+            }
+
             $(
                 #[inline(always)]
                 fn kernel(&self) -> KernelId {
@@ -122,10 +147,10 @@ macro_rules! put {
     )*};
 }
 put! {
-    KernelDispatch.enqueued of kernel;
-    MemorySet.enqueued;
-    Synchronization.start;
-    MemoryCopy.enqueued + |copy, place| {
+    KernelDispatch.enqueued [kernel] as |_| (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+    MemorySet.enqueued as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
+    Synchronization.start as |record| (tell::wait(record.what), synchronization_domain::COMPLETE);
+    MemoryCopy.enqueued as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, place| {
         // The host is no agent.
         let of = |memory| if on_host(memory) { AgentId::NONE } else { place.agent };
         copy.source_agent = of(copy.source_memory);
@@ -212,6 +237,33 @@ impl Mapped for MemoryCopy {
         self.destination_address = address as u64;
         self.destination_memory = MemoryKind::PAGEABLE;
         self
+    }
+}
+
+/// Shared memory that a queue frees.
+pub(super) struct SharedFree {
+    copy: MemoryCopy,
+    /// What is known no more once it has been enqueued.
+    pointers: *const [*mut c_void],
+}
+
+impl Enqueue for SharedFree {
+    fn wanted_by(&self, host: &HostThread) -> Buffers {
+        self.copy.wanted_by(host)
+    }
+
+    fn enqueue(self, host: &mut HostThread, place: &Place) {
+        if !self.pointers.is_empty() {
+            // SAFETY: the program's list, which it keeps until the call has returned.
+            for pointer in unsafe { &*self.pointers } {
+                memory::forget_shared(*pointer);
+            }
+        }
+        self.copy.enqueue(host, place);
+    }
+
+    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+        self.copy.describe(place, tell);
     }
 }
 
@@ -361,27 +413,24 @@ impl Work {
         transfer(TransferKind::MIGRATE, from, to, bytes)
     }
 
-    /// A callback of the program's frees the memory itself, as a call that is seen.
     pub unsafe fn svm_free(
         count: cl_uint,
         pointers: *mut *mut c_void,
         callback: SvmFreeCallback,
-    ) -> MemoryCopy {
+    ) -> SharedFree {
         // SAFETY: the caller's promise; the list is the program's until the runtime has freed it.
-        let pointers = unsafe { list(pointers.cast_const(), count) };
-        let first = pointers
-            .first()
-            .map_or(End::NONE, |first| End::shared(*first));
-        let freed = |pointer: &*mut c_void| match callback {
-            Some(_) => memory::shared(*pointer),
-            None => memory::forget_shared(*pointer),
-        };
-        let bytes = pointers
-            .iter()
-            .filter_map(freed)
-            .map(|info| info.bytes)
-            .sum();
-        transfer(TransferKind::FREE, first, End::NONE, bytes)
+        let list = unsafe { list(pointers.cast_const(), count) };
+        let first = list.first().map_or(End::NONE, |first| End::shared(*first));
+        let known = list.iter().filter_map(|pointer| memory::shared(*pointer));
+        let bytes = known.map(|info| info.bytes).sum();
+        SharedFree {
+            copy: transfer(TransferKind::FREE, first, End::NONE, bytes),
+            pointers: match callback {
+                // A callback of the program's frees the memory itself, as a call that is seen.
+                Some(_) => ptr::slice_from_raw_parts(ptr::null(), 0),
+                None => list,
+            },
+        }
     }
 
     pub fn svm_copy(to: *const c_void, from: *const c_void, bytes: usize) -> MemoryCopy {
@@ -611,33 +660,43 @@ pub(super) mod rect {
     ///
     /// # Safety
     ///
-    /// `region` leads to three numbers.
+    /// `region` is null or leads to three numbers.
     pub unsafe fn bytes(region: *const usize) -> usize {
+        if region.is_null() {
+            return 0;
+        }
         // SAFETY: the caller's promise.
-        unsafe { *region * *region.add(1) * *region.add(2) }
+        let [width, rows, slices] = unsafe { region.cast::<[usize; 3]>().read() };
+        width.wrapping_mul(rows).wrapping_mul(slices)
     }
 
     /// Offset of a region's first byte; pitches of 0 mean that rows and slices follow one another.
     ///
     /// # Safety
     ///
-    /// `origin` and `region` lead to three numbers each.
+    /// `origin` and `region` are null or lead to three numbers each.
     pub unsafe fn offset(
         origin: *const usize,
         region: *const usize,
         row: usize,
         slice: usize,
     ) -> usize {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let row = if row == 0 { *region } else { row };
-            let slice = if slice == 0 {
-                row * *region.add(1)
-            } else {
-                slice
-            };
-            *origin + *origin.add(1) * row + *origin.add(2) * slice
+        if origin.is_null() || region.is_null() {
+            return 0;
         }
+        // SAFETY: the caller's promise.
+        let ([x, y, z], [width, rows, _]) = unsafe {
+            let (origin, region) = (origin.cast::<[usize; 3]>(), region.cast::<[usize; 3]>());
+            (origin.read(), region.read())
+        };
+        let row = if row == 0 { width } else { row };
+        let slice = if slice == 0 {
+            row.wrapping_mul(rows)
+        } else {
+            slice
+        };
+        x.wrapping_add(y.wrapping_mul(row))
+            .wrapping_add(z.wrapping_mul(slice))
     }
 }
 

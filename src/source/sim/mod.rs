@@ -30,6 +30,13 @@ mod tests;
 pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
 
+/// The functions of the simulated runtime.
+pub(crate) fn operations() -> impl Iterator<Item = crate::operations::OperationInfo> {
+    operations::Function::ALL
+        .iter()
+        .map(|function| function.info())
+}
+
 use crate::record::{ExternalKind, Nanos, Process, ProcessId, ThreadId};
 use crate::recorder::Recorder;
 use runtime::Runtime;
