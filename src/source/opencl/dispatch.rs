@@ -50,7 +50,7 @@ macro_rules! declare {
             inside: inside!({ $($hook)* }),
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
-                type_name: stringify!($ty),
+                type_name: type_name!($ty),
                 kept: <$ty as Argument>::TYPE,
             }),*],
         }),*];
@@ -104,6 +104,49 @@ macro_rules! inside {
     };
 }
 pub(super) use inside;
+
+/// A type as Rust writes it: `stringify!` puts a space behind the star of a pointer.
+macro_rules! type_name {
+    ($type:ty) => {{
+        const RAW: &str = stringify!($type);
+        const LENGTH: usize = $crate::source::opencl::dispatch::tidy_length(RAW);
+        const TIDY: [u8; LENGTH] = $crate::source::opencl::dispatch::tidy(RAW);
+        match core::str::from_utf8(&TIDY) {
+            Ok(name) => name,
+            Err(_) => RAW,
+        }
+    }};
+}
+pub(super) use type_name;
+
+/// Whether the byte at `place` is a space behind a star.
+const fn is_gap(text: &[u8], place: usize) -> bool {
+    place > 0 && text[place] == b' ' && text[place - 1] == b'*'
+}
+
+/// Bytes of `text` without gaps.
+pub(super) const fn tidy_length(text: &str) -> usize {
+    let (text, mut length, mut place) = (text.as_bytes(), 0, 0);
+    while place < text.len() {
+        length += !is_gap(text, place) as usize;
+        place += 1;
+    }
+    length
+}
+
+/// `text` without gaps.
+pub(super) const fn tidy<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
+    let (text, mut tidy) = (text.as_bytes(), [0; LENGTH]);
+    let (mut length, mut place) = (0, 0);
+    while place < text.len() {
+        if !is_gap(text, place) {
+            tidy[length] = text[place];
+            length += 1;
+        }
+        place += 1;
+    }
+    tidy
+}
 
 macro_rules! wrapped {
     (pass $name:ident) => {

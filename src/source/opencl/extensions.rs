@@ -9,7 +9,7 @@ use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::{
     self, Argument, Description, FUNCTIONS, Inside, after, all_bits, exit, inside, kept_arguments,
-    middle, observed, tell_enqueue, tell_enter, wrapper,
+    middle, observed, tell_enqueue, tell_enter, type_name, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
@@ -55,7 +55,7 @@ macro_rules! declare {
             inside: inside!({ $($hook)* }),
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
-                type_name: stringify!($ty),
+                type_name: type_name!($ty),
                 kept: <$ty as Argument>::TYPE,
             }),*],
         }),*];
