@@ -7,6 +7,9 @@
 //!
 //! A switchboard lasts as long as its process: threads hold on to it.
 
+// Without a source there is nobody who tells.
+#![cfg_attr(not(feature = "opencl"), allow(dead_code))]
+
 mod arguments;
 mod callback;
 mod flush;
