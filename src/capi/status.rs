@@ -111,6 +111,7 @@ impl From<ToolError> for Failure {
             ToolError::Thread(_) => Status::NO_THREAD,
             ToolError::TooMany { .. } => Status::TOO_MANY,
             ToolError::AttributesLocked => Status::ATTRIBUTES_LOCKED,
+            ToolError::Signal { .. } => Status::INVALID_ARGUMENT,
         };
         Failure::new(status, error.to_string())
     }
