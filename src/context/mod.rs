@@ -61,8 +61,10 @@ pub(crate) use flight::{ticks_of, trigger};
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::process;
-use crate::record::{Domain, Kind, Operation};
-use crate::switchboard::{Consumer, ContextKey, ServiceError, SubscriberKey, Switchboard, TooMany};
+use crate::record::{ContextId, Domain, Kind, Operation};
+use crate::switchboard::{
+    Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard, TooMany,
+};
 use std::sync::Arc;
 
 /// Something that a tool asked for and did not get. The library goes on as before.
@@ -265,6 +267,27 @@ impl Context {
         };
         self.board
             .change_service(self.key, Consumer::Buffer(slot), change)?
+    }
+
+    /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
+    /// others (CUPTI: `cuptiActivityEnableContext`); `None` takes that back. Also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownKind`] for kinds whose records belong to no context of a runtime;
+    /// [`ToolError::NoSuchService`] if the buffer has no service here; [`ToolError::NoSuchBuffer`].
+    pub fn enable_kind_in(
+        &self,
+        buffer: &RecordBuffer,
+        of: ContextId,
+        kind: Kind,
+        on: Option<bool>,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        if !OF_CONTEXTS.contains(&kind) {
+            return Err(ToolError::UnknownKind(kind));
+        }
+        Ok(self.board.narrow(self.key, slot, of, kind, on)?)
     }
 
     /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.

@@ -12,6 +12,7 @@
 //! vendor-neutral set. Asynchronous work takes two records: the one written when it was enqueued
 //! holds all that is static about it, a [`Completion`] holds its times.
 
+mod activity;
 mod annotation;
 mod api;
 mod clock;
@@ -26,6 +27,7 @@ mod overhead;
 mod synchronization;
 mod work;
 
+pub use activity::Activity;
 #[cfg(not(loom))]
 pub(crate) use annotation::ArgumentsOf;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};

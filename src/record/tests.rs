@@ -136,6 +136,7 @@ proptest::proptest! {
             total += record.bytes().len();
             record.read::<Api>();
             record.get::<Api>();
+            record.activity();
             record.string();
         }
         match records.malformed() {

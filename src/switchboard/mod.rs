@@ -14,6 +14,7 @@ mod arguments;
 mod callback;
 mod flush;
 mod interest;
+mod narrowed;
 mod retirement;
 mod selection;
 mod services;
@@ -41,6 +42,8 @@ use crate::names::Names;
 use crate::record::{KernelId, Kind, Operation, ThreadId};
 use crate::sync::lock_std;
 use flush::FlushHooks;
+use narrowed::Narrowed;
+pub(crate) use narrowed::OF_CONTEXTS;
 use retirement::Retirements;
 use services::Services;
 use slow::SlowCallWatches;
@@ -79,6 +82,7 @@ pub struct Switchboard {
     flush_hooks: FlushHooks,
     retirements: Retirements,
     slow_calls: SlowCallWatches,
+    narrowed: Narrowed,
     /// The callback thread of buffers that have none of their own.
     shared_thread: Mutex<SharedThread>,
     /// Numbers of threads that are taken, a bit each.
@@ -189,6 +193,7 @@ impl Switchboard {
             flush_hooks: FlushHooks::default(),
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
+            narrowed: Narrowed::default(),
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
@@ -391,8 +396,10 @@ impl Switchboard {
 
     /// Computes the table anew.
     fn publish(&self, state: &State) {
+        let narrowed = state.services.narrowed();
         state
             .services
-            .publish(self.wanted(), self.slow_calls.from());
+            .publish(self.wanted(), self.slow_calls.from(), &narrowed);
+        self.narrowed.set(narrowed);
     }
 }

@@ -1,10 +1,11 @@
 //! Contexts and their services, and the table that follows from them.
 
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
+use super::narrowed::Table;
 use super::{
     Buffers, Interest, KindSet, Observed, OperationSet, Selection, State, Switchboard, Wanted,
 };
-use crate::record::{Domain, Kind, Operation};
+use crate::record::{ContextId, Domain, Kind, Operation};
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
@@ -60,6 +61,8 @@ struct ContextState {
     running: bool,
     locked: bool,
     services: Vec<(Consumer, Selection)>,
+    /// Kinds that a buffer wants, or does not want, of one context of a runtime.
+    narrowed: Vec<(usize, ContextId, Kind, bool)>,
 }
 
 impl Services {
@@ -75,7 +78,48 @@ impl Services {
     pub fn forget(&mut self, consumer: Consumer) {
         for context in self.contexts.iter_mut().flatten() {
             context.services.retain(|(of, _)| *of != consumer);
+            context
+                .narrowed
+                .retain(|said| Consumer::Buffer(said.0) != consumer);
         }
+    }
+
+    /// Who wants what in which context of a runtime.
+    pub fn narrowed(&self) -> Table {
+        let mut table = Table::default();
+        let running = || {
+            let contexts = self.contexts.iter().flatten();
+            contexts.filter(|context| context.running && !self.ended)
+        };
+        let named = running().flat_map(|context| &context.narrowed);
+        for (_, of, kind, _) in named {
+            // Of those that have said nothing of this context, what they want of all.
+            let (mut here, mut others) = (Buffers::NONE, Buffers::NONE);
+            for context in running() {
+                for (consumer, selection) in &context.services {
+                    let Consumer::Buffer(slot) = consumer else {
+                        continue;
+                    };
+                    let (one, general) = (
+                        Interest::buffer(*slot).buffers(),
+                        selection.kinds.has(*kind),
+                    );
+                    let said = context
+                        .narrowed
+                        .iter()
+                        .find(|said| (said.0, said.1, said.2) == (*slot, *of, *kind));
+                    if said.map_or(general, |said| said.3) {
+                        here = here.or(one);
+                    }
+                    if general {
+                        others = others.or(one);
+                    }
+                }
+            }
+            table.contexts.insert((*of, *kind), here);
+            table.others.insert(*kind, others);
+        }
+        table
     }
 
     /// What sources do with the operations of `domain`.
@@ -87,7 +131,7 @@ impl Services {
     /// Writes the words that follow from the services into `wanted`.
     ///
     /// `slow`: calls that take as many ticks are of interest too.
-    pub fn publish(&self, wanted: &Wanted, slow: u64) {
+    pub fn publish(&self, wanted: &Wanted, slow: u64, narrowed: &Table) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
             .filter(|context| context.running && !self.ended)
@@ -104,6 +148,7 @@ impl Services {
                     buffers = buffers.or(Interest::buffer(*slot).buffers());
                 }
             }
+            buffers = buffers.or(narrowed.anywhere(*kind));
             if !buffers.is_none() && !OF_CALLS.has(*kind) {
                 inside = inside.with(Interest::WORK);
             }
@@ -189,6 +234,7 @@ impl Switchboard {
             running: false,
             locked: false,
             services: Vec::new(),
+            narrowed: Vec::new(),
         });
         Ok(ContextKey { place, incarnation })
     }
@@ -237,6 +283,32 @@ impl Switchboard {
             self.publish(&state);
         }
         Ok(result)
+    }
+
+    /// Says whether the buffer in `slot` wants records of `kind` of the runtime's context `of`, whatever it wants
+    /// of others; `None`: the same as of others.
+    pub(crate) fn narrow(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        of: ContextId,
+        kind: Kind,
+        wants: Option<bool>,
+    ) -> Result<(), ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        let serves = |(consumer, _): &(Consumer, Selection)| *consumer == Consumer::Buffer(slot);
+        if !context.services.iter().any(serves) {
+            return Err(ServiceError::NoSuchService);
+        }
+        context
+            .narrowed
+            .retain(|said| (said.0, said.1, said.2) != (slot, of, kind));
+        context
+            .narrowed
+            .extend(wants.map(|wants| (slot, of, kind, wants)));
+        self.publish(&state);
+        Ok(())
     }
 
     pub(crate) fn start_context(&self, key: ContextKey) -> Result<(), ServiceError> {

@@ -2,7 +2,7 @@ use super::*;
 use crate::buffer::SMALLEST_CLIENT_BLOCK;
 use crate::context::{Context, InternalThread, InternalThreadWatch, Selection};
 use crate::correlation::HostThread;
-use crate::record::{Api, Domain, Operation, Records, ThreadId, Ticks};
+use crate::record::{Api, ContextId, Domain, Operation, Records, ThreadId, Ticks};
 use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::thread;
@@ -385,11 +385,14 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
     let (buffer, seen) = of_client(&program, || Some(block(4096)));
     program.trace_to(&[&buffer]);
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let host = Mutex::new(HostThread::new(&program.board, ThreadId(2), false).unwrap());
+    let host = HostThread::new(&program.board, ThreadId(2), false).unwrap();
+    let host = Arc::new(Mutex::new(Some(host)));
+    let of_hook = host.clone();
     let into = asked.clone();
     program.board.on_flush(move |flush| {
         into.lock().unwrap().push(flush);
-        let mut host = host.lock().unwrap();
+        let mut host = of_hook.lock().unwrap();
+        let host = host.as_mut().unwrap();
         let call = host.enter(CALL, 1000, Ticks(1));
         host.exit(&call, Ticks(2), 0, 0);
     });
@@ -398,6 +401,44 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
     buffer.flush_forced().unwrap();
     let outstanding = Flush::Outstanding(buffer.key.buffers());
     assert_eq!(*asked.lock().unwrap(), [Flush::Completed, outstanding]);
+    // It keeps the switchboard, which keeps the hook.
+    drop(host.lock().unwrap().take());
+}
+
+#[test]
+fn what_is_said_of_one_context_of_a_runtime_supersedes_what_is_said_of_all() {
+    let program = Program::new();
+    let (one, other) = (
+        reporting(&program, patient()).0,
+        reporting(&program, patient()).0,
+    );
+    let context = Context::on(&program.board).unwrap();
+    let kind = Kind::MEMORY_COPY;
+    context.trace_to(&one, Selection::kinds(&[kind])).unwrap();
+    context.trace_to(&other, Selection::kinds(&[])).unwrap();
+    context.start().unwrap();
+    let [here, elsewhere] = [1, 2].map(ContextId);
+    let wanted = |of| program.board.buffers_in(kind, of);
+    let (of_one, of_other) = (one.key.buffers(), other.key.buffers());
+    assert_eq!((wanted(here), wanted(elsewhere)), (of_one, of_one));
+    context
+        .enable_kind_in(&one, here, kind, Some(false))
+        .unwrap();
+    assert!(wanted(here).is_none());
+    assert_eq!(wanted(elsewhere), of_one);
+    context
+        .enable_kind_in(&other, here, kind, Some(true))
+        .unwrap();
+    assert_eq!((wanted(here), wanted(elsewhere)), (of_other, of_one));
+    context.enable_kind_in(&one, here, kind, None).unwrap();
+    assert_eq!(
+        (wanted(here), wanted(elsewhere)),
+        (of_one.or(of_other), of_one)
+    );
+    drop(other);
+    assert_eq!((wanted(here), wanted(elsewhere)), (of_one, of_one));
+    let odd = context.enable_kind_in(&one, here, Kind::API, Some(true));
+    assert!(matches!(odd, Err(ToolError::UnknownKind(Kind::API))));
 }
 
 #[test]

@@ -248,7 +248,7 @@ impl Call {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
             let lane = host.number();
-            let buffers = work.wanted_by(&host);
+            let buffers = work.wanted_by(&host, info.context);
             let ticket = if event.is_null() || (buffers.is_none() && followers.is_none()) {
                 None
             } else {

@@ -121,10 +121,12 @@ impl Enqueue for CommandBuffer {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }
 
-    fn wanted_by(&self, host: &HostThread) -> Buffers {
+    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
         [Kind::KERNEL_DISPATCH, Kind::MEMORY_COPY, Kind::MEMORY_SET]
             .into_iter()
-            .fold(Buffers::NONE, |all, kind| all.or(host.buffers_for(kind)))
+            .fold(Buffers::NONE, |all, kind| {
+                all.or(host.board().buffers_in(kind, context))
+            })
     }
 
     fn enqueue(self, host: &mut HostThread, place: &Place) {
@@ -174,7 +176,7 @@ fn whole() -> KernelDispatch {
 /// Writes the record of one command, to those that want its kind.
 fn one<P: Put>(command: P, host: &mut HostThread, place: &Place) {
     let place = &Place {
-        buffers: place.buffers.and(command.wanted_by(host)),
+        buffers: place.buffers.and(command.wanted_by(host, place.context)),
         ..*place
     };
     command.enqueue(host, place);

@@ -5,7 +5,7 @@ use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
-use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, MemoryKind};
+use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 use bytemuck::{Pod, Zeroable};
 
 /// What is known of a memory object.
@@ -187,7 +187,10 @@ fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &M
     (record.start, record.end) = (call.start(), call.end());
     call.host(|host| {
         (record.external, record.thread) = (host.external(), host.thread());
-        host.write(record);
+        let buffers = host
+            .board()
+            .buffers_in(Kind::MEMORY_ALLOCATION, record.context);
+        host.write_to(buffers, record);
     });
     call.tell_allocated(&record);
 }

@@ -5,7 +5,7 @@ use super::dispatch::next;
 use super::ffi::*;
 use super::queues::{self, QueueInfo};
 use super::work::{list, synchronization};
-use crate::record::{QueueId, Synchronization, SynchronizationType, WorkId};
+use crate::record::{Kind, QueueId, Synchronization, SynchronizationType, WorkId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Queues whose last work is known.
@@ -124,7 +124,10 @@ fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
     (record.start, record.end) = (call.start(), call.end());
     call.host(|host| {
         (record.external, record.thread) = (host.external(), host.thread());
-        host.write(record);
+        let buffers = host
+            .board()
+            .buffers_in(Kind::SYNCHRONIZATION, record.context);
+        host.write_to(buffers, record);
     });
     call.tell_waited(&record, status);
 }

@@ -48,7 +48,7 @@ pub(super) trait Enqueue {
     }
 
     /// The buffers that want its records.
-    fn wanted_by(&self, host: &HostThread) -> Buffers;
+    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers;
 
     /// Writes the records.
     fn enqueue(self, host: &mut HostThread, place: &Place);
@@ -59,8 +59,8 @@ pub(super) trait Enqueue {
 
 impl<P: Put> Enqueue for P {
     #[inline(always)]
-    fn wanted_by(&self, host: &HostThread) -> Buffers {
-        let wanted = host.buffers_for(P::KIND);
+    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
+        let wanted = host.board().buffers_in(P::KIND, context);
         match self.kernel() {
             KernelId::NONE => wanted,
             kernel => wanted.without(host.board().left_out(kernel)),
@@ -248,8 +248,8 @@ pub(super) struct SharedFree {
 }
 
 impl Enqueue for SharedFree {
-    fn wanted_by(&self, host: &HostThread) -> Buffers {
-        self.copy.wanted_by(host)
+    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
+        self.copy.wanted_by(host, context)
     }
 
     fn enqueue(self, host: &mut HostThread, place: &Place) {
