@@ -46,3 +46,5 @@ mod sync;
 pub mod timeline;
 #[cfg(not(loom))]
 pub mod times;
+#[cfg(all(feature = "tool", target_os = "linux", not(loom)))]
+pub mod tool;

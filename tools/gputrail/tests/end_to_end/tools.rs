@@ -1,6 +1,8 @@
 //! Tools that are libraries of their own, loaded into programs that know nothing of them: the examples, and what
 //! is no tool.
 
+use std::process::Command;
+
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
@@ -24,6 +26,33 @@ fn example(place: &Place, name: &str) -> String {
         &format!("examples/c/{name}.c"),
         &format!("lib{name}.so"),
     )
+}
+
+/// A tool in Rust, of `examples`, built.
+fn example_in_rust(name: &str) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "gputrail",
+            "--features",
+            "tool",
+        ])
+        .args([
+            "--example",
+            name,
+            "--message-format",
+            "json-render-diagnostics",
+        ])
+        .current_dir(repository("."));
+    let built = run(&mut cargo).well();
+    let library = format!("lib{name}.so\"");
+    let text = built.text();
+    let end = text.find(&library).expect("cargo names what it has built") + library.len() - 1;
+    let start = text[..end].rfind('"').expect("a path in quotes") + 1;
+    text[start..end].to_owned()
 }
 
 /// Records a program of `tests/programs` with tools.
@@ -83,6 +112,60 @@ fn the_bandwidth_of_copies_is_told() {
     let ended = with_tools(&place, &[&tool], "events", &[]);
     assert!(ended.stderr.contains("in total: "), "{}", ended.stderr);
     assert!(ended.stderr.contains(" GB/s"), "{}", ended.stderr);
+}
+
+#[test]
+fn tools_in_rust_and_in_c_see_the_same() {
+    needs!(tools_in_rust_and_in_c_see_the_same: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let in_rust = ["kernel_times", "api_latency", "copy_bandwidth"].map(example_in_rust);
+    let in_c = example(&place, "kernel_times");
+    let mut tools: Vec<&str> = in_rust.iter().map(String::as_str).collect();
+    tools.push(&in_c);
+    let ended = with_tools(&place, &tools, "lives", &["40"]).well();
+    let kernels_seen: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("work: "))
+        .map(|line| line.split(',').next().unwrap_or(""))
+        .collect();
+    assert_eq!(kernels_seen, ["40 runs", "40 runs"], "{}", ended.stderr);
+    let calls: Vec<&str> = line(&ended.stderr, "clEnqueueNDRangeKernel")
+        .split_whitespace()
+        .collect();
+    assert_eq!(calls[1..3], ["40", "0"], "{}", ended.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 40);
+
+    let ended = with_tools(
+        &place,
+        &[&in_rust[2], &example(&place, "copy_bandwidth")],
+        "events",
+        &[],
+    );
+    let totals = |line: &&str| line.starts_with("in total: ");
+    let mut totals: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(totals)
+        .map(|line| &line[..line.find(" MB").unwrap_or(0)])
+        .collect();
+    // Rust calls directions by the names of records, C by its own: what was moved is the same.
+    totals
+        .iter_mut()
+        .for_each(|line| *line = line.rsplit(": ").next().unwrap_or(""));
+    totals.sort_unstable();
+    assert!(
+        !totals.is_empty() && totals.len().is_multiple_of(2),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        totals.chunks(2).all(|pair| pair[0] == pair[1]),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

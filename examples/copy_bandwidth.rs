@@ -1,0 +1,77 @@
+//! The bandwidth of copies while the program runs: a line whenever something was copied, at most ten a second, and
+//! the totals at the end.
+//!
+//! ```text
+//! cargo build --release --example copy_bandwidth --features tool
+//! gputrail record --tool target/release/examples/libcopy_bandwidth.so -- PROGRAM
+//! ```
+
+use gputrail::record::{Kind, MemoryCopy, TransferKind};
+use gputrail::tool::{Buffer, BufferOptions, Context, Finaliser, Timeline, Tool};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+gputrail::tool!(c"copy-bandwidth", initialise);
+
+#[derive(Copy, Clone, Default)]
+struct Sums {
+    copies: u64,
+    bytes: u64,
+    nanos: u64,
+}
+
+type Directions = BTreeMap<TransferKind, Sums>;
+
+fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
+    let total: Arc<Mutex<Directions>> = Arc::default();
+    let into = total.clone();
+    let (mut timeline, mut since, mut said) = (Timeline::new()?, Directions::new(), Instant::now());
+    // Live: whatever is there is delivered.
+    let options = BufferOptions {
+        watermark: 1,
+        ..BufferOptions::default()
+    };
+    let buffer = Buffer::new(options, move |batch| {
+        let Ok(mut total) = into.lock() else { return };
+        let told = timeline.add(batch, |work| {
+            if let (Some(copy), Some(nanos)) = (work.record::<MemoryCopy>(), work.duration()) {
+                for sums in [&mut since, &mut *total] {
+                    let sums = sums.entry(copy.transfer).or_default();
+                    sums.copies += 1;
+                    sums.bytes += copy.bytes;
+                    sums.nanos += nanos.0;
+                }
+            }
+        });
+        if let Err(error) = told {
+            eprintln!("copy-bandwidth: {error}");
+        }
+        if said.elapsed() >= Duration::from_millis(100) {
+            said = Instant::now();
+            say("now", &since);
+            since.clear();
+        }
+    })?;
+    let context = Context::new()?;
+    context.trace_to(&buffer, &[Kind::MEMORY_COPY, Kind::COMPLETION])?;
+    context.start()?;
+    Ok(Box::new(move || {
+        // Delivers what is left.
+        drop((context, buffer));
+        if let Ok(total) = total.lock() {
+            say("in total", &total);
+        }
+    }))
+}
+
+fn say(when: &str, directions: &Directions) {
+    for (direction, sums) in directions {
+        let name = direction.name().unwrap_or("other");
+        let (copies, megabytes) = (sums.copies, sums.bytes as f64 / 1e6);
+        // Bytes a nanosecond.
+        let bandwidth = sums.bytes as f64 / sums.nanos.max(1) as f64;
+        eprintln!("{when}: {name}: {copies} copies, {megabytes:.3} MB, {bandwidth:.2} GB/s");
+    }
+}
