@@ -289,6 +289,37 @@ enum {
     GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* simulated GPU */
 };
 
+/* What a marker does. */
+typedef uint8_t gputrail_marker_kind;
+enum {
+    GPUTRAIL_MARKER_KIND_INSTANT = 1, /* instant */
+    GPUTRAIL_MARKER_KIND_PUSH = 2, /* push */
+    GPUTRAIL_MARKER_KIND_POP = 3, /* pop */
+    GPUTRAIL_MARKER_KIND_START = 4, /* start */
+    GPUTRAIL_MARKER_KIND_END = 5, /* end */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* external push */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* external pop */
+};
+
+/* What the payload of a marker is. */
+typedef uint8_t gputrail_payload_kind;
+enum {
+    GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* none */
+    GPUTRAIL_PAYLOAD_KIND_UNSIGNED = 1, /* unsigned */
+    GPUTRAIL_PAYLOAD_KIND_SIGNED = 2, /* signed */
+    GPUTRAIL_PAYLOAD_KIND_FLOAT = 3 /* float */
+};
+
+/* Whose external id: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on, or one that was registered. */
+typedef uint32_t gputrail_external_kind;
+enum {
+    GPUTRAIL_EXTERNAL_KIND_UNKNOWN = 1, /* unknown */
+    GPUTRAIL_EXTERNAL_KIND_OPENACC = 2, /* openacc */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM0 = 3, /* custom0 */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM1 = 4, /* custom1 */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* custom2 */
+};
+
 /* A context of the tool's. 0 is none. */
 typedef uint64_t gputrail_context;
 
@@ -695,6 +726,24 @@ typedef struct gputrail_work {
 /* Is told of a piece of work. It must not throw, and calls no function of the same timeline. */
 typedef void (*gputrail_work_function)(const struct gputrail_work *work, void *user_data);
 
+/* What is said of a marker or a range. What is null or 0 is not said. */
+typedef struct gputrail_mark_options {
+  /* sizeof(gputrail_mark_options). */
+  size_t size;
+  /* Its name. */
+  const char *name;
+  /* Whose it is: a library's name, say. */
+  const char *domain;
+  /* Its category. */
+  const char *category;
+  /* A value beside it, as bits; see payload_kind. */
+  uint64_t payload;
+  /* Alpha, red, green and blue, a byte each, from the highest down. */
+  uint32_t color;
+  /* GPUTRAIL_PAYLOAD_KIND_NONE, or what payload is. */
+  uint32_t payload_kind;
+} gputrail_mark_options;
+
 /*
  * One API call, from enter to exit. 64 bytes.
  *
@@ -993,6 +1042,52 @@ typedef struct gputrail_record_overhead {
   /* 0. */
   uint32_t reserved2;
 } gputrail_record_overhead;
+
+/* The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes. */
+typedef struct gputrail_record_external_correlation {
+  /* Kind GPUTRAIL_KIND_EXTERNAL_CORRELATION. */
+  struct gputrail_record_header header;
+  /* The call. */
+  gputrail_correlation_id correlation;
+  /* The id. */
+  gputrail_external_id external;
+  /* Whose. */
+  gputrail_external_kind kind;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_external_correlation;
+
+/*
+ * A marker, or one end of a range. 56 bytes.
+ *
+ * Payload, category and colour stand in it, where CUPTI has a second record for them.
+ */
+typedef struct gputrail_record_marker {
+  /* Kind GPUTRAIL_KIND_MARKER. */
+  struct gputrail_record_header header;
+  /* When. */
+  gputrail_ticks time;
+  /* Of START and END: the range, unique in the process. Of external ids: the id. */
+  uint64_t id;
+  /* A value of the program's own; payload_kind says of what type. */
+  uint64_t payload;
+  /* Its name; none for POP and END. */
+  gputrail_string_id name;
+  /* Whose marker it is, as its maker says, or none. */
+  gputrail_string_id domain;
+  /* Its category, or none. */
+  gputrail_string_id category;
+  /* Alpha, red, green, blue from the highest byte down; 0 is none. */
+  uint32_t color;
+  /* The thread. */
+  gputrail_thread_id thread;
+  /* What it does. */
+  gputrail_marker_kind what;
+  /* What payload is. */
+  gputrail_payload_kind payload_kind;
+  /* Of external ids: the kind. */
+  uint16_t external_kind;
+} gputrail_record_marker;
 
 /* Records of one kind that a lane dropped, the newest report replacing none: counts add up. 40 bytes. */
 typedef struct gputrail_record_loss {
@@ -1652,6 +1747,133 @@ gputrail_status gputrail_tool_finish(gputrail_tool tool);
  * for another version; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_tool_probe(const char *path);
+
+/*
+ * Marks a moment. Markers may be made before the library is initialised; while nobody listens they cost next to
+ * nothing.
+ *
+ * Errors: GPUTRAIL_NULL_POINTER; GPUTRAIL_INVALID_ARGUMENT for text that is not UTF-8 or a payload kind that is
+ * none; GPUTRAIL_WRONG_SIZE.
+ */
+gputrail_status gputrail_mark(const struct gputrail_mark_options *mark);
+
+/*
+ * A range begins on the calling thread, within those that are open there.
+ *
+ * Errors: as for gputrail_mark.
+ */
+gputrail_status gputrail_range_push(const struct gputrail_mark_options *mark);
+
+/*
+ * The same with a name and nothing else.
+ *
+ * Errors: as for gputrail_mark.
+ */
+gputrail_status gputrail_range_push_name(const char *name);
+
+/*
+ * The calling thread's innermost range ends.
+ *
+ * Errors: GPUTRAIL_STACK_EMPTY when none is open.
+ */
+gputrail_status gputrail_range_pop(void);
+
+/*
+ * A range begins that may end on any thread, whatever else is open. range gets its number.
+ *
+ * Errors: as for gputrail_mark.
+ */
+gputrail_status gputrail_range_start(const struct gputrail_mark_options *mark, uint64_t *range);
+
+/*
+ * Such a range ends.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND for a number that no range has been given.
+ */
+gputrail_status gputrail_range_end(uint64_t range);
+
+/*
+ * Names the calling thread in traces; its name in the system stays what it is.
+ *
+ * Errors: GPUTRAIL_NULL_POINTER, GPUTRAIL_INVALID_ARGUMENT, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_name_thread(const char *name);
+
+/*
+ * Names a queue in traces, by its handle in its runtime (a cl_command_queue, say). queue, which may be null, gets
+ * its id.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if no such queue is known; as for gputrail_name_thread.
+ */
+gputrail_status gputrail_name_queue(const void *handle,
+                                    const char *name,
+                                    gputrail_queue_id *queue);
+
+/*
+ * Names an agent in traces.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if no such agent is known; as for gputrail_name_thread.
+ */
+gputrail_status gputrail_name_agent(gputrail_agent_id agent, const char *name);
+
+/*
+ * Goes on with the recording that gputrail record, or GPUTRAIL_CAPTURE, makes of this process.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if there is none; GPUTRAIL_STARTED if it is not paused.
+ */
+gputrail_status gputrail_recording_start(void);
+
+/*
+ * Pauses it: what begins from now on is not in the trace. Calls and work in progress still are.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if there is none; GPUTRAIL_STOPPED if it is paused.
+ */
+gputrail_status gputrail_recording_stop(void);
+
+/*
+ * Has everything that is recorded so far written to the capture, at once or, where another process writes it, soon.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if there is none.
+ */
+gputrail_status gputrail_recording_flush(void);
+
+/*
+ * Registers a kind of external ids of the tool's own. The same name gives the same kind. The kinds that there are
+ * without that have names of their own: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on.
+ *
+ * Errors: GPUTRAIL_TOO_MANY with 256 kinds; GPUTRAIL_NULL_POINTER, GPUTRAIL_INVALID_ARGUMENT.
+ */
+gputrail_status gputrail_external_register_kind(const char *name,
+                                                gputrail_external_kind *kind);
+
+/*
+ * Pushes id on the calling thread's stack of kind. Records of the thread's calls carry the id that was pushed
+ * last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
+ * cuptiActivityPushExternalCorrelationId).
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a kind that is none; GPUTRAIL_STACK_FULL with 1024 ids;
+ * GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NOT_AVAILABLE.
+ */
+gputrail_status gputrail_external_push(gputrail_external_kind kind,
+                                       gputrail_external_id id);
+
+/*
+ * Takes the latest id of kind off the calling thread's stack. id, which may be null, gets it (CUPTI:
+ * cuptiActivityPopExternalCorrelationId).
+ *
+ * Errors: GPUTRAIL_STACK_EMPTY; otherwise as for gputrail_external_push.
+ */
+gputrail_status gputrail_external_pop(gputrail_external_kind kind,
+                                      gputrail_external_id *id);
+
+/*
+ * Says what an id stands for, before it is pushed: traces show it as a slice above the calls for as long as it is.
+ *
+ * Errors: GPUTRAIL_NULL_POINTER; otherwise as for gputrail_external_push.
+ */
+gputrail_status gputrail_external_name(gputrail_external_kind kind,
+                                       gputrail_external_id id,
+                                       const char *name);
 
 /*
  * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what

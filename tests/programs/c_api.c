@@ -290,6 +290,47 @@ static void in_a_child(gputrail_context context) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+static void markers(void) {
+    gputrail_mark_options mark;
+    gputrail_external_kind kind, again;
+    gputrail_external_id id;
+    uint64_t range = 0;
+    memset(&mark, 0, sizeof mark);
+    EXPECT(gputrail_mark(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_WRONG_SIZE);
+    mark.size = sizeof mark;
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_NULL_POINTER);
+    mark.name = "\xff";
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_INVALID_ARGUMENT);
+    mark.name = "name";
+    mark.payload_kind = 77;
+    EXPECT(gputrail_range_push(&mark), GPUTRAIL_INVALID_ARGUMENT);
+    mark.payload_kind = GPUTRAIL_PAYLOAD_KIND_UNSIGNED;
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
+    EXPECT(gputrail_range_pop(), GPUTRAIL_STACK_EMPTY);
+    EXPECT(gputrail_range_push(&mark), GPUTRAIL_OK);
+    EXPECT(gputrail_range_pop(), GPUTRAIL_OK);
+    EXPECT(gputrail_range_start(&mark, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_range_start(&mark, &range), GPUTRAIL_OK);
+    EXPECT(gputrail_range_end(range + 1), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_range_end(range), GPUTRAIL_OK);
+    EXPECT(gputrail_name_thread(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_name_queue(&mark, "none", NULL), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_name_agent(999, "none"), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_external_register_kind("mine", NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_register_kind("mine", &kind), GPUTRAIL_OK);
+    EXPECT(gputrail_external_register_kind("mine", &again), GPUTRAIL_OK);
+    CHECK(kind == again);
+    EXPECT(gputrail_external_pop(kind, &id), GPUTRAIL_STACK_EMPTY);
+    EXPECT(gputrail_external_push(kind + 100, 1), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_external_push(kind, 5), GPUTRAIL_OK);
+    EXPECT(gputrail_external_pop(kind, &id), GPUTRAIL_OK);
+    CHECK(id == 5);
+    EXPECT(gputrail_recording_start(), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_recording_stop(), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_recording_flush(), GPUTRAIL_NOT_FOUND);
+}
+
 int main(void) {
     gputrail_context context;
     gputrail_buffer buffer;
@@ -309,6 +350,7 @@ int main(void) {
         batches();
         names();
         clocks();
+        markers();
         CHECK(pthread_create(&thread, NULL, from_a_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
         in_a_child(context);
         EXPECT(gputrail_finalise(), GPUTRAIL_OK);

@@ -102,7 +102,7 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
     cl_kernel kernel;
     cl_mem memory;
     size_t items = 1024;
-    int round, data[1024] = {0};
+    int round, paused, data[1024] = {0};
     CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
     CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, device, NULL) == CL_SUCCESS);
     *context = clCreateContext(NULL, 1, device, NULL, NULL, NULL);
@@ -113,14 +113,24 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
     kernel = clCreateKernel(program, "triple", NULL);
     memory = clCreateBuffer(*context, CL_MEM_READ_WRITE, sizeof data, NULL, NULL);
     clSetKernelArg(kernel, 0, sizeof memory, &memory);
+    CHECK(gputrail_name_queue(*queue, "the queue", NULL) == GPUTRAIL_OK);
+    CHECK(gputrail_external_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 7, "seven") == GPUTRAIL_OK);
+    CHECK(gputrail_external_push(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 7) == GPUTRAIL_OK);
+    CHECK(gputrail_range_push_name("rounds") == GPUTRAIL_OK);
     for (round = 0; round < ROUNDS; round++) {
         clEnqueueWriteBuffer(*queue, memory, CL_FALSE, 0, sizeof data, data, 0, NULL, NULL);
         clEnqueueNDRangeKernel(*queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL);
         CHECK(clFinish(*queue) == CL_SUCCESS);
     }
+    CHECK(gputrail_range_pop() == GPUTRAIL_OK);
+    CHECK(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, NULL) == GPUTRAIL_OK);
+    /* Only where there is a recording: what comes now is not in it. */
+    paused = gputrail_recording_stop() == GPUTRAIL_OK;
     clReleaseMemObject(memory);
     clReleaseKernel(kernel);
     clReleaseProgram(program);
+    CHECK(gputrail_recording_start() == (paused ? GPUTRAIL_OK : GPUTRAIL_NOT_FOUND));
+    CHECK(gputrail_recording_flush() == (paused ? GPUTRAIL_OK : GPUTRAIL_NOT_FOUND));
 }
 
 int main(void) {

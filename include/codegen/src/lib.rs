@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The records' sources, in the order in which the header has them.
-const RECORDS: [&str; 10] = [
+const RECORDS: [&str; 11] = [
     "mod",
     "api",
     "annotation",
@@ -20,17 +20,18 @@ const RECORDS: [&str; 10] = [
     "synchronization",
     "overhead",
     "loss",
+    "marker",
     "clock",
     "names",
 ];
 /// Those of the API.
-const API: [&str; 10] = [
+const API: [&str; 12] = [
     "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "timeline",
-    "tools",
+    "tools", "markers", "external",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 14] = [
+const NAMED: [(&str, &str); 15] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -39,6 +40,7 @@ const NAMED: [(&str, &str); 14] = [
     ("CallbackData", "gputrail_callback"),
     ("CallbackFunction", "gputrail_callback_function"),
     ("Argument", "gputrail_argument"),
+    ("MarkOptions", "gputrail_mark_options"),
     ("WorkData", "gputrail_work"),
     ("WorkFunction", "gputrail_work_function"),
     ("ToolHost", "gputrail_tool_host"),
@@ -48,7 +50,7 @@ const NAMED: [(&str, &str); 14] = [
 ];
 
 /// Numbers that name things: in Rust, in C, and what they are.
-const NUMBERS: [(&str, &str, &str); 28] = [
+const NUMBERS: [(&str, &str, &str); 31] = [
     (
         "Ticks",
         "uint64_t",
@@ -125,6 +127,13 @@ const NUMBERS: [(&str, &str, &str); 28] = [
     ),
     ("OverheadKind", "uint8_t", "Who took time."),
     ("AgentKind", "uint8_t", "What an agent is."),
+    ("MarkerKind", "uint8_t", "What a marker does."),
+    ("PayloadKind", "uint8_t", "What the payload of a marker is."),
+    (
+        "ExternalKind",
+        "uint32_t",
+        "Whose external id: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on, or one that was registered.",
+    ),
 ];
 
 /// Numbers beyond those that only objects of the API have.
@@ -261,7 +270,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
 
 /// The records, as Rust and as C call them.
 fn structures() -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 23] = [
+    const NAMES: [&str; 25] = [
         "Header",
         "Api",
         "Arguments",
@@ -272,6 +281,8 @@ fn structures() -> Vec<(&'static str, String)> {
         "Allocation",
         "Synchronization",
         "Overhead",
+        "ExternalCorrelation",
+        "Marker",
         "Loss",
         "ClockSnapshot",
         "ClockPair",
@@ -524,7 +535,10 @@ fn listed(name: &str) -> Vec<(String, i64, &'static str)> {
         LaunchType,
         Unfinished,
         OverheadKind,
-        AgentKind
+        AgentKind,
+        MarkerKind,
+        PayloadKind,
+        ExternalKind
     )
 }
 

@@ -8,6 +8,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
+use gputrail_harness::trace::Trace;
 
 use crate::command::{Place, kernels, well};
 
@@ -90,4 +91,20 @@ fn a_program_that_observes_itself_is_recorded_as_well() {
     let mut trace = place.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "triple"), 20, "each kernel once");
+    let slices = |trace: &mut Trace, name: &str| -> i64 {
+        trace.value(&format!("select count(*) from slice where name = '{name}'"))
+    };
+    for (name, count) in [
+        ("rounds", 1),
+        ("seven", 1),
+        ("clReleaseMemObject", 0),
+        ("clFinish", 22),
+    ] {
+        assert_eq!(slices(&mut trace, name), count, "{name}");
+    }
+    let during: i64 = trace.value(
+        "select count(*) from slice call, slice range where range.name = 'rounds' and call.name = 'clFinish'
+         and call.ts >= range.ts and call.ts + call.dur <= range.ts + range.dur",
+    );
+    assert_eq!(during, 20);
 }
