@@ -1,6 +1,7 @@
 //! Callbacks of a real program on PoCL. Each test runs in a process of its own, of which it is program, layer and tool.
 #![cfg(target_os = "linux")]
 
+mod buffers;
 mod opencl;
 
 use gputrail::context::{

@@ -98,6 +98,8 @@ functions! {
     clEnqueueNDRangeKernel(Handle, Handle, u32, *const usize, *const usize, *const usize, u32, *const Handle,
         *mut Handle) -> i32;
     clEnqueueMarkerWithWaitList(Handle, u32, *const Handle, *mut Handle) -> i32;
+    clCreateUserEvent(Handle, *mut i32) -> Handle;
+    clSetUserEventStatus(Handle, i32) -> i32;
     clWaitForEvents(u32, *const Handle) -> i32;
     clReleaseEvent(Handle) -> i32;
     clFinish(Handle) -> i32;

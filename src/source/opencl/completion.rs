@@ -175,6 +175,9 @@ pub(super) fn flush(flush: Flush) {
         return;
     };
     sweep(thread);
+    // A callback may have claimed work before the sweep came to it, and be about to write.
+    OUTSTANDING.settle();
+    thread.with(write_parked);
     if let Flush::Outstanding(buffers) = flush {
         show_outstanding(thread, buffers);
     }

@@ -137,6 +137,9 @@ impl Kept {
     }
 }
 
+/// Looks at others who write completions before a flush goes on without them.
+const PATIENCE: u32 = 100_000;
+
 /// A slot that was claimed: it must be freed, parked or put back.
 pub(super) struct Claim<'a> {
     slot: &'a Slot,
@@ -312,6 +315,21 @@ impl Outstanding {
         }
     }
 
+    /// Waits for those who are writing completions just now; not for ever, since they may have been interrupted.
+    pub fn settle(&self) {
+        let mut patience = PATIENCE;
+        for (_, slot) in self.in_use() {
+            let state = slot.state.load(Ordering::Acquire);
+            while state & STATE_MASK == CLAIMED && slot.state.load(Ordering::Acquire) == state {
+                let Some(less) = patience.checked_sub(1) else {
+                    return;
+                };
+                patience = less;
+                std::thread::yield_now();
+            }
+        }
+    }
+
     /// Claims everything that is parked.
     pub fn unpark(&self, mut write: impl FnMut(Buffers, Completion) -> bool) {
         if self.parked.load(Ordering::Relaxed) == 0 {
@@ -393,7 +411,8 @@ impl Outstanding {
     pub fn free(&self, claim: Claim<'_>, lane: Option<u32>) {
         let index = claim.ticket.index() as u64;
         let free = claim.ticket.state(FREE);
-        claim.slot.state.store(free, Ordering::Relaxed);
+        // Release: pairs with the acquire in `settle`: what was written for the work is there.
+        claim.slot.state.store(free, Ordering::Release);
         if let Some(lane) = lane
             && let Some(Kept { slot: kept, .. }) = self.kept.get(lane as usize)
             && kept.load(Ordering::Relaxed) == 0
