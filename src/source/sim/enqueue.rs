@@ -6,9 +6,11 @@ use super::machine::Demand;
 use super::memory::{Place, Pointer};
 use super::operations::Function;
 use super::runtime::{Enqueued, Event, Stream, count};
+use super::tell;
 use super::thread::{Status, Thread};
 use super::time::ticks;
 use crate::correlation::Call;
+use crate::operations::{kernel_dispatch, memory_copy, resource};
 use crate::record::*;
 use std::cell::RefCell;
 
@@ -35,6 +37,7 @@ pub(super) struct KernelSource {
 #[derive(Debug)]
 pub(super) struct Module {
     id: ModuleId,
+    code: CodeObjectId,
     device: usize,
     kernels: Vec<Kernel>,
     /// Which of them have been compiled for the device: the first launch does that.
@@ -101,6 +104,10 @@ impl Thread {
         code.load_base = 0x7e80_0000_0000 + 0x100_0000 * self.device as u64;
         code.load_size = 0x4_0000;
         let code = names.code_object(code);
+        let loaded = resource::MODULE_LOADED;
+        tell::object::<crate::record::Module>(&self.host, &call, loaded, module.0);
+        let loaded = resource::CODE_OBJECT_LOADED;
+        tell::object::<CodeObject>(&self.host, &call, loaded, code.0);
         let _ = self.exit(call, Ok(())).await;
 
         let mut kernels = Vec::new();
@@ -116,11 +123,14 @@ impl Thread {
             symbol.max_workgroup = 1_024;
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
+            let registered = resource::KERNEL_SYMBOL_REGISTERED;
+            tell::object::<KernelSymbol>(&self.host, &call, registered, id.0);
             kernels.push(Kernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
         Module {
             id: module,
+            code,
             device: self.device,
             compiled: RefCell::new(vec![false; kernels.len()]),
             kernels,
@@ -131,6 +141,14 @@ impl Thread {
         let call = self
             .enter(Function::ModuleUnload, &[module.id.0.into()])
             .await;
+        for kernel in &module.kernels {
+            let gone = resource::KERNEL_SYMBOL_UNREGISTERED;
+            tell::object::<KernelSymbol>(&self.host, &call, gone, kernel.id.0);
+        }
+        let gone = resource::CODE_OBJECT_UNLOADED;
+        tell::object::<CodeObject>(&self.host, &call, gone, module.code.0);
+        let gone = resource::MODULE_UNLOADED;
+        tell::object::<crate::record::Module>(&self.host, &call, gone, module.id.0);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -186,6 +204,8 @@ impl Thread {
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
         self.host.write(record);
+        let told = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+        self.tell_enqueued(&call, told, *id, &record);
         count(&self.runtime.counts.kernels);
         self.exit(call, Ok(())).await
     }
@@ -304,6 +324,8 @@ impl Thread {
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
         self.host.write(record);
+        let told = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);
+        self.tell_enqueued(call, told, KernelId::NONE, &record);
         count(&self.runtime.counts.copies);
     }
 
@@ -337,8 +359,22 @@ impl Thread {
         (record.value, record.pattern_bytes) = (value.into(), 1);
         record.memory = MemoryKind::DEVICE;
         self.host.write(record);
+        let told = (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
+        self.tell_enqueued(&call, told, KernelId::NONE, &record);
         count(&self.runtime.counts.fills);
         self.exit(call, Ok(())).await
+    }
+
+    /// Tells that the work that was just enqueued has been; its followers wait with it.
+    fn tell_enqueued<R: Record>(
+        &mut self,
+        call: &Call,
+        told: (Operation, Operation),
+        kernel: KernelId,
+        record: &R,
+    ) {
+        let followers = tell::enqueued(&self.host, call, told, kernel, record);
+        self.runtime.follow(followers);
     }
 
     fn enqueue(

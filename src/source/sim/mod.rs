@@ -20,6 +20,7 @@ mod memory;
 mod operations;
 mod random;
 mod runtime;
+mod tell;
 mod thread;
 mod time;
 mod training;

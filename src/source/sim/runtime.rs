@@ -11,6 +11,7 @@ use super::machine::{Command, Demand, Machine, WorkIndex};
 use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
+use super::tell::{self, Followers};
 use super::thread::{Status, Thread};
 use super::time::{Moment, ticks, us};
 use crate::correlation::{Call, HostThread};
@@ -122,6 +123,8 @@ struct WorkState {
     stream: Stream,
     queued: Moment,
     submitted: Moment,
+    /// Subscribers that are told when it completes.
+    followers: Option<Followers>,
 }
 
 /// What a wait of the host waits for.
@@ -312,6 +315,7 @@ impl Runtime {
             stream,
             queued: self.now(),
             submitted,
+            followers: None,
         });
         Enqueued {
             work,
@@ -319,6 +323,13 @@ impl Runtime {
             context: device.context,
             queue: queue.id,
             stream: state.id,
+        }
+    }
+
+    /// `followers` are told when the work that was enqueued last completes.
+    pub(super) fn follow(&self, followers: Option<Followers>) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.followers = followers;
         }
     }
 
@@ -379,6 +390,7 @@ impl Runtime {
             self.executor.sleep(Nanos(random.host(380))).await;
             let next = device.finished.borrow_mut().pop_front();
             let finished = next.expect("the gate counts what is in the queue");
+            let followers = self.works.borrow_mut()[finished.work.0].followers.take();
             let works = self.works.borrow();
             let work = &works[finished.work.0];
             let mut clock = device.clock.borrow_mut();
@@ -393,6 +405,9 @@ impl Runtime {
             record.agent = device.agent;
             self.keep_room();
             host.write(record);
+            if let Some(mut followers) = followers {
+                tell::completed(&host, &mut followers, &record);
+            }
             let streams = self.streams.borrow();
             streams[work.stream.0]
                 .completed

@@ -556,3 +556,76 @@ fn clocks_are_paired_from_beginning_to_end() {
     }
     assert!(run.metadata().snapshots.len() > 2);
 }
+
+#[test]
+fn a_tool_is_told_of_every_call_and_all_work() {
+    use crate::context::{Context, OperationSet, Payload, Phase};
+    use crate::operations::{kernel_dispatch, memory_copy, resource};
+    use std::sync::{Arc, Mutex};
+    let directory = tempfile::tempdir().unwrap();
+    let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
+    let writer = Writer::create(&directory.path().join("demo.gputrail"), &header).unwrap();
+    let recorder = Recorder::start(&options(), None, writer).unwrap();
+    let told = Arc::new(Mutex::new(HashMap::<(Operation, Phase), u64>::new()));
+    let into = told.clone();
+    let context = Context::on(recorder.board()).unwrap();
+    let subscriber = context.call_back(OperationSet::all(), move |callback| {
+        let key = (callback.operation, callback.phase);
+        *into.lock().unwrap().entry(key).or_default() += 1;
+        let launch = crate::operations::find(Domain::SIM, "simLaunchKernel");
+        match callback.phase {
+            Phase::Enter => {
+                assert_eq!(callback.user_data, 0);
+                callback.user_data = callback.correlation.0;
+                if let (true, Payload::Call(arguments)) =
+                    (Some(callback.operation) == launch, callback.payload)
+                {
+                    assert!(arguments.get("grid_x").is_some_and(|groups| groups > 0));
+                }
+            }
+            Phase::Exit | Phase::Complete => {
+                assert_eq!(callback.user_data, callback.correlation.0);
+            }
+            _ => {}
+        }
+        if callback.operation == kernel_dispatch::COMPLETE {
+            assert!(callback.kernel_name().is_some());
+        }
+    });
+    let subscriber = subscriber.unwrap();
+    context.start().unwrap();
+    let report = Demo::default().run(&recorder).unwrap();
+    assert!(subscriber.is_subscribed(), "its callback did not panic");
+    recorder.finish().unwrap();
+    let told = told.lock().unwrap();
+    let count = |operation, phase| told.get(&(operation, phase)).copied().unwrap_or(0);
+    let calls = |phase| {
+        let of_calls = |((operation, of), _): &(&(Operation, Phase), &u64)| {
+            (operation.domain, *of) == (Domain::SIM, phase)
+        };
+        told.iter()
+            .filter(of_calls)
+            .map(|(_, count)| count)
+            .sum::<u64>()
+    };
+    assert_eq!(
+        (calls(Phase::Enter), calls(Phase::Exit)),
+        (report.calls, report.calls)
+    );
+    let all = |operation, count| (operation, count);
+    for (operation, expected) in [
+        all((kernel_dispatch::ENQUEUE, Phase::Enter), report.kernels),
+        all((kernel_dispatch::ENQUEUE, Phase::Exit), report.kernels),
+        all((kernel_dispatch::COMPLETE, Phase::Complete), report.kernels),
+        all((memory_copy::COPY_COMPLETE, Phase::Complete), report.copies),
+        all((memory_copy::FILL_COMPLETE, Phase::Complete), report.fills),
+    ] {
+        assert_eq!(count(operation.0, operation.1), expected, "{operation:?}");
+    }
+    let (loaded, unloaded) = (resource::MODULE_LOADED, resource::MODULE_UNLOADED);
+    assert!(count(loaded, Phase::Instant) > 0);
+    assert_eq!(
+        count(loaded, Phase::Instant),
+        count(unloaded, Phase::Instant)
+    );
+}

@@ -9,9 +9,12 @@ use super::memory::{Place, Pointer};
 use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
+use super::tell;
 use super::time::ticks;
 use crate::correlation::{Call, HostThread};
+use crate::operations::{memory_allocation, resource, synchronization};
 use crate::record::*;
+use crate::switchboard::Within;
 use std::rc::Rc;
 
 /// What a call of the simulated runtime returns.
@@ -33,8 +36,16 @@ pub(super) struct Thread {
     /// The device that its calls refer to.
     pub(super) device: usize,
     last_error: Status,
-    /// Calls in progress.
-    depth: usize,
+    /// Calls in progress: their functions and arguments.
+    open: Vec<(Function, Vec<u64>)>,
+}
+
+/// The operation that a wait is told as.
+fn wait(what: SynchronizationType) -> Operation {
+    Operation {
+        number: what.0.into(),
+        ..synchronization::COMPLETE
+    }
 }
 
 /// Where a thread's stack begins.
@@ -50,7 +61,7 @@ impl Thread {
             random,
             device: 0,
             last_error: Status::SUCCESS,
-            depth: 0,
+            open: Vec::new(),
         }
     }
 
@@ -63,14 +74,15 @@ impl Thread {
     /// Enters a call: its time on the host passes before what it does takes effect.
     pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> Call {
         self.runtime.keep_room();
-        self.depth += 1;
-        let frame = STACK - self.depth * FRAME;
+        self.open.push((function, arguments.to_vec()));
+        let frame = STACK - self.open.len() * FRAME;
         let now = ticks(self.runtime.now());
         let call = self.host.enter(function.operation(), frame, now);
         if function.has_arguments() {
             let mut record = Arguments::new(call.correlation, call.operation, arguments);
             self.host.write_arguments(&call, &mut record);
         }
+        tell::call(&self.host, &call, function, arguments, None);
         self.compute(function.cost()).await;
         call
     }
@@ -82,7 +94,7 @@ impl Thread {
         result: Result<R, Status>,
     ) -> Result<R, Status> {
         self.compute(Nanos(90)).await;
-        self.depth -= 1;
+        let open = self.open.pop();
         let counts = &self.runtime.counts;
         count(&counts.calls);
         let (status, failed) = match &result {
@@ -97,6 +109,9 @@ impl Thread {
         };
         self.host
             .exit(&call, ticks(self.runtime.now()), status.0, failed);
+        if let Some((function, arguments)) = open {
+            tell::call(&self.host, &call, function, &arguments, Some(status.0));
+        }
         result
     }
 
@@ -223,19 +238,31 @@ impl Thread {
         record.thread = self.host.thread();
         record.operation = operation;
         record.memory = place.kind;
+        let told = match operation {
+            AllocationOperation::FREE => memory_allocation::FREE,
+            _ => memory_allocation::ALLOCATE,
+        };
+        let (host, none) = (&self.host, KernelId::NONE);
+        tell::begin(host, call, Within::Work, told, none, &record);
         self.host.write(record);
+        tell::end(&self.host, call, Within::Work, told, none, &record);
     }
 
     pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
         let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
         let stream = self.runtime.new_stream(self.device, name, priority);
+        let id = self.stream_id(stream) as u32;
+        tell::object::<crate::record::Stream>(&self.host, &call, resource::STREAM_CREATED, id);
         let _ = self.exit(call, Ok(())).await;
         stream
     }
 
     pub(super) async fn stream_destroy(&mut self, stream: Stream) {
         let id = self.stream_id(stream);
-        self.plain(Function::StreamDestroy, &[id]).await;
+        let call = self.enter(Function::StreamDestroy, &[id]).await;
+        let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
+        tell::object::<crate::record::Stream>(&self.host, &call, gone, id);
+        let _ = self.exit(call, Ok(())).await;
     }
 
     pub(super) async fn event_create(&mut self) -> Event {
@@ -292,17 +319,22 @@ impl Thread {
         let all: Vec<Awaited> = of_device
             .map(|stream| self.runtime.awaited(stream))
             .collect();
+        let what = SynchronizationType::CONTEXT_SYNCHRONIZE;
+        let before = self.synchronization(&call, what);
+        let (told, none) = (wait(what), KernelId::NONE);
+        tell::begin(&self.host, &call, Within::Wait, told, none, &before);
         for awaited in &all {
             awaited
                 .completed
                 .wait(&self.runtime.executor, awaited.count)
                 .await;
         }
+        let mut record = self.synchronization(&call, what);
         if let Some(last) = all.iter().max_by_key(|awaited| awaited.last) {
-            let mut record = self.synchronization(&call, SynchronizationType::CONTEXT_SYNCHRONIZE);
             record.waited_for = last.last;
             self.host.write(record);
         }
+        tell::end(&self.host, &call, Within::Wait, told, none, &record);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -314,6 +346,10 @@ impl Thread {
         awaited: &Awaited,
         event: Option<EventId>,
     ) {
+        let before = self.synchronization(call, what);
+        let told = wait(what);
+        let none = KernelId::NONE;
+        tell::begin(&self.host, call, Within::Wait, told, none, &before);
         awaited
             .completed
             .wait(&self.runtime.executor, awaited.count)
@@ -324,6 +360,7 @@ impl Thread {
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
         self.host.write(record);
+        tell::end(&self.host, call, Within::Wait, told, none, &record);
     }
 
     /// A synchronization of `call` that ends now.
