@@ -5,13 +5,38 @@
 //! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
 //!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
 //! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
-//!   and its exit.
+//!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
+//!   ([`crate::operations`] lists it all).
 //!
 //! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
 //! first start; what they select may be changed at any time. Work in flight when a context stops is still
 //! completed: its completion goes to those buffers that got the record of its enqueuing.
 //!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
+//!
+//! # Rules of callbacks
+//!
+//! * **Where they run.** Calls, enqueues, allocations, waits and objects are told on the thread that makes the call,
+//!   without a lock of ours. A callback may run on several threads at once. Completions are told on whatever thread the
+//!   runtime chooses, perhaps under the runtime's locks, and in any order with the calls of other threads.
+//! * **What is legal.** In callbacks of calls: everything, calls of the runtime that synchronize included, as in CUPTI's
+//!   API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL, nothing that waits, builds
+//!   or creates queues and contexts). Resource callbacks (CUPTI: no calls at all) may query the object, which is there: an
+//!   end is told before it comes; the runtime may then still refuse, or keep the object for as long as something uses it.
+//! * **What is not told.** What a callback calls itself, on its thread, is neither told nor recorded, and does not
+//!   recurse. Work of the program's that completes meanwhile on that thread is told when the callback has returned.
+//!   Completions of work that cannot be tracked (the runtime gave no event, or too much is in flight) are not told; work
+//!   that has not completed when the program ends is told as [unfinished](crate::record::Unfinished).
+//! * **Pairs.** Whoever is told of an enter is told of the exit, also if the context is stopped in between; whoever
+//!   subscribes in between is told of neither end. A call that is jumped out of has no exit. Work is told to complete
+//!   to those who wanted to know when it was enqueued (rocprofiler-sdk: contexts that were active then).
+//! * **User data** is one word a subscriber: 0 at enter, kept to the exit, and copied from there to the completion of the
+//!   work, whose memory is bounded by the work in flight that is tracked. A call and what goes on in it have words of
+//!   their own; the parts of a command buffer share one, and one completion, told as that of its first kernel.
+//! * **Harm.** A slow callback delays its own thread only. One that panics is not called again. What a callback changes
+//!   in what it is told, nobody else sees.
+//! * **Coming and going.** Subscribing, unsubscribing and enabling are safe from any thread and from callbacks, with calls
+//!   in flight. See [`Subscriber`] for what its drop waits for. A flush from within a callback is refused.
 //!
 //! ```no_run
 //! use gputrail::context::{BufferOptions, Context, RecordBuffer, Selection};
@@ -336,6 +361,35 @@ impl Context {
             true => Ok(()),
             false => Err(ToolError::UnknownOperation(Operation { domain, number: 0 })),
         }
+    }
+
+    /// Enables or disables callbacks for all operations of all domains, also while the context is started (CUPTI:
+    /// `cuptiEnableAllDomains`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut Selection| {
+            selection.operations = match on {
+                true => OperationSet::all(),
+                false => OperationSet::default(),
+            };
+        };
+        Ok(self.board.change_service(self.key, consumer, change)?)
+    }
+
+    /// The operations for which callbacks are enabled: the state of all of them at once (CUPTI: `cuptiGetCallbackState`,
+    /// one by one). Operations that this version does not know may be among them.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enabled_callbacks(&self, subscriber: &Subscriber) -> Result<OperationSet, ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut Selection| selection.operations.clone();
+        Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
     /// Whether callbacks for `operation` are enabled (the context need not be started).

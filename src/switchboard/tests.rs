@@ -421,3 +421,45 @@ fn threads_call_while_others_subscribe_and_unsubscribe() {
         "nobody is called after leaving, and nobody's callback panicked"
     );
 }
+
+#[test]
+fn the_state_of_every_callback_can_be_asked_and_set_at_once() {
+    let board = Switchboard::new();
+    let heard = Heard::default();
+    let into = heard.clone();
+    let (context, subscriber) = listen(&board, move |callback| {
+        lock_std(&into).push((callback.operation, callback.phase, 0));
+    });
+    let mut thread = Thread::new(&board);
+    context.enable_all_callbacks(&subscriber, false).unwrap();
+    thread.call(ONE, nothing);
+    let known = || {
+        let domains = crate::operations::domains().iter();
+        domains.flat_map(|(domain, _)| crate::operations::of(*domain))
+    };
+    let enabled = context.enabled_callbacks(&subscriber).unwrap();
+    assert!(known().all(|info| !enabled.has(info.operation)));
+    context.enable_callback(&subscriber, TWO, true).unwrap();
+    assert!(context.callback_is_enabled(&subscriber, TWO).unwrap());
+    assert!(!context.callback_is_enabled(&subscriber, ONE).unwrap());
+    thread.call(ONE, |thread| thread.call(TWO, nothing));
+    assert_eq!(
+        *lock_std(&heard),
+        [(TWO, Phase::Enter, 0), (TWO, Phase::Exit, 0)]
+    );
+    context.enable_all_callbacks(&subscriber, true).unwrap();
+    let enabled = context.enabled_callbacks(&subscriber).unwrap();
+    assert!(known().all(|info| enabled.has(info.operation)));
+    let nowhere = Operation {
+        domain: Domain(999),
+        number: 1,
+    };
+    let error = context.enable_callback(&subscriber, nowhere, true);
+    assert!(matches!(
+        error,
+        Err(crate::context::ToolError::UnknownOperation(_))
+    ));
+    let foreign = Context::on(&board).unwrap();
+    let error = foreign.enabled_callbacks(&subscriber).unwrap_err();
+    assert!(matches!(error, crate::context::ToolError::NoSuchService));
+}
