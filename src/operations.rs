@@ -16,7 +16,7 @@
 //!
 //! The split into an enqueue, with enter and exit, and a completion, which has the user data of its enqueue, is
 //! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases. Queries follow
-//! CUPTI's `cuptiEnumerateCallbacks`-like pairs (`cuptiGetCallbackName`, `cuptiSupportedDomains`) and rocprofiler-sdk's
+//! CUPTI's `cuptiSupportedDomains` and `cuptiGetCallbackName`, and rocprofiler-sdk's
 //! `query_*_operation_name`, `iterate_*_operations` and `iterate_*_operation_args`.
 
 use crate::record::{Domain, MarkerKind, Operation, OperationGroup};

@@ -21,7 +21,7 @@
 //!   runtime chooses, perhaps under the runtime's locks, and in any order with the calls of other threads.
 //! * **What is legal.** In callbacks of calls: everything, calls of the runtime that synchronize included, as in CUPTI's
 //!   API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL, nothing that waits, builds
-//!   or creates queues and contexts). Resource callbacks (CUPTI: no calls at all) may query the object, which is there: an
+//!   or creates queues and contexts). Resource callbacks may query the object, which is there: an
 //!   end is told before it comes; the runtime may then still refuse, or keep the object for as long as something uses it.
 //! * **What is not told.** What a callback calls itself, on its thread, is neither told nor recorded, and does not
 //!   recurse. Work of the program's that completes meanwhile on that thread is told when the callback has returned.
