@@ -276,9 +276,9 @@ impl HostThread {
 
     /// A piece of its work has completed, or its completion will not be heard of.
     #[inline]
-    pub fn work_ends(&mut self, correlation: CorrelationId) {
+    pub fn work_ends(&mut self, correlation: CorrelationId, now: Ticks) {
         if self.board.work_ends(correlation) {
-            self.retire(correlation, crate::clock::now());
+            self.retire(correlation, now);
         }
     }
 

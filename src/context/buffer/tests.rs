@@ -469,7 +469,7 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
     host.exit(&call, Ticks(2), 0, 0);
     let later = host.enter(CALL, 1000, Ticks(3));
     host.exit(&later, Ticks(4), 0, 0);
-    host.work_ends(call.correlation);
+    host.work_ends(call.correlation, Ticks(5));
     buffer.flush().unwrap();
     let (api, retirement) = (Kind::API, Kind::RETIREMENT);
     assert_eq!(

@@ -83,7 +83,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
             let time = OUTSTANDING.callback_time(number);
             completion.completed = time.unwrap_or_else(clock::now);
             left = Some((number, host.try_write_to(enqueued.buffers, completion)));
-            host.work_ends(enqueued.correlation);
+            host.work_ends(enqueued.correlation, completion.completed);
         }
         written = Some(left);
     }

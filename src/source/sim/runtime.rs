@@ -308,6 +308,7 @@ impl Runtime {
         state.last = Some(index);
         state.submitted += 1;
         let work = host.new_work();
+        host.work_begins(call.correlation);
         self.works.borrow_mut().push(WorkState {
             id: work,
             correlation: call.correlation,
@@ -405,6 +406,7 @@ impl Runtime {
             record.agent = device.agent;
             self.keep_room();
             host.write(record);
+            host.work_ends(record.correlation, record.completed);
             if let Some(mut followers) = followers {
                 tell::completed(&host, &mut followers, &record);
             }
