@@ -62,6 +62,8 @@ enum {
     GPUTRAIL_NO_SUCH_TOOL = -28, /* no such tool: it has been finalised, or the id is of something else */
     GPUTRAIL_NO_SUCH_TIMELINE = -29, /* no such timeline: it has been destroyed, or the id is of something else */
     GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a context has been started: attributes are set before that */
+    GPUTRAIL_NO_SUCH_FLIGHT = -31, /* no such flight recorder: it has been stopped, or the id is of something else */
+    GPUTRAIL_NOT_WRITTEN = -32, /* a file could not be written */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
@@ -334,6 +336,9 @@ typedef uint64_t gputrail_tool;
 
 /* A timeline. 0 is none. */
 typedef uint64_t gputrail_timeline;
+
+/* A flight recorder. 0 is none. */
+typedef uint64_t gputrail_flight;
 
 /* Bits of flags in gputrail_record_header. */
 enum {
@@ -743,6 +748,24 @@ typedef struct gputrail_mark_options {
   /* GPUTRAIL_PAYLOAD_KIND_NONE, or what payload is. */
   uint32_t payload_kind;
 } gputrail_mark_options;
+
+/* How a flight recorder works. A field of 0 asks for what is usual. */
+typedef struct gputrail_flight_options {
+  /* sizeof(gputrail_flight_options). */
+  size_t size;
+  /* Bytes that are kept, of all threads together; usually 16 MiB. */
+  uint64_t keep_bytes;
+  /* Time that is written out, counted back from the dump, in nanoseconds; usually all that is kept. */
+  uint64_t keep_nanos;
+  /* A call that takes at least as long, in nanoseconds, triggers a dump; usually none does. */
+  uint64_t slow_call_nanos;
+  /* This signal triggers a dump; usually none does. It must be one that the program has no handler for. */
+  int32_t signal;
+  /* Triggered dumps, at most; usually 10. */
+  uint32_t most_dumps;
+  /* The folder for triggered dumps, flight-PROCESS-NUMBER.gputrail; usually the current one. */
+  const char *folder;
+} gputrail_flight_options;
 
 /*
  * One API call, from enter to exit. 64 bytes.
@@ -1207,6 +1230,19 @@ typedef struct gputrail_record_operation_name {
   uint32_t group;
 } gputrail_record_operation_name;
 
+/*
+ * Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
+ * completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ */
+typedef struct gputrail_record_retirement {
+  /* Kind GPUTRAIL_KIND_RETIREMENT. */
+  struct gputrail_record_header header;
+  /* The call. */
+  gputrail_correlation_id correlation;
+  /* When that became known. */
+  gputrail_ticks time;
+} gputrail_record_retirement;
+
 /* What a tool is told when it is asked what it is. */
 typedef struct gputrail_tool_host {
   /* Size of this structure. */
@@ -1276,7 +1312,7 @@ extern "C" {
 gputrail_status gputrail_initialise(void);
 
 /*
- * Stops every context, delivers what is in every buffer, and destroys them, the subscribers and the timelines. Ids from before
+ * Stops every context, delivers what is in every buffer, and destroys them, the subscribers, the timelines and the flight recorders. Ids from before
  * are invalid from then on. The program goes on; the library can be initialised again.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a callback.
@@ -1531,6 +1567,12 @@ gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
+
+/*
+ * The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
+ * its real completion comes later. Errors as for gputrail_buffer_flush.
+ */
+gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
 
 /*
  * What a buffer has dropped since this was asked the last time.
@@ -1874,6 +1916,40 @@ gputrail_status gputrail_external_pop(gputrail_external_kind kind,
 gputrail_status gputrail_external_name(gputrail_external_kind kind,
                                        gputrail_external_id id,
                                        const char *name);
+
+/*
+ * Starts a flight recorder, which keeps everything that happens last. A null options asks for what is usual.
+ *
+ * Errors: as for gputrail_buffer_create; GPUTRAIL_INVALID_ARGUMENT for a signal that cannot be had.
+ */
+gputrail_status gputrail_flight_start(const struct gputrail_flight_options *options,
+                                      gputrail_flight *flight);
+
+/*
+ * Writes what is kept now to a new capture at path, for gputrail convert, while the program goes on. records,
+ * which may be null, gets how many there are in it.
+ *
+ * Errors: GPUTRAIL_NOT_WRITTEN with the system's reason, among others where there is such a file already;
+ * GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_FLIGHT, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_flight_dump(gputrail_flight flight,
+                                     const char *path,
+                                     uint64_t *records);
+
+/*
+ * How many dumps signals and slow calls have triggered so far.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_FLIGHT, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_flight_triggered(gputrail_flight flight, size_t *count);
+
+/*
+ * Ends a flight recorder, and writes nothing.
+ *
+ * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_FLIGHT, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_flight_stop(gputrail_flight flight);
 
 /*
  * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what

@@ -209,6 +209,16 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     })
 }
 
+/// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
+/// its real completion comes later. Errors as for `gputrail_buffer_flush`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        Ok(objects::buffer(buffer)?.flush_forced()?)
+    })
+}
+
 /// What a buffer has dropped since this was asked the last time.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.

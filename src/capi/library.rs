@@ -3,7 +3,7 @@
 use super::objects::{Class, Objects, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
-use crate::context::{Context, RecordBuffer};
+use crate::context::{Context, FlightRecorder, RecordBuffer};
 use crate::process;
 use crate::record::{ProcessId, ThreadId};
 use crate::switchboard::Switchboard;
@@ -27,6 +27,7 @@ pub(super) struct State {
     pub buffers: Objects<RecordBuffer>,
     pub subscribers: Objects<Subscribed>,
     pub timelines: Objects<Mutex<Timeline>>,
+    pub flights: Objects<FlightRecorder>,
 }
 
 impl State {
@@ -38,6 +39,7 @@ impl State {
             buffers: Objects::new(Class::Buffer),
             subscribers: Objects::new(Class::Subscriber),
             timelines: Objects::new(Class::Timeline),
+            flights: Objects::new(Class::Flight),
         }
     }
 
@@ -111,7 +113,7 @@ pub extern "C" fn gputrail_initialise() -> Status {
     })
 }
 
-/// Stops every context, delivers what is in every buffer, and destroys them, the subscribers and the timelines. Ids from before
+/// Stops every context, delivers what is in every buffer, and destroys them, the subscribers, the timelines and the flight recorders. Ids from before
 /// are invalid from then on. The program goes on; the library can be initialised again.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a callback.
@@ -130,6 +132,7 @@ pub(crate) fn finalise() {
     let mut state = locked();
     state.initialised = false;
     let (contexts, subscribers) = (state.contexts.take_all(), state.subscribers.take_all());
+    let flights = state.flights.take_all();
     let (buffers, timelines) = (state.buffers.take_all(), state.timelines.take_all());
     // Callbacks may run meanwhile, and call us.
     drop(state);
@@ -140,7 +143,7 @@ pub(crate) fn finalise() {
     subscribers.into_iter().for_each(destroy);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
-    drop(timelines);
+    drop((timelines, flights));
 }
 
 /// Delivers what is in every buffer.

@@ -26,6 +26,11 @@ pub struct SubscriberHandle(pub u64);
 #[repr(transparent)]
 pub struct TimelineHandle(pub u64);
 
+/// A flight recorder. 0 is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct FlightHandle(pub u64);
+
 /// What kind of object an id names: the highest byte of the id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -35,12 +40,13 @@ pub(super) enum Class {
     Subscriber = 3,
     Tool = 4,
     Timeline = 5,
+    Flight = 6,
 }
 
 impl Class {
     fn of(id: u64) -> Option<Class> {
         use Class::*;
-        [Context, Buffer, Subscriber, Tool, Timeline]
+        [Context, Buffer, Subscriber, Tool, Timeline, Flight]
             .into_iter()
             .find(|class| *class as u64 == id >> 56)
     }
@@ -52,6 +58,7 @@ impl Class {
             Class::Subscriber => "subscriber",
             Class::Tool => "tool",
             Class::Timeline => "timeline",
+            Class::Flight => "flight recorder",
         }
     }
 
@@ -62,6 +69,7 @@ impl Class {
             Class::Subscriber => Status::NO_SUCH_SUBSCRIBER,
             Class::Tool => Status::NO_SUCH_TOOL,
             Class::Timeline => Status::NO_SUCH_TIMELINE,
+            Class::Flight => Status::NO_SUCH_FLIGHT,
         }
     }
 }

@@ -65,6 +65,8 @@ statuses! {
     NO_SUCH_TOOL = -28, "no such tool: it has been finalised, or the id is of something else";
     NO_SUCH_TIMELINE = -29, "no such timeline: it has been destroyed, or the id is of something else";
     ATTRIBUTES_LOCKED = -30, "a context has been started: attributes are set before that";
+    NO_SUCH_FLIGHT = -31, "no such flight recorder: it has been stopped, or the id is of something else";
+    NOT_WRITTEN = -32, "a file could not be written";
     INTERNAL = -99, "a fault in gputrail; the library goes on";
 }
 

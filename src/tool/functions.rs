@@ -66,6 +66,10 @@ functions! {
     timeline_create = gputrail_timeline_create: unsafe extern "C" fn(*mut TimelineHandle) -> Status, c"gputrail_timeline_create";
     timeline_add = gputrail_timeline_add: unsafe extern "C" fn(TimelineHandle, *const Batch, WorkFunction, *mut c_void) -> Status, c"gputrail_timeline_add";
     timeline_destroy = gputrail_timeline_destroy: unsafe extern "C" fn(TimelineHandle, WorkFunction, *mut c_void) -> Status, c"gputrail_timeline_destroy";
+    flight_start = gputrail_flight_start: unsafe extern "C" fn(*const FlightSettings, *mut FlightHandle) -> Status, c"gputrail_flight_start";
+    flight_dump = gputrail_flight_dump: unsafe extern "C" fn(FlightHandle, *const c_char, *mut u64) -> Status, c"gputrail_flight_dump";
+    flight_triggered = gputrail_flight_triggered: unsafe extern "C" fn(FlightHandle, *mut usize) -> Status, c"gputrail_flight_triggered";
+    flight_stop = gputrail_flight_stop: extern "C" fn(FlightHandle) -> Status, c"gputrail_flight_stop";
     tool_finish = gputrail_tool_finish: extern "C" fn(ToolHandle) -> Status, c"gputrail_tool_finish";
 }
 

@@ -37,8 +37,8 @@ pub use crate::capi::{Status, ToolHandle};
 
 use crate::capi::{
     Batch as BatchData, BufferHandle, BufferSettings, CallbackData, ContextHandle, DropCounts,
-    GPUTRAIL_API_VERSION, SelectionOptions, SubscriberHandle, TimelineHandle, ToolDescription,
-    WorkData,
+    FlightHandle, FlightSettings, GPUTRAIL_API_VERSION, SelectionOptions, SubscriberHandle,
+    TimelineHandle, ToolDescription, WorkData,
 };
 use crate::record::*;
 use core::ffi::{CStr, c_void};
@@ -593,6 +593,86 @@ impl Drop for Timeline {
         if let Ok(functions) = functions() {
             // SAFETY: no function, and nothing that it is given.
             unsafe { (functions.timeline_destroy)(self.0, None, std::ptr::null_mut()) };
+        }
+    }
+}
+
+/// How a flight recorder works; see [`crate::context::FlightOptions`]. 0 asks for what is usual.
+#[derive(Clone, Debug, Default)]
+pub struct FlightOptions {
+    /// Bytes that are kept, of all threads together.
+    pub keep_bytes: u64,
+    /// Time that is written out, counted back from the dump.
+    pub keep_time: Option<Duration>,
+    /// A call that takes at least as long triggers a dump.
+    pub slow_call: Option<Duration>,
+    /// This signal triggers a dump. It must be one that the program has no handler for.
+    pub signal: Option<i32>,
+    /// Triggered dumps, at most.
+    pub most_dumps: u32,
+}
+
+/// Keeps what was recorded last, and writes it out when something happens: triggered dumps go to
+/// `flight-PROCESS-NUMBER.gputrail` in the current folder. Dropping it ends it, and writes nothing.
+#[derive(Debug)]
+pub struct FlightRecorder(FlightHandle);
+
+impl FlightRecorder {
+    /// Begins to record everything.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT` for a signal that cannot be had, and as for [`Buffer::new`].
+    pub fn start(options: FlightOptions) -> Result<FlightRecorder, Error> {
+        let nanos = |time: Option<Duration>| {
+            let nanos = time.map_or(0, |time| time.as_nanos());
+            nanos.try_into().unwrap_or(u64::MAX)
+        };
+        let settings = FlightSettings {
+            size: size_of::<FlightSettings>(),
+            keep_bytes: options.keep_bytes,
+            keep_nanos: nanos(options.keep_time),
+            slow_call_nanos: nanos(options.slow_call),
+            signal: options.signal.unwrap_or(0),
+            most_dumps: options.most_dumps,
+            folder: std::ptr::null(),
+        };
+        let mut handle = FlightHandle::default();
+        // SAFETY: a structure of this size, and a place for the id.
+        check(unsafe { (functions()?.flight_start)(&settings, &mut handle) })?;
+        Ok(FlightRecorder(handle))
+    }
+
+    /// Writes what is kept now to a new capture at `path`; returns how many records are in it.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_WRITTEN`, among others where there is such a file already; `BUSY` within a callback.
+    pub fn dump(&self, path: &CStr) -> Result<u64, Error> {
+        let mut records = 0;
+        // SAFETY: a text that ends with a 0, and a place for the number.
+        check(unsafe { (functions()?.flight_dump)(self.0, path.as_ptr(), &mut records) })?;
+        Ok(records)
+    }
+
+    /// How many dumps have been triggered so far.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_FLIGHT` after the tool's end.
+    pub fn triggered(&self) -> Result<usize, Error> {
+        let mut count = 0;
+        // SAFETY: a place for the number.
+        check(unsafe { (functions()?.flight_triggered)(self.0, &mut count) })?;
+        Ok(count)
+    }
+}
+
+impl Drop for FlightRecorder {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions() {
+            // It may be gone, with the tool's end.
+            (functions.flight_stop)(self.0);
         }
     }
 }

@@ -25,13 +25,13 @@ const RECORDS: [&str; 11] = [
     "names",
 ];
 /// Those of the API.
-const API: [&str; 12] = [
+const API: [&str; 13] = [
     "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "timeline",
-    "tools", "markers", "external",
+    "tools", "markers", "external", "flight",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 15] = [
+const NAMED: [(&str, &str); 16] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -41,6 +41,7 @@ const NAMED: [(&str, &str); 15] = [
     ("CallbackFunction", "gputrail_callback_function"),
     ("Argument", "gputrail_argument"),
     ("MarkOptions", "gputrail_mark_options"),
+    ("FlightSettings", "gputrail_flight_options"),
     ("WorkData", "gputrail_work"),
     ("WorkFunction", "gputrail_work_function"),
     ("ToolHost", "gputrail_tool_host"),
@@ -137,7 +138,7 @@ const NUMBERS: [(&str, &str, &str); 31] = [
 ];
 
 /// Numbers beyond those that only objects of the API have.
-const HANDLES: [(&str, &str, &str); 5] = [
+const HANDLES: [(&str, &str, &str); 6] = [
     (
         "ContextHandle",
         "gputrail_context",
@@ -158,6 +159,11 @@ const HANDLES: [(&str, &str, &str); 5] = [
         "TimelineHandle",
         "gputrail_timeline",
         "A timeline. 0 is none.",
+    ),
+    (
+        "FlightHandle",
+        "gputrail_flight",
+        "A flight recorder. 0 is none.",
     ),
 ];
 
@@ -242,6 +248,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         "SHARED",
         "ToolHandle",
         "TimelineHandle",
+        "FlightHandle",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -270,7 +277,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
 
 /// The records, as Rust and as C call them.
 fn structures() -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 25] = [
+    const NAMES: [&str; 26] = [
         "Header",
         "Api",
         "Arguments",
@@ -296,6 +303,7 @@ fn structures() -> Vec<(&'static str, String)> {
         "CodeObject",
         "KernelSymbol",
         "OperationName",
+        "Retirement",
     ];
     NAMES
         .iter()

@@ -6,6 +6,7 @@ mod command;
 mod completeness;
 mod damages;
 mod demo;
+mod guide;
 mod hangs;
 mod inspection;
 mod kills;

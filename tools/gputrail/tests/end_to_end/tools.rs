@@ -169,6 +169,32 @@ fn tools_in_rust_and_in_c_see_the_same() {
 }
 
 #[test]
+fn a_slow_call_dumps_what_happened_before() {
+    needs!(a_slow_call_dumps_what_happened_before: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    for in_rust in [false, true] {
+        let place = Place::new();
+        let tool = match in_rust {
+            true => example_in_rust("slow_calls"),
+            false => example(&place, "slow_calls"),
+        };
+        let lives = place.program("lives");
+        let options = ["--tool", &tool, "-q"];
+        let mut command = place.record_with(&options, Driver::Threaded, &lives, &["40"]);
+        // Building the program takes longer than this.
+        let ended = run(command.env("SLOW_CALL_MICROS", "100")).well();
+        assert!(
+            !line(&ended.stderr, "slow-calls: ").contains(" 0 dumps"),
+            "{}",
+            ended.stderr
+        );
+        let dumps = place.files(".gputrail");
+        assert!(!dumps.is_empty());
+        let mut convert = place.gputrail(["convert", &dumps[0], "-o", "dump.pftrace"]);
+        run(&mut convert).well();
+    }
+}
+
+#[test]
 fn variables_alone_load_a_tool() {
     needs!(variables_alone_load_a_tool: Need::Pocl, Need::OpenClToolchain);
     let place = Place::new();
