@@ -266,40 +266,6 @@ static void clocks(void) {
     CHECK(gputrail_thread() == (gputrail_thread_id)getpid() && gputrail_process() == (gputrail_process_id)getpid());
 }
 
-static void markers(void) {
-    gputrail_mark_options mark;
-    gputrail_external_id id = 0;
-    uint64_t range = 0;
-    memset(&mark, 0, sizeof mark);
-    EXPECT(gputrail_mark(NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_mark(&mark), GPUTRAIL_WRONG_SIZE);
-    mark.size = sizeof mark;
-    EXPECT(gputrail_mark(&mark), GPUTRAIL_NULL_POINTER);
-    mark.name = "\xff";
-    EXPECT(gputrail_mark(&mark), GPUTRAIL_INVALID_ARGUMENT);
-    mark.name = "step";
-    EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
-    EXPECT(gputrail_range_pop(), GPUTRAIL_STACK_EMPTY);
-    EXPECT(gputrail_range_push(&mark), GPUTRAIL_OK);
-    EXPECT(gputrail_range_pop(), GPUTRAIL_OK);
-    EXPECT(gputrail_range_pop(), GPUTRAIL_STACK_EMPTY);
-    EXPECT(gputrail_range_start(&mark, NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_range_start(&mark, &range), GPUTRAIL_OK);
-    EXPECT(gputrail_range_end(range), GPUTRAIL_OK);
-    EXPECT(gputrail_range_end(0), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_range_end(range + 1000), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_name_thread(NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_name_thread("main"), GPUTRAIL_OK);
-    EXPECT(gputrail_name_queue(0, "queue", NULL), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_name_agent(99, "agent"), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, &id), GPUTRAIL_STACK_EMPTY);
-    EXPECT(gputrail_external_push(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 42), GPUTRAIL_OK);
-    EXPECT(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM1, &id), GPUTRAIL_STACK_EMPTY);
-    EXPECT(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, &id), GPUTRAIL_OK);
-    CHECK(id == 42);
-    EXPECT(gputrail_external_push(4711, 1), GPUTRAIL_UNKNOWN_KIND);
-}
-
 static void flights(gputrail_buffer buffer) {
     gputrail_flight_options options;
     gputrail_flight flight;
@@ -343,6 +309,47 @@ static void in_a_child(gputrail_context context) {
         _exit(failures > 0);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void markers(void) {
+    gputrail_mark_options mark;
+    gputrail_external_kind kind, again;
+    gputrail_external_id id;
+    uint64_t range = 0;
+    memset(&mark, 0, sizeof mark);
+    EXPECT(gputrail_mark(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_WRONG_SIZE);
+    mark.size = sizeof mark;
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_NULL_POINTER);
+    mark.name = "\xff";
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_INVALID_ARGUMENT);
+    mark.name = "name";
+    mark.payload_kind = 77;
+    EXPECT(gputrail_range_push(&mark), GPUTRAIL_INVALID_ARGUMENT);
+    mark.payload_kind = GPUTRAIL_PAYLOAD_KIND_UNSIGNED;
+    EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
+    EXPECT(gputrail_range_pop(), GPUTRAIL_STACK_EMPTY);
+    EXPECT(gputrail_range_push(&mark), GPUTRAIL_OK);
+    EXPECT(gputrail_range_pop(), GPUTRAIL_OK);
+    EXPECT(gputrail_range_start(&mark, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_range_start(&mark, &range), GPUTRAIL_OK);
+    EXPECT(gputrail_range_end(range + 1), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_range_end(range), GPUTRAIL_OK);
+    EXPECT(gputrail_name_thread(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_name_queue(&mark, "none", NULL), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_name_agent(999, "none"), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_external_register_kind("mine", NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_register_kind("mine", &kind), GPUTRAIL_OK);
+    EXPECT(gputrail_external_register_kind("mine", &again), GPUTRAIL_OK);
+    CHECK(kind == again);
+    EXPECT(gputrail_external_pop(kind, &id), GPUTRAIL_STACK_EMPTY);
+    EXPECT(gputrail_external_push(kind + 100, 1), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_external_push(kind, 5), GPUTRAIL_OK);
+    EXPECT(gputrail_external_pop(kind, &id), GPUTRAIL_OK);
+    CHECK(id == 5);
+    EXPECT(gputrail_recording_start(), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_recording_stop(), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_recording_flush(), GPUTRAIL_NOT_FOUND);
 }
 
 int main(void) {
