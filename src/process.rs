@@ -214,6 +214,7 @@ fn new_process(operation: Operation) -> Interest {
 
 /// A call of `operation` comes to the gate of the recording. Returns who wants it then, and whether the recording
 /// ends with it ([`close_gate`]).
+#[cfg_attr(not(feature = "opencl"), allow(dead_code))]
 #[cold]
 #[inline(never)]
 pub(crate) fn pass_gate(operation: Operation) -> (Interest, bool) {

@@ -256,6 +256,7 @@ impl Recorder {
     }
 
     /// A kernel has got its name: whether its dispatches are recorded is decided now.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
         if let Some(gate) = &self.gate
             && !gate.scope().has_kernel(name)

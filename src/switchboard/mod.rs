@@ -32,7 +32,9 @@ pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use slow::SlowCalls;
-pub(crate) use subscriber::{SubscriberKey, Subscription, UserData};
+#[cfg(any(feature = "opencl", feature = "sim"))]
+pub(crate) use subscriber::UserData;
+pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::{Incarnations, NOBODY, Opening, every_thread_knows};
