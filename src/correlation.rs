@@ -121,8 +121,8 @@ pub struct HostThread {
     open_calls: Option<OpenCalls>,
     may_wait: bool,
     is_main: bool,
-    /// Records lost since no lane could be had.
-    refused: u32,
+    /// Records lost since no lane could be had, by the buffer's slot: another buffer may have one.
+    refused: [u32; BUFFERS],
     /// The innermost of `external`, or none.
     latest_external: ExternalId,
     external: Vec<(ExternalKind, ExternalId)>,
@@ -148,7 +148,7 @@ impl HostThread {
             open_calls: None,
             may_wait: true,
             is_main,
-            refused: 0,
+            refused: [0; BUFFERS],
             latest_external: ExternalId::NONE,
             external: Vec::new(),
             texts: Vec::new(),
@@ -224,7 +224,11 @@ impl HostThread {
             reserved: 0,
         };
         if !self.external.is_empty() {
-            self.write_external(call);
+            let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
+            let buffers = call.interest.buffers().and(asked);
+            if !buffers.is_none() {
+                self.write_external(call, buffers);
+            }
         }
         let written = self.each(call.interest.buffers(), Kind::API, |lane| lane.write(api));
         // Not before: a process may die in between, or wait for a block for long. A call that is found
@@ -404,8 +408,9 @@ impl HostThread {
     #[inline(never)]
     fn open(&mut self, slot: usize) -> bool {
         // Asking is dear: not for every record of a thread that has been refused.
-        if self.refused > 0 && !self.refused.is_multiple_of(RETRY) {
-            self.refused = self.refused.wrapping_add(1).max(1);
+        let refused = self.refused[slot];
+        if !refused.is_multiple_of(RETRY) {
+            self.refused[slot] = refused.wrapping_add(1);
             return false;
         }
         let may_wait = self.may_wait;
@@ -415,11 +420,7 @@ impl HostThread {
         let opened = self
             .board
             .open_lane(slot, self.thread, prepare, &mut self.lanes);
-        self.refused = if opened {
-            0
-        } else {
-            self.refused.wrapping_add(1).max(1)
-        };
+        self.refused[slot] = if opened { 0 } else { refused.wrapping_add(1) };
         opened
     }
 
@@ -473,16 +474,9 @@ impl HostThread {
         self.write(marker);
     }
 
-    /// Writes the latest id of each kind that has one, for those who want that.
+    /// Writes the latest id of each kind that has one.
     #[cold]
-    fn write_external(&mut self, call: &Call) {
-        let buffers = call
-            .interest
-            .buffers()
-            .and(self.buffers_for(Kind::EXTERNAL_CORRELATION));
-        if buffers.is_none() {
-            return;
-        }
+    fn write_external(&mut self, call: &Call, buffers: Buffers) {
         for place in 0..self.external.len() {
             let (kind, external) = self.external[place];
             if self.external[place + 1..].iter().any(|(of, _)| *of == kind) {

@@ -204,6 +204,34 @@ fn what_does_not_fit_is_dropped_and_told_once() {
 }
 
 #[test]
+fn a_buffer_without_a_free_lane_costs_the_others_nothing() {
+    let mut program = program();
+    let options = BufferOptions {
+        pool_bytes: 8192,
+        block_bytes: 4096,
+        threads: 1,
+        ..BufferOptions::default()
+    };
+    let narrow = RecordBuffer::on(&program.board, options, |_| {}).unwrap();
+    let (wide, got) = program.buffer();
+    let context = Context::on(&program.board).unwrap();
+    for buffer in [&narrow, &wide] {
+        context
+            .trace_to(buffer, Selection::kinds(&[Kind::API]))
+            .unwrap();
+    }
+    context.start().unwrap();
+    let mut first = HostThread::new(&program.board, ThreadId(2), false).unwrap();
+    let call = first.enter(ONE, 1000, Ticks(1));
+    first.exit(&call, Ticks(2), 0, 0);
+    (0..100).for_each(|_| program.call(TWO));
+    context.stop().unwrap();
+    wide.flush().unwrap();
+    assert_eq!(got.lock().unwrap().len(), 101);
+    assert_eq!((narrow.dropped().total(), wide.dropped().total()), (100, 0));
+}
+
+#[test]
 fn a_flush_from_within_a_delivery_is_refused() {
     let mut program = program();
     let result = Arc::new(Mutex::new(Vec::new()));

@@ -8,7 +8,7 @@ use crate::switchboard::{
 };
 use crate::sync::lock_std;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const WAITING: u32 = 0;
 const RUNNING: u32 = 1;
@@ -25,8 +25,16 @@ pub struct Gate {
     not_before: u64,
     /// Ticks at which it closes, once that is known.
     until: AtomicU64,
+    /// The operations that open and close it, once they have their names.
+    named: OnceLock<Named>,
     /// External ids whose name is one of those that open or close it.
     externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
+}
+
+/// Operations whose names are those that the scope waits for.
+struct Named {
+    start: OperationSet,
+    stop: OperationSet,
 }
 
 /// What comes to the gate.
@@ -55,6 +63,7 @@ impl Gate {
             buffer,
             state: AtomicU32::new(WAITING),
             until: AtomicU64::new(0),
+            named: OnceLock::new(),
             externals: Mutex::default(),
         }
     }
@@ -79,29 +88,37 @@ impl Gate {
         let _ = self
             .board
             .change_service(self.context, Consumer::Buffer(self.buffer), select);
+        let named = self.named();
         if scope.waits() {
-            let gated = self.gated(scope.start_on.as_deref());
-            self.board.set_gated(gated);
+            self.board.set_gated(gated(&scope.start_on, &named.start));
         } else {
             self.open();
         }
     }
 
-    /// The operations that may bring about a change for which `name` is waited, or only time.
-    fn gated(&self, name: Option<&str>) -> OperationSet {
-        let Some(pattern) = name else {
-            return OperationSet::all();
-        };
-        let names = self.board.names();
-        let mut gated = OperationSet::default();
-        gated.set_domain(Domain::MARKER, true);
-        for operation in names.all::<OperationName>() {
-            let name = names.text(operation.name).unwrap_or_default();
-            if matches(pattern, &name) {
-                gated.set(operation.operation, true);
+    fn named(&self) -> &Named {
+        self.named.get_or_init(|| {
+            let names = self.board.names();
+            let mut named = Named {
+                start: OperationSet::default(),
+                stop: OperationSet::default(),
+            };
+            for operation in names.all::<OperationName>() {
+                let name = names.text(operation.name).unwrap_or_default();
+                for (pattern, set) in [
+                    (&self.scope.start_on, &mut named.start),
+                    (&self.scope.stop_on, &mut named.stop),
+                ] {
+                    if pattern
+                        .as_ref()
+                        .is_some_and(|pattern| matches(pattern, &name))
+                    {
+                        set.set(operation.operation, true);
+                    }
+                }
             }
-        }
-        gated
+            named
+        })
     }
 
     /// A call of `operation` comes. The recording may begin before it. `true`: it may end after it.
@@ -147,14 +164,20 @@ impl Gate {
 
     fn comes(&self, passing: Passing<'_>) -> bool {
         let now = clock::now().0;
-        let is = |pattern: &Option<String>| match (pattern, &passing) {
-            (None, _) => None,
-            (Some(pattern), Passing::Name(name)) => Some(matches(pattern, name)),
-            (Some(pattern), Passing::Call(operation)) => Some(self.is_called(*operation, pattern)),
+        let is = |pattern: &Option<String>, named: &OperationSet| {
+            let pattern = pattern.as_ref()?;
+            Some(match passing {
+                Passing::Name(name) => matches(pattern, name),
+                Passing::Call(operation) => named.has(operation),
+            })
+        };
+        // Before that it does not open.
+        let (scope, Some(named)) = (&self.scope, self.named.get()) else {
+            return false;
         };
         if self.state.load(Ordering::Acquire) == WAITING
             && now >= self.not_before
-            && is(&self.scope.start_on) != Some(false)
+            && is(&scope.start_on, &named.start) != Some(false)
         {
             self.open();
         }
@@ -166,15 +189,7 @@ impl Gate {
             self.close();
             return false;
         }
-        is(&self.scope.stop_on) == Some(true)
-    }
-
-    fn is_called(&self, operation: Operation, pattern: &str) -> bool {
-        let names = self.board.names();
-        let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
-        let name = names.get::<OperationName>(id);
-        let name = name.and_then(|name| names.text(name.name));
-        name.is_some_and(|name| matches(pattern, &name))
+        is(&scope.stop_on, &named.stop) == Some(true)
     }
 
     fn open(&self) {
@@ -193,23 +208,27 @@ impl Gate {
         self.board.set_gated(match (&self.scope.stop_on, duration) {
             (None, None) => OperationSet::default(),
             (_, Some(_)) => OperationSet::all(),
-            (Some(name), None) => self.gated(Some(name)),
+            (stop_on, None) => gated(stop_on, &self.named().stop),
         });
         // It may have been ended in the meantime.
         let _ = self.board.start_context(self.context);
+        if self.state.load(Ordering::Acquire) == OVER {
+            // By another thread, which found nothing yet to stop.
+            self.shut();
+        }
     }
 
     /// Ends the recording for good. Calls in progress are still recorded.
     pub(crate) fn close(&self) {
         if self.state.swap(OVER, Ordering::AcqRel) != OVER {
-            self.board.set_gated(OperationSet::default());
-            let _ = self.board.stop_context(self.context);
+            self.shut();
         }
     }
 
-    /// Whether the recording has begun.
-    pub fn has_opened(&self) -> bool {
-        self.until.load(Ordering::Relaxed) != 0 || self.state.load(Ordering::Acquire) != WAITING
+    fn shut(&self) {
+        self.board.set_gated(OperationSet::default());
+        // It may be stopped already.
+        let _ = self.board.stop_context(self.context);
     }
 
     /// The buffer of the recording.
@@ -221,6 +240,17 @@ impl Gate {
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
+}
+
+/// The operations that may bring about a change for which `pattern` is waited, those of that name being `named`;
+/// without one it is time that is waited for, and any may.
+fn gated(pattern: &Option<String>, named: &OperationSet) -> OperationSet {
+    if pattern.is_none() {
+        return OperationSet::all();
+    }
+    let mut gated = named.clone();
+    gated.set_domain(Domain::MARKER, true);
+    gated
 }
 
 /// The ticks so many nanoseconds from now.
