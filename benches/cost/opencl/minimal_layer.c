@@ -1,5 +1,6 @@
 /* The least that a layer has to do to learn when kernels ran: it forces profiling on, and sets a completion callback that
- * does nothing. What gputrail's layer costs beyond this is gputrail's own.
+ * does nothing. What gputrail's layer costs beyond this is gputrail's own. With PASS_THROUGH it only hands one call on: that is
+ * what the loader and a function of a layer take.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -10,6 +11,12 @@
 static struct _cl_icd_dispatch layer;
 static const struct _cl_icd_dispatch *below;
 
+#ifdef PASS_THROUGH
+static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+    return below->clSetKernelArg(kernel, index, size, value);
+}
+#else
 static void CL_CALLBACK completed(cl_event event, cl_int status, void *data)
 {
     (void)event, (void)status, (void)data;
@@ -35,6 +42,7 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
     }
     return status;
 }
+#endif
 
 CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void *value, size_t *size_ret)
 {
@@ -57,8 +65,12 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
     size_t known = sizeof layer / sizeof(void *);
     below = target;
     memcpy(&layer, target, (entries < known ? entries : known) * sizeof(void *));
+#ifdef PASS_THROUGH
+    layer.clSetKernelArg = set_argument;
+#else
     layer.clCreateCommandQueue = create_queue;
     layer.clEnqueueNDRangeKernel = enqueue_kernel;
+#endif
     *entries_ret = entries < known ? entries : (cl_uint)known;
     *layer_ret = &layer;
     return CL_SUCCESS;
