@@ -749,6 +749,28 @@ typedef struct gputrail_mark_options {
   uint32_t payload_kind;
 } gputrail_mark_options;
 
+/* A call that begins, and needs an external id. Valid during the callback. */
+typedef struct gputrail_external_request {
+  /* Size of this structure. */
+  size_t size;
+  /* The function. */
+  struct gputrail_operation operation;
+  /* The thread that calls it, which is the calling one. */
+  gputrail_thread_id thread;
+  /* Its name, clFinish say. */
+  const char *name;
+  /* The call's id. */
+  gputrail_correlation_id correlation;
+} gputrail_external_request;
+
+/*
+ * Is asked for the external id of a call: returns 1 if it has written one to id, 0 to leave it to those that are
+ * pushed. Possibly on several threads at a time. What it calls itself is not observed. It must not throw.
+ */
+typedef int32_t (*gputrail_supply_function)(const struct gputrail_external_request *request,
+                                            gputrail_external_id *id,
+                                            void *user_data);
+
 /* How a flight recorder works. A field of 0 asks for what is usual. */
 typedef struct gputrail_flight_options {
   /* sizeof(gputrail_flight_options). */
@@ -1680,7 +1702,7 @@ gputrail_status gputrail_context_enable_operation(gputrail_context context,
  * Configures callback tracing: call_back is called for the operations while the context is started. A null
  * operations with a count of 0 asks for every operation of every domain.
  *
- * Errors: GPUTRAIL_LOCKED after the context's first start; GPUTRAIL_TOO_MANY with 28 subscribers in the process;
+ * Errors: GPUTRAIL_LOCKED after the context's first start; GPUTRAIL_TOO_MANY with 27 subscribers in the process;
  * GPUTRAIL_UNKNOWN_OPERATION, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_subscribe(gputrail_context context,
@@ -1916,6 +1938,25 @@ gputrail_status gputrail_external_pop(gputrail_external_kind kind,
 gputrail_status gputrail_external_name(gputrail_external_kind kind,
                                        gputrail_external_id id,
                                        const char *name);
+
+/*
+ * Has supply asked for the external id of each call of the operations, at its enter, on the thread that makes it,
+ * while the context is started; a null operations with a count of 0 asks for those of every call. The id stands in the
+ * call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
+ * (rocprofiler-sdk: rocprofiler_configure_external_correlation_id_request_service). Of several tools that supply one
+ * for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked for.
+ *
+ * subscriber is one as gputrail_subscribe gives it: operations are enabled and disabled by it, and
+ * gputrail_unsubscribe ends the service.
+ *
+ * Errors: as for gputrail_subscribe.
+ */
+gputrail_status gputrail_external_supply(gputrail_context context,
+                                         const struct gputrail_operation *operations,
+                                         size_t operation_count,
+                                         gputrail_supply_function supply,
+                                         void *user_data,
+                                         gputrail_subscriber *subscriber);
 
 /*
  * Starts a flight recorder, which keeps everything that happens last. A null options asks for what is usual.

@@ -123,9 +123,11 @@ pub struct HostThread {
     is_main: bool,
     /// Records lost since no lane could be had, by the buffer's slot: another buffer may have one.
     refused: [u32; BUFFERS],
-    /// The innermost of `external`, or none.
+    /// The innermost of `supplied`, or else of `external`, or none.
     latest_external: ExternalId,
     external: Vec<(ExternalKind, ExternalId)>,
+    /// Ids that were supplied for calls in progress, by depth: they come before those that are pushed.
+    supplied: Vec<(u32, ExternalId)>,
     /// Texts of this thread and their ids, each at a place that follows from it.
     texts: Vec<(StringId, Box<str>)>,
 }
@@ -151,6 +153,7 @@ impl HostThread {
             refused: [0; BUFFERS],
             latest_external: ExternalId::NONE,
             external: Vec::new(),
+            supplied: Vec::new(),
             texts: Vec::new(),
         })
     }
@@ -181,6 +184,9 @@ impl HostThread {
                 break;
             }
             depth -= 1;
+            if !self.supplied.is_empty() {
+                self.forget_supplied(depth);
+            }
         }
         let correlation = CorrelationId(self.correlation.take(&self.board.ids().correlation));
         if let Some(frame) = self.frames.get_mut(depth as usize) {
@@ -436,8 +442,42 @@ impl HostThread {
         WorkId(self.work.take(&self.board.ids().work))
     }
 
-    /// The external id that records of this thread carry: the latest pushed on it, of any kind, or
-    /// else the main thread's.
+    /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until [`HostThread::end_supplied`].
+    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
+    #[cold]
+    pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
+        self.forget_supplied(call.depth);
+        self.supplied.push((call.depth, id));
+        self.latest_external = id;
+    }
+
+    /// `call` has ended, and its record is written.
+    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
+    #[inline]
+    pub(crate) fn end_supplied(&mut self, call: &Call) {
+        if !self.supplied.is_empty() {
+            self.forget_supplied(call.depth);
+        }
+    }
+
+    /// Nothing is supplied for calls at `depth` and deeper.
+    #[cold]
+    fn forget_supplied(&mut self, depth: u32) {
+        self.supplied.retain(|(of, _)| *of < depth);
+        self.latest_external = self.innermost_external();
+    }
+
+    fn pushed_external(&self) -> ExternalId {
+        self.external.last().map_or(ExternalId::NONE, |(_, id)| *id)
+    }
+
+    fn innermost_external(&self) -> ExternalId {
+        let supplied = self.supplied.last().map(|(_, id)| *id);
+        supplied.unwrap_or_else(|| self.pushed_external())
+    }
+
+    /// The external id that records of this thread carry: the one supplied for the call in progress, or the latest
+    /// pushed on the thread, of any kind, or else the main thread's.
     #[inline]
     pub fn external(&self) -> ExternalId {
         if self.latest_external.is_some() || self.is_main {
@@ -507,12 +547,13 @@ impl HostThread {
     }
 
     fn publish_external(&mut self) {
-        self.latest_external = self.external.last().map_or(ExternalId::NONE, |(_, id)| *id);
+        self.latest_external = self.innermost_external();
         if self.is_main {
+            // What is supplied for a call is for no other thread.
             self.board
                 .ids()
                 .main_external
-                .store(self.latest_external.0, Ordering::Relaxed);
+                .store(self.pushed_external().0, Ordering::Relaxed);
         }
     }
 
@@ -662,5 +703,40 @@ mod tests {
         );
         main.pop_external(ExternalKind::CUSTOM0, Ticks(2));
         assert_eq!(other.external(), ExternalId::NONE);
+    }
+
+    #[test]
+    fn an_id_that_is_supplied_for_a_call_ends_with_it_and_is_for_no_other_thread() {
+        let board = board();
+        let (mut main, other) = (thread(&board, true), thread(&board, false));
+        main.push_external(ExternalKind::CUSTOM0, ExternalId(5), Ticks(1));
+        let outer = main.enter(OPERATION, 1000, Ticks(1));
+        main.supply_external(&outer, ExternalId(70));
+        let inner = main.enter(OPERATION, 900, Ticks(2));
+        assert_eq!(
+            (main.external(), other.external()),
+            (ExternalId(70), ExternalId(5))
+        );
+        main.supply_external(&inner, ExternalId(71));
+        // What is pushed meanwhile holds when the calls are over.
+        main.push_external(ExternalKind::CUSTOM0, ExternalId(6), Ticks(2));
+        assert_eq!(
+            (main.external(), other.external()),
+            (ExternalId(71), ExternalId(6))
+        );
+        main.end_supplied(&inner);
+        assert_eq!(main.external(), ExternalId(70));
+        main.end_supplied(&outer);
+        assert_eq!(main.external(), ExternalId(6));
+    }
+
+    #[test]
+    fn an_id_that_is_supplied_for_a_call_that_was_jumped_out_of_is_gone() {
+        let board = board();
+        let mut thread = thread(&board, false);
+        let call = thread.enter(OPERATION, 900, Ticks(1));
+        thread.supply_external(&call, ExternalId(70));
+        thread.enter(OPERATION, 950, Ticks(2));
+        assert_eq!(thread.external(), ExternalId::NONE);
     }
 }

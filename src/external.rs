@@ -3,7 +3,8 @@
 //! Each thread has a stack of them for each [`ExternalKind`]. The records of its calls carry the id that was
 //! pushed last, of any kind, as rocprofiler-sdk has it; a thread without any inherits the main thread's. Whoever
 //! enables records of kind `external correlation` also gets one for each kind that has an id, ahead of the
-//! call's, as CUPTI has it; those are the thread's own.
+//! call's, as CUPTI has it; those are the thread's own. A tool that would rather be asked than push supplies the id of
+//! each call as it begins: [`Context::supply_external_ids`](crate::context::Context::supply_external_ids).
 //!
 //! A process has them once it has begun to be observed ([`crate::context`]); before that, pushing is refused.
 

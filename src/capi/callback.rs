@@ -8,7 +8,7 @@ use super::sized::{self, Sized_, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place};
-use crate::context::{CallArguments, Callback, Payload};
+use crate::context::{CallArguments, Callback, Payload, Subscriber};
 use crate::record::{
     ArgumentType, Arguments, CorrelationId, Domain, Header, Operation, OperationName, ThreadId,
 };
@@ -102,6 +102,10 @@ impl Inside {
     pub fn batch() -> Inside {
         Inside::new(Within::Batch)
     }
+
+    pub fn call() -> Inside {
+        Inside::new(Within::Call)
+    }
 }
 
 impl Drop for Inside {
@@ -133,7 +137,7 @@ pub(super) fn refuse_inside() -> Answer {
 /// Configures callback tracing: `call_back` is called for the operations while the context is started. A null
 /// `operations` with a count of 0 asks for every operation of every domain.
 ///
-/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 28 subscribers in the process;
+/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 27 subscribers in the process;
 /// `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
@@ -164,18 +168,21 @@ pub unsafe extern "C" fn gputrail_subscribe(
                 unsafe { call_back(data, user_data.get()) }
             });
         })?;
-        let mut state = library::state()?;
-        let id = state.new_id(Class::Subscriber);
-        state.subscribers.insert(
-            id,
-            Arc::new(Subscribed {
-                context,
-                subscriber,
-            }),
-        );
-        place.write(SubscriberHandle(id));
+        place.write(keep(context, subscriber)?);
         Ok(())
     })
+}
+
+/// Gives a subscriber of `context` its id.
+pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<SubscriberHandle> {
+    let mut state = library::state()?;
+    let id = state.new_id(Class::Subscriber);
+    let subscribed = Subscribed {
+        context,
+        subscriber,
+    };
+    state.subscribers.insert(id, Arc::new(subscribed));
+    Ok(SubscriberHandle(id))
 }
 
 fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
@@ -203,7 +210,7 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
     };
     let told = (&raw const data, (&raw const arguments).cast());
     let before = TOLD.try_with(|place| place.replace(told));
-    let inside = Inside::new(Within::Call);
+    let inside = Inside::call();
     call_back(&mut data);
     drop(inside);
     if let Ok(before) = before {
@@ -216,7 +223,7 @@ const DOMAINS: usize = 16;
 const OPERATIONS: usize = 512;
 
 /// `name`, which is that of `operation`, for C: found without a lock once it has been asked for.
-fn name_of(operation: Operation, name: &'static str) -> *const c_char {
+pub(super) fn name_of(operation: Operation, name: &'static str) -> *const c_char {
     static NAMES: [[AtomicPtr<c_char>; OPERATIONS]; DOMAINS] =
         [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; OPERATIONS] }; DOMAINS];
     let domain = NAMES.get(operation.domain.0 as usize);

@@ -1,11 +1,16 @@
 //! External ids: ids of a tool's own that the records of a thread carry.
 
+use super::buffer::UserData;
+use super::callback::{self, Inside};
+use super::context::these_operations;
 use super::library::board;
+use super::objects::{self, ContextHandle, SubscriberHandle};
+use super::sized::{Sized_, sized};
 use super::status::{Failure, Status};
 use super::{checked, done, place, text};
 use crate::external::{self, ExternalError};
-use crate::record::{ExternalId, ExternalKind};
-use core::ffi::c_char;
+use crate::record::{CorrelationId, ExternalId, ExternalKind, Operation, ThreadId};
+use core::ffi::{c_char, c_void};
 
 impl From<ExternalError> for Failure {
     fn from(error: ExternalError) -> Failure {
@@ -98,5 +103,83 @@ pub unsafe extern "C" fn gputrail_external_name(
         Ok(external::name(kind, id, unsafe {
             text::given(name, "name")
         }?)?)
+    })
+}
+
+/// A call that begins, and needs an external id. Valid during the callback.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct ExternalRequest {
+    /// Size of this structure.
+    pub size: usize,
+    /// The function.
+    pub operation: Operation,
+    /// The thread that calls it, which is the calling one.
+    pub thread: ThreadId,
+    /// Its name, `clFinish` say.
+    pub name: *const c_char,
+    /// The call's id.
+    pub correlation: CorrelationId,
+}
+sized!(ExternalRequest, "gputrail_external_request", 32);
+
+/// Is asked for the external id of a call: returns 1 if it has written one to `id`, 0 to leave it to those that are
+/// pushed. Possibly on several threads at a time. What it calls itself is not observed. It must not throw.
+pub type SupplyFunction = Option<
+    unsafe extern "C" fn(
+        request: *const ExternalRequest,
+        id: *mut ExternalId,
+        user_data: *mut c_void,
+    ) -> i32,
+>;
+
+/// Has `supply` asked for the external id of each call of the operations, at its enter, on the thread that makes it,
+/// while the context is started; a null `operations` with a count of 0 asks for those of every call. The id stands in the
+/// call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
+/// (rocprofiler-sdk: `rocprofiler_configure_external_correlation_id_request_service`). Of several tools that supply one
+/// for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked for.
+///
+/// `subscriber` is one as `gputrail_subscribe` gives it: operations are enabled and disabled by it, and
+/// `gputrail_unsubscribe` ends the service.
+///
+/// Errors: as for `gputrail_subscribe`.
+///
+/// # Safety
+///
+/// `operations` is null or leads to `operation_count` of them, `supply` is null or such a function, `subscriber` is null
+/// or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_external_supply(
+    context: ContextHandle,
+    operations: *const Operation,
+    operation_count: usize,
+    supply: SupplyFunction,
+    user_data: *mut c_void,
+    subscriber: *mut SubscriberHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(subscriber, "subscriber") }?;
+        let supply = supply.ok_or_else(|| Failure::new(Status::NULL_POINTER, "supply is null"))?;
+        // SAFETY: the caller's promise.
+        let operations = unsafe { these_operations(operations, operation_count) }?;
+        let of = objects::context(context)?;
+        let user_data = UserData(user_data);
+        let subscriber = of.supply_external_ids(operations, move |asked| {
+            let request = ExternalRequest {
+                operation: asked.operation,
+                thread: asked.thread,
+                name: callback::name_of(asked.operation, asked.name),
+                correlation: asked.correlation,
+                ..ExternalRequest::blank()
+            };
+            let mut id = ExternalId::NONE;
+            let _inside = Inside::call();
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            let supplied = unsafe { supply(&request, &mut id, user_data.get()) };
+            (supplied != 0).then_some(id)
+        })?;
+        place.write(callback::keep(context, subscriber)?);
+        Ok(())
     })
 }

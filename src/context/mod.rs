@@ -63,6 +63,7 @@
 mod attributes;
 mod buffer;
 mod flight;
+mod requests;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
@@ -83,6 +84,7 @@ pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub(crate) use flight::{ticks_of, trigger};
+pub use requests::ExternalRequest;
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::process;

@@ -3,7 +3,7 @@
 use super::CallArguments;
 use crate::names::Names;
 use crate::record::{
-    CodeObject, CorrelationId, KernelId, KernelSymbol, Operation, RecordRef, ThreadId,
+    CodeObject, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef, ThreadId,
 };
 
 /// The moment of what a callback is about.
@@ -57,6 +57,8 @@ pub struct Callback<'a> {
     /// The subscriber's own: 0 at enter, at exit what it left there at enter, at a completion what it left there at
     /// the exit of the enqueue.
     pub user_data: u64,
+    /// The external id that records of the call are to carry, if it begins and the subscriber is asked for one.
+    pub(crate) external: Option<ExternalId>,
     names: Option<&'a Names>,
 }
 
@@ -65,6 +67,7 @@ impl<'a> Callback<'a> {
     pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
             kernel: KernelId::NONE,
+            external: None,
             names: None,
             operation,
             name,

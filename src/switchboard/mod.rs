@@ -30,7 +30,7 @@ pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
-pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
+pub(crate) use services::{CONTEXTS, Consumer, ContextKey, INSIDE_CALLS, ServiceError};
 pub(crate) use slow::SlowCalls;
 #[cfg(any(feature = "opencl", feature = "sim"))]
 pub(crate) use subscriber::UserData;

@@ -197,7 +197,7 @@ impl Services {
 }
 
 /// Domains of what calls do: sources tell of it from inside of them.
-const INSIDE_CALLS: [Domain; 5] = [
+pub(crate) const INSIDE_CALLS: [Domain; 5] = [
     Domain::RESOURCE,
     Domain::KERNEL_DISPATCH,
     Domain::MEMORY_COPY,

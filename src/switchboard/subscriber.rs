@@ -11,7 +11,7 @@ use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::buffer::lanes::every_thread_knows;
-use crate::record::{Domain, Operation, WorkId};
+use crate::record::{Domain, ExternalId, Operation, WorkId};
 use crate::sync::{fence_light, lock_std};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -187,21 +187,21 @@ impl Switchboard {
     }
 
     /// Tells `subscribers`, on `thread`, which is the calling one, of a moment of the call at `depth`. What they leave
-    /// at its enter they find at what follows.
+    /// at its enter they find at what follows. Returns what [`Switchboard::tell`] does.
     pub(crate) fn tell_within(
         &self,
         thread: &ThreadState,
         place: (u32, Within),
         subscribers: SubscriberSet,
         callback: &Callback<'_>,
-    ) {
+    ) -> Option<ExternalId> {
         self.with_user_data(thread, place, |user_data| {
             if callback.phase == Phase::Enter {
                 user_data.told = SubscriberSet(user_data.told.0 | subscribers.0);
                 user_data.operation = callback.operation;
             }
-            self.tell(thread, subscribers, callback, user_data);
-        });
+            self.tell(thread, subscribers, callback, user_data)
+        })?
     }
 
     /// Tells of the exit those who have been told of the enter.
@@ -256,16 +256,19 @@ impl Switchboard {
 
     /// Tells `subscribers`, on `thread`, which is the calling one. Nothing happens within a callback. A panic ends
     /// the subscription of the callback that raised it, and goes no further.
+    ///
+    /// Returns the external id that one of them has supplied: of several, whoever has subscribed first.
     pub(crate) fn tell(
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
         callback: &Callback<'_>,
         user_data: &mut UserData,
-    ) {
+    ) -> Option<ExternalId> {
         if thread.is_in_callback() {
-            return;
+            return None;
         }
+        let mut supplied: Option<(u64, ExternalId)> = None;
         for slot in Slots(subscribers.0) {
             thread.calls(Some(slot));
             fence_light();
@@ -285,9 +288,15 @@ impl Switchboard {
                     std::mem::forget(panic);
                 }
                 user_data.words[slot] = callback.user_data;
+                if let Some(id) = callback.external
+                    && supplied.is_none_or(|(number, _)| subscription.number < number)
+                {
+                    supplied = Some((subscription.number, id));
+                }
             }
             thread.calls(None);
         }
+        supplied.map(|(_, id)| id)
     }
 }
 

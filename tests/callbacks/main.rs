@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod buffers;
+mod external;
 mod opencl;
 
 use gputrail::context::{

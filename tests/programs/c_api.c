@@ -35,6 +35,13 @@ static void called_back(gputrail_callback *callback, void *user_data) {
     (void)user_data;
 }
 
+static int32_t supply(const gputrail_external_request *request, gputrail_external_id *id, void *user_data) {
+    (void)request;
+    (void)id;
+    (void)user_data;
+    return 0;
+}
+
 static void before_initialisation(void) {
     gputrail_context context;
     gputrail_buffer buffer;
@@ -63,6 +70,9 @@ static void null_pointers(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_subscribe(context, NULL, 0, NULL, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_subscribe(context, NULL, 5, called_back, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_supply(context, NULL, 0, NULL, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_supply(context, NULL, 0, supply, NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_supply(context, NULL, 5, supply, NULL, &subscriber), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_context_is_active(context, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_context_is_valid(context, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_kind_by_name(NULL, NULL), GPUTRAIL_NULL_POINTER);
@@ -185,6 +195,8 @@ static void services(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &other), GPUTRAIL_OK);
     EXPECT(gputrail_context_trace_to(context, other, NULL), GPUTRAIL_LOCKED);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_LOCKED);
+    EXPECT(gputrail_external_supply(context, NULL, 0, supply, NULL, &subscriber), GPUTRAIL_LOCKED);
+    EXPECT(gputrail_external_supply(context, &far_away, 1, supply, NULL, &subscriber), GPUTRAIL_UNKNOWN_OPERATION);
     EXPECT(gputrail_context_enable_kind(context, buffer, GPUTRAIL_KIND_LOSS, 0), GPUTRAIL_OK);
     EXPECT(gputrail_context_enable_operation(context, buffer, far_away, 0), GPUTRAIL_UNKNOWN_OPERATION);
     EXPECT(gputrail_buffer_destroy(other), GPUTRAIL_OK);

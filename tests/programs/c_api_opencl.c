@@ -22,6 +22,7 @@ static void check(const char *what, int holds) {
 
 static struct {
     int calls, finishes, dispatches, copies, completions, timed, arguments, named_arguments;
+    int supplied, pushed;
     gputrail_kernel_id kernel;
     gputrail_nanos first, last;
     gputrail_status flush, destroy, finalise;
@@ -39,10 +40,13 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
             seen.calls++;
             if (call->operation.number == finish.number) seen.finishes++;
         } else if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) {
+            const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)record;
             seen.dispatches++;
-            seen.kernel = ((const gputrail_record_kernel_dispatch *)record)->kernel;
+            seen.kernel = dispatch->kernel;
+            if (dispatch->external == 1000 + dispatch->correlation) seen.supplied++;
         } else if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) {
             seen.copies++;
+            if (((const gputrail_record_memory_copy *)record)->external == 7) seen.pushed++;
         } else if (record->kind == GPUTRAIL_KIND_COMPLETION) {
             const gputrail_record_completion *work = (const gputrail_record_completion *)record;
             gputrail_nanos start = 0, end = 0;
@@ -95,6 +99,14 @@ static void called_back(gputrail_callback *callback, void *user_data) {
     }
 }
 
+/* Asked for the external ids of launches. */
+static int32_t supply(const gputrail_external_request *request, gputrail_external_id *id, void *user_data) {
+    CHECK(user_data == &seen && request->thread == gputrail_thread());
+    CHECK(strcmp(request->name, "clEnqueueNDRangeKernel") == 0);
+    *id = 1000 + request->correlation;
+    return 1;
+}
+
 static void work(cl_context *context, cl_command_queue *queue, cl_device_id *device) {
     static const char *source = "kernel void triple(global int *a) { a[get_global_id(0)] *= 3; }";
     cl_platform_id platform;
@@ -135,7 +147,8 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
 
 int main(void) {
     gputrail_context context;
-    gputrail_subscriber subscriber;
+    gputrail_subscriber subscriber, supplier;
+    gputrail_operation launch;
     gputrail_drops drops;
     cl_context cl_context_ = NULL;
     cl_command_queue queue = NULL;
@@ -161,6 +174,8 @@ int main(void) {
     CHECK(gputrail_buffer_create(NULL, deliver, &seen, &buffer) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, buffer, NULL) == GPUTRAIL_OK);
     CHECK(gputrail_subscribe(context, &finish, 1, called_back, &told, &subscriber) == GPUTRAIL_OK);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clEnqueueNDRangeKernel", &launch) == GPUTRAIL_OK);
+    CHECK(gputrail_external_supply(context, &launch, 1, supply, &seen, &supplier) == GPUTRAIL_OK);
     CHECK(gputrail_callback_is_enabled(subscriber, finish, &enabled) == GPUTRAIL_OK && enabled == 1);
     CHECK(gputrail_context_start(context) == GPUTRAIL_OK);
     CHECK(gputrail_ticks_to_nanos(gputrail_now(), &before) == GPUTRAIL_OK);
@@ -175,7 +190,7 @@ int main(void) {
 
     CHECK(gputrail_enable_callback(subscriber, finish, 0) == GPUTRAIL_OK);
     clFinish(queue);
-    CHECK(gputrail_unsubscribe(subscriber) == GPUTRAIL_OK);
+    CHECK(gputrail_unsubscribe(subscriber) == GPUTRAIL_OK && gputrail_unsubscribe(supplier) == GPUTRAIL_OK);
     CHECK(gputrail_context_stop(context) == GPUTRAIL_OK);
     clFinish(queue);
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
@@ -184,6 +199,7 @@ int main(void) {
 
     CHECK(seen.flush == GPUTRAIL_BUSY && seen.destroy == GPUTRAIL_BUSY && seen.finalise == GPUTRAIL_BUSY);
     CHECK(seen.finishes == ROUNDS + 1 && seen.dispatches == ROUNDS && seen.copies == ROUNDS);
+    CHECK(seen.supplied == ROUNDS && seen.pushed == ROUNDS);
     CHECK(seen.completions >= 2 * ROUNDS && seen.timed > 0);
     CHECK(seen.arguments > 0 && seen.named_arguments >= seen.arguments);
     CHECK(gputrail_kernel_name(seen.kernel, name, sizeof name, NULL) == GPUTRAIL_OK && strcmp(name, "triple") == 0);

@@ -31,7 +31,7 @@ const API: [&str; 13] = [
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 16] = [
+const NAMED: [(&str, &str); 18] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -42,6 +42,8 @@ const NAMED: [(&str, &str); 16] = [
     ("Argument", "gputrail_argument"),
     ("MarkOptions", "gputrail_mark_options"),
     ("FlightSettings", "gputrail_flight_options"),
+    ("ExternalRequest", "gputrail_external_request"),
+    ("SupplyFunction", "gputrail_supply_function"),
     ("WorkData", "gputrail_work"),
     ("WorkFunction", "gputrail_work_function"),
     ("ToolHost", "gputrail_tool_host"),

@@ -174,6 +174,9 @@ impl Call {
         };
         told.tell_end(status);
         self.exit(status, values);
+        if let Some(mut host) = told.borrow() {
+            host.end_supplied(&told.core);
+        }
         told.tell(Phase::Exit, arguments, Some(status));
     }
 

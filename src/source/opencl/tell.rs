@@ -168,7 +168,10 @@ impl Call {
             teller.board.begin_within(state, place, WorkId::NONE);
         }
         let board = teller.board;
-        board.tell_within(state, place, subscribers, &callback);
+        if let Some(id) = board.tell_within(state, place, subscribers, &callback) {
+            let supply = |host: &mut HostThread| host.supply_external(&self.core, id);
+            teller.thread.with(supply);
+        }
         teller.tell_postponed();
     }
 

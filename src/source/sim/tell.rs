@@ -5,7 +5,9 @@
 use super::operations::Function;
 use crate::correlation::{Call, HostThread};
 use crate::operations;
-use crate::record::{Completion, CorrelationId, KernelId, Operation, Record, RecordRef, WorkId};
+use crate::record::{
+    Completion, CorrelationId, ExternalId, KernelId, Operation, Record, RecordRef, WorkId,
+};
 use crate::switchboard::{
     CallArguments, Callback, Payload, Phase, SubscriberSet, UserData, Within,
 };
@@ -34,17 +36,17 @@ fn callback<'a>(
     callback.with_kernel(KernelId::NONE, host.board().names())
 }
 
-/// Tells of a call's enter, or of its exit with a status.
+/// Tells of a call's enter, or of its exit with a status. Returns the external id that somebody supplies for it.
 pub(super) fn call(
     host: &HostThread,
     call: &Call,
     function: Function,
     arguments: &[u64],
     status: Option<i32>,
-) {
+) -> Option<ExternalId> {
     let subscribers = call.interest.subscribers();
     if subscribers.is_none() {
-        return;
+        return None;
     }
     let phase = if status.is_none() {
         Phase::Enter
@@ -60,7 +62,7 @@ pub(super) fn call(
         host.board().begin_within(host.state(), place, WorkId::NONE);
     }
     host.board()
-        .tell_within(host.state(), place, subscribers, &callback);
+        .tell_within(host.state(), place, subscribers, &callback)
 }
 
 /// Tells that something begins within a call.

@@ -629,3 +629,43 @@ fn a_tool_is_told_of_every_call_and_all_work() {
         count(unloaded, Phase::Instant)
     );
 }
+
+#[test]
+fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
+    use crate::context::{Context, OperationSet};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("demo.gputrail");
+    let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
+    let writer = Writer::create(&path, &header).unwrap();
+    let recorder = Recorder::start(&options(), None, writer).unwrap();
+    let context = Context::on(recorder.board()).unwrap();
+    let launch = crate::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
+    let supplied = |correlation: CorrelationId| ExternalId(1 << 40 | correlation.0);
+    let supplier = context.supply_external_ids(OperationSet::all(), move |asked| {
+        assert_eq!(asked.operation.domain, Domain::SIM);
+        (asked.operation == launch).then(|| supplied(asked.correlation))
+    });
+    let supplier = supplier.unwrap();
+    context.start().unwrap();
+    Demo::default().run(&recorder).unwrap();
+    assert!(supplier.is_subscribed(), "it did not panic");
+    recorder.finish().unwrap();
+
+    let reader = Reader::open(&path).unwrap();
+    let (mut chunks, mut launches, mut others) = (reader.chunks(), 0, 0);
+    while let Some(chunk) = chunks.next() {
+        for record in chunk.records() {
+            if let Some(call) = record.read::<Api>() {
+                let is_launch = call.operation == launch;
+                let is_supplied = call.external == supplied(call.correlation);
+                assert_eq!(is_supplied, is_launch, "{call:?}");
+                launches += u32::from(is_launch);
+                others += u32::from(!is_launch && call.external.is_some());
+            }
+            if let Some(kernel) = record.read::<KernelDispatch>() {
+                assert_eq!(kernel.external, supplied(kernel.correlation));
+            }
+        }
+    }
+    assert!(launches > 0 && others > 0, "others have what was pushed");
+}

@@ -82,7 +82,9 @@ impl Thread {
             let mut record = Arguments::new(call.correlation, call.operation, arguments);
             self.host.write_arguments(&call, &mut record);
         }
-        tell::call(&self.host, &call, function, arguments, None);
+        if let Some(id) = tell::call(&self.host, &call, function, arguments, None) {
+            self.host.supply_external(&call, id);
+        }
         self.compute(function.cost()).await;
         call
     }
@@ -109,6 +111,7 @@ impl Thread {
         };
         self.host
             .exit(&call, ticks(self.runtime.now()), status.0, failed);
+        self.host.end_supplied(&call);
         if let Some((function, arguments)) = open {
             tell::call(&self.host, &call, function, &arguments, Some(status.0));
         }
