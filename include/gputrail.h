@@ -322,6 +322,107 @@ enum {
     GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* custom2 */
 };
 
+/* A line of source code, from 1. */
+typedef uint32_t gputrail_source_locator_id;
+
+/* How a program counter is sampled. */
+typedef uint8_t gputrail_sampling_method;
+enum {
+    GPUTRAIL_SAMPLING_METHOD_STOCHASTIC = 1, /* stochastic */
+    GPUTRAIL_SAMPLING_METHOD_HOST_TRAP = 2 /* host-trap */
+};
+
+/* What the interval between samples counts. */
+typedef uint8_t gputrail_sampling_unit;
+enum {
+    GPUTRAIL_SAMPLING_UNIT_INSTRUCTIONS = 1, /* instructions */
+    GPUTRAIL_SAMPLING_UNIT_CYCLES = 2, /* cycles */
+    GPUTRAIL_SAMPLING_UNIT_TIME = 3 /* ns */
+};
+
+/* The type of an instruction that was issued (rocprofiler-sdk's numbers). */
+typedef uint8_t gputrail_instruction_type;
+enum {
+    GPUTRAIL_INSTRUCTION_TYPE_NONE = 0, /* none */
+    GPUTRAIL_INSTRUCTION_TYPE_VALU = 1, /* vector ALU */
+    GPUTRAIL_INSTRUCTION_TYPE_MATRIX = 2, /* matrix */
+    GPUTRAIL_INSTRUCTION_TYPE_SCALAR = 3, /* scalar */
+    GPUTRAIL_INSTRUCTION_TYPE_TEX = 4, /* texture */
+    GPUTRAIL_INSTRUCTION_TYPE_LDS = 5, /* LDS */
+    GPUTRAIL_INSTRUCTION_TYPE_LDS_DIRECT = 6, /* LDS direct */
+    GPUTRAIL_INSTRUCTION_TYPE_FLAT = 7, /* flat */
+    GPUTRAIL_INSTRUCTION_TYPE_EXPORT = 8, /* export */
+    GPUTRAIL_INSTRUCTION_TYPE_MESSAGE = 9, /* message */
+    GPUTRAIL_INSTRUCTION_TYPE_BARRIER = 10, /* barrier */
+    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_NOT_TAKEN = 11, /* branch not taken */
+    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_TAKEN = 12, /* branch taken */
+    GPUTRAIL_INSTRUCTION_TYPE_JUMP = 13, /* jump */
+    GPUTRAIL_INSTRUCTION_TYPE_OTHER = 14, /* other */
+    GPUTRAIL_INSTRUCTION_TYPE_NO_INST = 15, /* no instruction */
+    GPUTRAIL_INSTRUCTION_TYPE_DUAL_VALU = 16 /* dual vector ALU */
+};
+
+/* Why a wave did not issue (rocprofiler-sdk's numbers). */
+typedef uint8_t gputrail_not_issued;
+enum {
+    GPUTRAIL_NOT_ISSUED_NONE = 0, /* none */
+    GPUTRAIL_NOT_ISSUED_NO_INSTRUCTION_AVAILABLE = 1, /* no instruction available */
+    GPUTRAIL_NOT_ISSUED_ALU_DEPENDENCY = 2, /* ALU dependency */
+    GPUTRAIL_NOT_ISSUED_WAITCNT = 3, /* waitcnt */
+    GPUTRAIL_NOT_ISSUED_INTERNAL_INSTRUCTION = 4, /* internal instruction */
+    GPUTRAIL_NOT_ISSUED_BARRIER_WAIT = 5, /* barrier wait */
+    GPUTRAIL_NOT_ISSUED_ARBITER_NOT_WIN = 6, /* arbiter not won */
+    GPUTRAIL_NOT_ISSUED_ARBITER_WIN_EX_STALL = 7, /* arbiter won, pipe stalled */
+    GPUTRAIL_NOT_ISSUED_OTHER_WAIT = 8, /* other wait */
+    GPUTRAIL_NOT_ISSUED_SLEEP_WAIT = 9 /* sleep wait */
+};
+
+/* Why a wave stalled (CUPTI's numbers). */
+typedef uint8_t gputrail_stall_reason;
+enum {
+    GPUTRAIL_STALL_REASON_INVALID = 0, /* invalid */
+    GPUTRAIL_STALL_REASON_NONE = 1, /* none */
+    GPUTRAIL_STALL_REASON_INST_FETCH = 2, /* instruction fetch */
+    GPUTRAIL_STALL_REASON_EXEC_DEPENDENCY = 3, /* execution dependency */
+    GPUTRAIL_STALL_REASON_MEMORY_DEPENDENCY = 4, /* memory dependency */
+    GPUTRAIL_STALL_REASON_TEXTURE = 5, /* texture */
+    GPUTRAIL_STALL_REASON_SYNC = 6, /* synchronization */
+    GPUTRAIL_STALL_REASON_CONSTANT_MEMORY_DEPENDENCY = 7, /* constant memory dependency */
+    GPUTRAIL_STALL_REASON_PIPE_BUSY = 8, /* pipe busy */
+    GPUTRAIL_STALL_REASON_MEMORY_THROTTLE = 9, /* memory throttle */
+    GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* not selected */
+    GPUTRAIL_STALL_REASON_OTHER = 11, /* other */
+    GPUTRAIL_STALL_REASON_SLEEPING = 12 /* sleeping */
+};
+
+/* Where on the agent a wave was executing: rocprofiler-sdk's bit fields. */
+typedef uint64_t gputrail_hardware_id;
+
+/* Whether a wave issued (bit 0), and what (5 bits: gputrail_instruction_type). */
+typedef uint8_t gputrail_issue;
+
+/* Why a wave did not issue (4 bits: gputrail_not_issued), and the arbiter's bits as rocprofiler-sdk has them. */
+typedef uint32_t gputrail_snapshot;
+
+/* Instructions that had not completed: rocprofiler-sdk's bit fields. */
+typedef uint32_t gputrail_memory_counters;
+
+/* What the agent could not know about a sample: GPUTRAIL_ABSENT_EXEC_MASK and so on. */
+typedef uint16_t gputrail_absent;
+enum {
+    GPUTRAIL_ABSENT_EXEC_MASK = 1, /* exec mask */
+    GPUTRAIL_ABSENT_WORKGROUP = 2, /* workgroup */
+    GPUTRAIL_ABSENT_WAVE_IN_GROUP = 4, /* wave in group */
+    GPUTRAIL_ABSENT_HARDWARE = 8, /* hardware */
+    GPUTRAIL_ABSENT_DISPATCH = 16, /* dispatch */
+    GPUTRAIL_ABSENT_CORRELATION = 32, /* correlation */
+    GPUTRAIL_ABSENT_EXTERNAL = 64, /* external */
+    GPUTRAIL_ABSENT_KERNEL = 128, /* kernel */
+    GPUTRAIL_ABSENT_TIME = 256, /* time */
+    GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* wave count */
+    GPUTRAIL_ABSENT_ARBITER = 1024 /* arbiter */
+};
+
 /* A context of the tool's. 0 is none. */
 typedef uint64_t gputrail_context;
 
@@ -1264,6 +1365,199 @@ typedef struct gputrail_record_retirement {
   /* When that became known. */
   gputrail_ticks time;
 } gputrail_record_retirement;
+
+/* A sample taken by interrupting a wave (rocprofiler-sdk: rocprofiler_pc_sampling_record_host_trap_v0_t). 96 bytes. */
+typedef struct gputrail_record_host_trap_sample {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* When the sample was taken. */
+  gputrail_device_time time;
+  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  uint64_t offset;
+  /* Lanes that were active. */
+  uint64_t exec_mask;
+  /* Where on the agent. */
+  gputrail_hardware_id hardware;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The kernel. */
+  gputrail_kernel_id kernel;
+  /* The code object, or none: code that belongs to none, or to none that is known. */
+  gputrail_code_object_id code_object;
+  /* The thread that was executing it, on an agent that is a processor of the host. */
+  gputrail_thread_id thread;
+  /* The workgroup, in x, y, z. */
+  uint32_t workgroup[3];
+  /* What could not be known. */
+  gputrail_absent absent;
+  /* Number of the wave in its workgroup. */
+  uint8_t wave_in_group;
+  /* 0. */
+  uint8_t reserved;
+} gputrail_record_host_trap_sample;
+
+/*
+ * A sample taken by hardware (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It begins as a
+ * gputrail_record_host_trap_sample does. 112 bytes.
+ */
+typedef struct gputrail_record_stochastic_sample {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* When the sample was taken. */
+  gputrail_device_time time;
+  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  uint64_t offset;
+  /* Lanes that were active. */
+  uint64_t exec_mask;
+  /* Where on the agent. */
+  gputrail_hardware_id hardware;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The kernel. */
+  gputrail_kernel_id kernel;
+  /* The code object, or none: code that belongs to none, or to none that is known. */
+  gputrail_code_object_id code_object;
+  /* The thread that was executing it, on an agent that is a processor of the host. */
+  gputrail_thread_id thread;
+  /* The workgroup, in x, y, z. */
+  uint32_t workgroup[3];
+  /* What could not be known. */
+  gputrail_absent absent;
+  /* Number of the wave in its workgroup. */
+  uint8_t wave_in_group;
+  /* Whether the wave issued, and what. */
+  gputrail_issue issue;
+  /* Why not, and what the arbiter did. */
+  gputrail_snapshot snapshot;
+  /* Its instructions that had not completed; see has_memory_counters. */
+  gputrail_memory_counters memory_counters;
+  /* Waves that were active on the compute unit. */
+  uint32_t wave_count;
+  /* 1 if memory_counters means something. */
+  uint8_t has_memory_counters;
+  /* 0. */
+  uint8_t reserved[3];
+} gputrail_record_stochastic_sample;
+
+/* A sample that the agent could not complete (rocprofiler-sdk: rocprofiler_pc_sampling_record_invalid_t). 32 bytes. */
+typedef struct gputrail_record_invalid_sample {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_INVALID. */
+  struct gputrail_record_header header;
+  /* When it was taken, if that is known. */
+  gputrail_device_time time;
+  /* The dispatch, if that is known. */
+  gputrail_work_id work;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* How it was taken. */
+  gputrail_sampling_method method;
+  /* 0. */
+  uint8_t reserved[3];
+} gputrail_record_invalid_sample;
+
+/* How many samples one dispatch had (CUPTI: CUpti_ActivityPCSamplingRecordInfo). 56 bytes. */
+typedef struct gputrail_record_sampling_totals {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLING_TOTALS. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* All of its samples, also invalid ones and those that were dropped. */
+  uint64_t total;
+  /* Samples that the agent had no room for, or the buffer. */
+  uint64_t dropped;
+  /* Interval between samples, in unit. */
+  uint64_t interval;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* How they were taken. */
+  gputrail_sampling_method method;
+  /* What the interval counts. */
+  gputrail_sampling_unit unit;
+  /* 0. */
+  uint8_t reserved[2];
+} gputrail_record_sampling_totals;
+
+/* Samples of one dispatch at one address with one reason (CUPTI: CUpti_ActivityPCSampling3). 72 bytes. */
+typedef struct gputrail_record_sample_aggregate {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  uint64_t offset;
+  /* How many samples, latency samples among them. */
+  uint64_t samples;
+  /* Those at which the arbiter issued nothing at all. */
+  uint64_t latency_samples;
+  /* The code object, or none. */
+  gputrail_code_object_id code_object;
+  /* The kernel (CUPTI: functionId). */
+  gputrail_kernel_id kernel;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* Its source line, where that is known. */
+  gputrail_source_locator_id source_locator;
+  /* Why they did not issue, in CUPTI's words; not known for host-trap samples. */
+  gputrail_stall_reason stall;
+  /* The same in rocprofiler-sdk's words. */
+  gputrail_not_issued reason;
+  /* What they issued, if they did. */
+  gputrail_instruction_type instruction;
+  /* How they were taken. */
+  gputrail_sampling_method method;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_sample_aggregate;
+
+/* A line of source code (CUPTI: CUpti_ActivitySourceLocator). 24 bytes. */
+typedef struct gputrail_record_source_locator {
+  /* Kind GPUTRAIL_KIND_SOURCE_LOCATOR. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_source_locator_id id;
+  /* The file. */
+  gputrail_string_id file;
+  /* The line, from 1. */
+  uint32_t line;
+  /* The column, from 1; 0 if not known. */
+  uint32_t column;
+} gputrail_record_source_locator;
+
+/* An instruction and its line of source code (CUPTI: CUpti_ActivityInstructionCorrelation). 40 bytes. */
+typedef struct gputrail_record_instruction_correlation {
+  /* Kind GPUTRAIL_KIND_INSTRUCTION_CORRELATION. */
+  struct gputrail_record_header header;
+  /* The instruction: bytes from the code object's load base. */
+  uint64_t offset;
+  /* The code object. */
+  gputrail_code_object_id code_object;
+  /* The kernel (CUPTI: functionId). */
+  gputrail_kernel_id kernel;
+  /* Its line. */
+  gputrail_source_locator_id source_locator;
+  /* The instruction's text, if it is known. */
+  gputrail_string_id text;
+  /* What type of instruction it is, if that is known (CUPTI: class bits of flags). */
+  gputrail_instruction_type instruction;
+  /* 0. */
+  uint8_t reserved[7];
+} gputrail_record_instruction_correlation;
 
 /* What a tool is told when it is asked what it is. */
 typedef struct gputrail_tool_host {

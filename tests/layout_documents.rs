@@ -76,6 +76,7 @@ macro_rules! records {
                 include_str!("../src/record/memory.rs"),
                 include_str!("../src/record/names.rs"),
                 include_str!("../src/record/overhead.rs"),
+                include_str!("../src/record/sample.rs"),
                 include_str!("../src/record/synchronization.rs"),
                 include_str!("../src/record/work.rs"),
             );
@@ -115,6 +116,13 @@ records!(
     ExternalName,
     Marker,
     Retirement,
+    HostTrapSample,
+    StochasticSample,
+    InvalidSample,
+    SamplingTotals,
+    SampleAggregate,
+    SourceLocator,
+    InstructionCorrelation,
 );
 
 #[test]
@@ -170,7 +178,33 @@ fn every_value_is_listed_with_its_name() {
         ArgumentType,
         MarkerKind,
         PayloadKind,
+        SamplingMethod,
+        SamplingUnit,
+        InstructionType,
+        NotIssued,
+        StallReason,
     );
+}
+
+#[test]
+fn every_bit_field_is_described_where_it_lies() {
+    macro_rules! fields {
+        ($($type:ident),* $(,)?) => {$(
+            let list: Vec<String> = $type::FIELDS.iter().map(|(name, at, bits)| format!("`{name}` {at} ({bits})")).collect();
+            let list = format!("\n* `{}`: {}.\n", stringify!($type), list.join(", "));
+            let written: Vec<&str> = RECORDS.split_whitespace().collect();
+            let expected: Vec<&str> = list.split_whitespace().collect();
+            assert!(written.windows(expected.len()).any(|words| words == expected), "{list}");
+        )*};
+    }
+    fields!(HardwareId, Issue, Snapshot, MemoryCounters);
+    let absent = Absent::ALL.iter();
+    let absent: Vec<String> = absent
+        .map(|(bit, name)| format!("{name} {}", bit.0.trailing_zeros()))
+        .collect();
+    let written: Vec<&str> = RECORDS.split_whitespace().collect();
+    let absent = format!("a bit each: {}.", absent.join(", "));
+    assert!(written.join(" ").contains(&absent), "{absent}");
 }
 
 #[test]

@@ -55,6 +55,13 @@ activities!(
     Marker,
     ClockSnapshot,
     ClockPair,
+    HostTrapSample,
+    StochasticSample,
+    InvalidSample,
+    SamplingTotals,
+    SampleAggregate,
+    SourceLocator,
+    InstructionCorrelation,
 );
 
 impl<'a> RecordRef<'a> {

@@ -67,6 +67,8 @@ number! {
     KernelId(u32);
     /// A code object, from 1.
     CodeObjectId(u32);
+    /// A line of source code, from 1.
+    SourceLocatorId(u32);
     /// A thread of the operating system (gettid), or of the simulator.
     ThreadId(u32);
     /// A process.

@@ -89,19 +89,19 @@ open_enum! {
         /// Reserved: a preemption.
         PREEMPTION = 0x65, "preemption";
 
-        /// Reserved: a host-trap sample of the program counter.
+        /// A host-trap sample of the program counter: [`HostTrapSample`](super::HostTrapSample).
         PC_SAMPLE_HOST_TRAP = 0x70, "pc sample (host trap)";
-        /// Reserved: a stochastic sample of the program counter.
+        /// A stochastic sample of the program counter: [`StochasticSample`](super::StochasticSample).
         PC_SAMPLE_STOCHASTIC = 0x71, "pc sample (stochastic)";
-        /// Reserved: a sample that the agent could not complete.
+        /// A sample that the agent could not complete: [`InvalidSample`](super::InvalidSample).
         PC_SAMPLE_INVALID = 0x72, "pc sample (invalid)";
-        /// Reserved: totals of the samples of one dispatch (CUPTI: PC_SAMPLING_RECORD_INFO).
+        /// Totals of the samples of one dispatch: [`SamplingTotals`](super::SamplingTotals).
         PC_SAMPLING_TOTALS = 0x73, "pc sampling totals";
-        /// Reserved: samples aggregated by address and reason (CUPTI: PC_SAMPLING).
+        /// Samples aggregated by address and reason: [`SampleAggregate`](super::SampleAggregate).
         PC_SAMPLE_AGGREGATE = 0x74, "pc sample aggregate";
-        /// Reserved: a source line (CUPTI: SOURCE_LOCATOR).
+        /// A source line: [`SourceLocator`](super::SourceLocator).
         SOURCE_LOCATOR = 0x75, "source locator";
-        /// Reserved: address and source line (CUPTI: INSTRUCTION_CORRELATION).
+        /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation).
         INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
 
         /// Reserved: values of counters.

@@ -24,6 +24,8 @@ mod marker;
 mod memory;
 mod names;
 mod overhead;
+mod reason;
+mod sample;
 mod synchronization;
 mod work;
 
@@ -45,6 +47,12 @@ pub use memory::{
 };
 pub use names::*;
 pub use overhead::{Overhead, OverheadKind};
+pub use reason::{InstructionType, NotIssued, StallReason};
+pub use sample::{
+    Absent, HardwareId, HostTrapSample, InstructionCorrelation, InvalidSample, Issue,
+    MemoryCounters, SampleAggregate, SamplingMethod, SamplingTotals, SamplingUnit, Snapshot,
+    SourceLocator, StochasticSample,
+};
 pub use synchronization::{Synchronization, SynchronizationType};
 pub use work::{Completion, KernelDispatch, LaunchType, Retirement, Unfinished};
 

@@ -60,6 +60,20 @@ fn layouts_are_pinned() {
         private_memory @ 40, max_workgroup @ 48, workgroup_multiple @ 52, arguments @ 56, code_object @ 60);
     layout!(OperationName, 24, operation @ 8, name @ 12, arguments @ 16, group @ 20);
     layout!(Note, 24, time @ 8, text @ 16, what @ 20);
+    layout!(HostTrapSample, 96, correlation @ 8, external @ 16, work @ 24, time @ 32, offset @ 40, exec_mask @ 48,
+        hardware @ 56, agent @ 64, kernel @ 68, code_object @ 72, thread @ 76, workgroup @ 80, absent @ 92,
+        wave_in_group @ 94);
+    layout!(StochasticSample, 112, wave_in_group @ 94, issue @ 95, snapshot @ 96, memory_counters @ 100,
+        wave_count @ 104, has_memory_counters @ 108);
+    layout!(InvalidSample, 32, time @ 8, work @ 16, agent @ 24, method @ 28);
+    layout!(SamplingTotals, 56, correlation @ 8, work @ 16, total @ 24, dropped @ 32, interval @ 40, agent @ 48,
+        method @ 52, unit @ 53);
+    layout!(SampleAggregate, 72, correlation @ 8, work @ 16, offset @ 24, samples @ 32, latency_samples @ 40,
+        code_object @ 48, kernel @ 52, agent @ 56, source_locator @ 60, stall @ 64, reason @ 65, instruction @ 66,
+        method @ 67);
+    layout!(SourceLocator, 24, id @ 8, file @ 12, line @ 16, column @ 20);
+    layout!(InstructionCorrelation, 40, offset @ 8, code_object @ 16, kernel @ 20, source_locator @ 24, text @ 28,
+        instruction @ 32);
 }
 
 #[test]
@@ -109,6 +123,13 @@ fn every_kind_has_one_type() {
         KernelSymbol::KIND,
         OperationName::KIND,
         Note::KIND,
+        HostTrapSample::KIND,
+        StochasticSample::KIND,
+        InvalidSample::KIND,
+        SamplingTotals::KIND,
+        SampleAggregate::KIND,
+        SourceLocator::KIND,
+        InstructionCorrelation::KIND,
     ];
     let distinct: std::collections::HashSet<_> = kinds.iter().collect();
     assert_eq!(distinct.len(), kinds.len());

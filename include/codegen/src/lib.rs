@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The records' sources, in the order in which the header has them.
-const RECORDS: [&str; 11] = [
+const RECORDS: [&str; 12] = [
     "mod",
     "api",
     "annotation",
@@ -21,6 +21,7 @@ const RECORDS: [&str; 11] = [
     "overhead",
     "loss",
     "marker",
+    "sample",
     "clock",
     "names",
 ];
@@ -53,7 +54,7 @@ const NAMED: [(&str, &str); 18] = [
 ];
 
 /// Numbers that name things: in Rust, in C, and what they are.
-const NUMBERS: [(&str, &str, &str); 31] = [
+const NUMBERS: [(&str, &str, &str); 42] = [
     (
         "Ticks",
         "uint64_t",
@@ -136,6 +137,61 @@ const NUMBERS: [(&str, &str, &str); 31] = [
         "ExternalKind",
         "uint32_t",
         "Whose external id: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on, or one that was registered.",
+    ),
+    (
+        "SourceLocatorId",
+        "uint32_t",
+        "A line of source code, from 1.",
+    ),
+    (
+        "SamplingMethod",
+        "uint8_t",
+        "How a program counter is sampled.",
+    ),
+    (
+        "SamplingUnit",
+        "uint8_t",
+        "What the interval between samples counts.",
+    ),
+    (
+        "InstructionType",
+        "uint8_t",
+        "The type of an instruction that was issued (rocprofiler-sdk's numbers).",
+    ),
+    (
+        "NotIssued",
+        "uint8_t",
+        "Why a wave did not issue (rocprofiler-sdk's numbers).",
+    ),
+    (
+        "StallReason",
+        "uint8_t",
+        "Why a wave stalled (CUPTI's numbers).",
+    ),
+    (
+        "HardwareId",
+        "uint64_t",
+        "Where on the agent a wave was executing: rocprofiler-sdk's bit fields.",
+    ),
+    (
+        "Issue",
+        "uint8_t",
+        "Whether a wave issued (bit 0), and what (5 bits: gputrail_instruction_type).",
+    ),
+    (
+        "Snapshot",
+        "uint32_t",
+        "Why a wave did not issue (4 bits: gputrail_not_issued), and the arbiter's bits as rocprofiler-sdk has them.",
+    ),
+    (
+        "MemoryCounters",
+        "uint32_t",
+        "Instructions that had not completed: rocprofiler-sdk's bit fields.",
+    ),
+    (
+        "Absent",
+        "uint16_t",
+        "What the agent could not know about a sample: GPUTRAIL_ABSENT_EXEC_MASK and so on.",
     ),
 ];
 
@@ -279,7 +335,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
 
 /// The records, as Rust and as C call them.
 fn structures() -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 26] = [
+    const NAMES: [&str; 33] = [
         "Header",
         "Api",
         "Arguments",
@@ -306,6 +362,13 @@ fn structures() -> Vec<(&'static str, String)> {
         "KernelSymbol",
         "OperationName",
         "Retirement",
+        "HostTrapSample",
+        "StochasticSample",
+        "InvalidSample",
+        "SamplingTotals",
+        "SampleAggregate",
+        "SourceLocator",
+        "InstructionCorrelation",
     ];
     NAMES
         .iter()
@@ -548,7 +611,13 @@ fn listed(name: &str) -> Vec<(String, i64, &'static str)> {
         AgentKind,
         MarkerKind,
         PayloadKind,
-        ExternalKind
+        ExternalKind,
+        SamplingMethod,
+        SamplingUnit,
+        InstructionType,
+        NotIssued,
+        StallReason,
+        Absent
     )
 }
 

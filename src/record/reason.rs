@@ -1,0 +1,236 @@
+//! What a sampled wave was doing: the vocabularies of rocprofiler-sdk and of CUPTI, and how they map onto each other.
+//!
+//! Samples carry rocprofiler-sdk's words ([`InstructionType`], [`NotIssued`]); aggregates carry CUPTI's
+//! ([`StallReason`]) beside them. Numbers and vendors' names are those of the vendors' documents.
+
+use super::open_enum;
+
+/// An [`open_enum`] whose values have a name in their vendor's API too.
+macro_rules! vocabulary {
+    ($(#[$meta:meta])* $name:ident($int:ty), $prefix:literal {
+        $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)*
+    }) => {
+        open_enum! {
+            $(#[$meta])* $name($int) { $($(#[$vmeta])* $variant = $value, $text;)* }
+        }
+
+        impl $name {
+            /// The name in the vendor's API, or `None` for a value that this version does not know.
+            pub fn vendor_name(self) -> Option<&'static str> {
+                match self {
+                    $($name::$variant => Some(concat!($prefix, stringify!($variant))),)*
+                    _ => None,
+                }
+            }
+
+            /// The value that has this name in the vendor's API.
+            pub fn from_vendor_name(name: &str) -> Option<$name> {
+                let found = Self::ALL.iter().find(|(value, _)| value.vendor_name() == Some(name));
+                found.map(|(value, _)| *value)
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// The type of an instruction that was issued (rocprofiler-sdk: `rocprofiler_pc_sampling_instruction_type_t`).
+    InstructionType(u8), "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_" {
+        /// Not said.
+        NONE = 0, "none";
+        /// A vector ALU instruction.
+        VALU = 1, "vector ALU";
+        /// A matrix instruction.
+        MATRIX = 2, "matrix";
+        /// A scalar instruction, also one that reads memory.
+        SCALAR = 3, "scalar";
+        /// A texture memory instruction.
+        TEX = 4, "texture";
+        /// A local memory instruction.
+        LDS = 5, "LDS";
+        /// A direct local memory instruction.
+        LDS_DIRECT = 6, "LDS direct";
+        /// A flat memory instruction.
+        FLAT = 7, "flat";
+        /// An export.
+        EXPORT = 8, "export";
+        /// A message.
+        MESSAGE = 9, "message";
+        /// A barrier.
+        BARRIER = 10, "barrier";
+        /// A branch that was not taken.
+        BRANCH_NOT_TAKEN = 11, "branch not taken";
+        /// A branch that was taken.
+        BRANCH_TAKEN = 12, "branch taken";
+        /// A jump.
+        JUMP = 13, "jump";
+        /// Another instruction.
+        OTHER = 14, "other";
+        /// No instruction was issued.
+        NO_INST = 15, "no instruction";
+        /// Two vector ALU instructions at once.
+        DUAL_VALU = 16, "dual vector ALU";
+    }
+}
+
+vocabulary! {
+    /// Why a wave did not issue an instruction (rocprofiler-sdk:
+    /// `rocprofiler_pc_sampling_instruction_not_issued_reason_t`). 4 bits.
+    NotIssued(u8), "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_" {
+        /// It issued one, or nothing is known.
+        NONE = 0, "none";
+        /// The instruction cache has no instruction for it.
+        NO_INSTRUCTION_AVAILABLE = 1, "no instruction available";
+        /// An operand is still being computed.
+        ALU_DEPENDENCY = 2, "ALU dependency";
+        /// It waits until memory operations have completed.
+        WAITCNT = 3, "waitcnt";
+        /// It executes an internal instruction.
+        INTERNAL_INSTRUCTION = 4, "internal instruction";
+        /// It waits at a barrier.
+        BARRIER_WAIT = 5, "barrier wait";
+        /// The arbiter chose another wave.
+        ARBITER_NOT_WIN = 6, "arbiter not won";
+        /// The arbiter chose it, and the execution pipe pushed it back.
+        ARBITER_WIN_EX_STALL = 7, "arbiter won, pipe stalled";
+        /// It waits for something else.
+        OTHER_WAIT = 8, "other wait";
+        /// It sleeps.
+        SLEEP_WAIT = 9, "sleep wait";
+    }
+}
+
+vocabulary! {
+    /// Why a wave stalled (CUPTI: `CUpti_ActivityPCSamplingStallReason`).
+    StallReason(u8), "CUPTI_ACTIVITY_PC_SAMPLING_STALL_" {
+        /// Not known: host-trap samples know no reasons.
+        INVALID = 0, "invalid";
+        /// It did not: an instruction was selected for issue.
+        NONE = 1, "none";
+        /// The next instruction is not there yet.
+        INST_FETCH = 2, "instruction fetch";
+        /// An operand is still being computed.
+        EXEC_DEPENDENCY = 3, "execution dependency";
+        /// It waits for a memory access to complete.
+        MEMORY_DEPENDENCY = 4, "memory dependency";
+        /// The texture sub-system is fully utilized.
+        TEXTURE = 5, "texture";
+        /// It waits at a barrier.
+        SYNC = 6, "synchronization";
+        /// It waits for constant memory.
+        CONSTANT_MEMORY_DEPENDENCY = 7, "constant memory dependency";
+        /// A resource that it needs to compute is not available.
+        PIPE_BUSY = 8, "pipe busy";
+        /// Too many memory operations are pending.
+        MEMORY_THROTTLE = 9, "memory throttle";
+        /// It was ready, and another one issued.
+        NOT_SELECTED = 10, "not selected";
+        /// Something else.
+        OTHER = 11, "other";
+        /// It sleeps.
+        SLEEPING = 12, "sleeping";
+    }
+}
+
+/// From rocprofiler-sdk's reasons to CUPTI's. What is lost: an internal instruction and other waits are both
+/// [`StallReason::OTHER`]. [`StallReason::of`] a whole sample tells more of CUPTI's reasons apart.
+impl From<NotIssued> for StallReason {
+    fn from(reason: NotIssued) -> StallReason {
+        match reason {
+            NotIssued::NO_INSTRUCTION_AVAILABLE => StallReason::INST_FETCH,
+            NotIssued::ALU_DEPENDENCY => StallReason::EXEC_DEPENDENCY,
+            NotIssued::WAITCNT => StallReason::MEMORY_DEPENDENCY,
+            NotIssued::BARRIER_WAIT => StallReason::SYNC,
+            NotIssued::ARBITER_NOT_WIN => StallReason::NOT_SELECTED,
+            NotIssued::ARBITER_WIN_EX_STALL => StallReason::PIPE_BUSY,
+            NotIssued::SLEEP_WAIT => StallReason::SLEEPING,
+            NotIssued::INTERNAL_INSTRUCTION | NotIssued::OTHER_WAIT => StallReason::OTHER,
+            _ => StallReason::INVALID,
+        }
+    }
+}
+
+/// From CUPTI's reasons to rocprofiler-sdk's. What is lost: both dependencies on memory are
+/// [`NotIssued::WAITCNT`]; a busy pipe, a busy texture sub-system and too many memory operations are
+/// [`NotIssued::ARBITER_WIN_EX_STALL`].
+impl From<StallReason> for NotIssued {
+    fn from(reason: StallReason) -> NotIssued {
+        match reason {
+            StallReason::INST_FETCH => NotIssued::NO_INSTRUCTION_AVAILABLE,
+            StallReason::EXEC_DEPENDENCY => NotIssued::ALU_DEPENDENCY,
+            StallReason::MEMORY_DEPENDENCY | StallReason::CONSTANT_MEMORY_DEPENDENCY => {
+                NotIssued::WAITCNT
+            }
+            StallReason::SYNC => NotIssued::BARRIER_WAIT,
+            StallReason::NOT_SELECTED => NotIssued::ARBITER_NOT_WIN,
+            StallReason::PIPE_BUSY | StallReason::TEXTURE | StallReason::MEMORY_THROTTLE => {
+                NotIssued::ARBITER_WIN_EX_STALL
+            }
+            StallReason::OTHER => NotIssued::OTHER_WAIT,
+            StallReason::SLEEPING => NotIssued::SLEEP_WAIT,
+            _ => NotIssued::NONE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_looked_up_both_ways_in_both_vocabularies() {
+        for (value, name) in InstructionType::ALL {
+            assert_eq!(InstructionType::from_name(name), Some(*value));
+            let vendor = value.vendor_name().unwrap();
+            assert_eq!(InstructionType::from_vendor_name(vendor), Some(*value));
+        }
+        for (value, name) in NotIssued::ALL {
+            assert_eq!(NotIssued::from_name(name), Some(*value));
+            let vendor = value.vendor_name().unwrap();
+            assert_eq!(NotIssued::from_vendor_name(vendor), Some(*value));
+        }
+        for (value, name) in StallReason::ALL {
+            assert_eq!(StallReason::from_name(name), Some(*value));
+            let vendor = value.vendor_name().unwrap();
+            assert_eq!(StallReason::from_vendor_name(vendor), Some(*value));
+        }
+        assert_eq!(
+            NotIssued::WAITCNT.vendor_name(),
+            Some("ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT")
+        );
+        assert_eq!(
+            InstructionType(16).vendor_name(),
+            Some("ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_DUAL_VALU")
+        );
+        assert_eq!(
+            StallReason(12).vendor_name(),
+            Some("CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING")
+        );
+        assert_eq!(InstructionType(17).vendor_name(), None);
+        assert_eq!(NotIssued::from_vendor_name("WAITCNT"), None);
+    }
+
+    #[test]
+    fn values_are_numbered_without_gaps_and_fit_their_bits() {
+        let numbers = |all: Vec<u8>, below: u8| {
+            assert!(all.iter().copied().eq(0..all.len() as u8));
+            assert!(all.iter().all(|value| *value < below));
+        };
+        numbers(InstructionType::ALL.iter().map(|(v, _)| v.0).collect(), 32);
+        numbers(NotIssued::ALL.iter().map(|(v, _)| v.0).collect(), 16);
+        numbers(StallReason::ALL.iter().map(|(v, _)| v.0).collect(), 13);
+        assert_eq!(StallReason::ALL.len(), 13);
+    }
+
+    #[test]
+    fn a_reason_maps_to_the_other_vocabulary_and_back_where_nothing_is_lost() {
+        let lost = [NotIssued::INTERNAL_INSTRUCTION];
+        for (reason, _) in NotIssued::ALL {
+            let there = StallReason::from(*reason);
+            assert_eq!(NotIssued::from(there) == *reason, !lost.contains(reason));
+        }
+        for (reason, _) in StallReason::ALL {
+            let known = !matches!(*reason, StallReason::INVALID | StallReason::NONE);
+            assert_eq!(NotIssued::from(*reason) != NotIssued::NONE, known);
+        }
+    }
+}

@@ -1,0 +1,688 @@
+//! Samples of the program counter (rocprofiler-sdk: PC sampling records; CUPTI: `CUpti_ActivityPCSampling3`,
+//! `CUpti_ActivityPCSamplingRecordInfo`, `CUpti_ActivitySourceLocator`, `CUpti_ActivityInstructionCorrelation`).
+//!
+//! Fields have the widths of rocprofiler-sdk's records, and bit fields its layout. What an agent cannot know is 0 and
+//! named in [`Absent`]. CUPTI's function records are [`KernelSymbol`]s, its module records [`Module`]s and their
+//! [`CodeObject`]s.
+
+use super::*;
+
+open_enum! {
+    /// How a program counter is sampled (rocprofiler-sdk: `rocprofiler_pc_sampling_method_t`).
+    SamplingMethod(u8) {
+        /// The hardware looks at a wave, and says what it does and why it waits.
+        STOCHASTIC = 1, "stochastic";
+        /// The host interrupts the waves; what they were about to do is not known.
+        HOST_TRAP = 2, "host-trap";
+    }
+}
+
+open_enum! {
+    /// What the interval between samples counts (rocprofiler-sdk: `rocprofiler_pc_sampling_unit_t`).
+    SamplingUnit(u8) {
+        /// Instructions.
+        INSTRUCTIONS = 1, "instructions";
+        /// Cycles of the agent's clock.
+        CYCLES = 2, "cycles";
+        /// Nanoseconds.
+        TIME = 3, "ns";
+    }
+}
+
+/// An integer made of bit fields, lowest first, with a getter and a builder each.
+macro_rules! bit_fields {
+    ($(#[$meta:meta])* $name:ident($int:ty) {
+        $($(#[$fmeta:meta])* $field:ident, $with:ident: $shift:literal, $width:literal;)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Pod, Zeroable)]
+        #[repr(transparent)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// The fields: name, first bit, number of bits.
+            pub const FIELDS: &'static [(&'static str, u32, u32)] =
+                &[$((stringify!($field), $shift, $width)),*];
+
+            $(
+                $(#[$fmeta])*
+                pub const fn $field(self) -> $int {
+                    (self.0 >> $shift) & ((1 << $width) - 1)
+                }
+
+                #[doc = concat!("The same with `", stringify!($field), "`, of which bits that do not fit are lost.")]
+                pub const fn $with(self, value: $int) -> $name {
+                    let mask: $int = (1 << $width) - 1;
+                    $name(self.0 & !(mask << $shift) | (value & mask) << $shift)
+                }
+            )*
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($name))$(.field(stringify!($field), &self.$field()))*.finish()
+            }
+        }
+    };
+}
+
+bit_fields! {
+    /// Where on the agent a wave was executing (rocprofiler-sdk: `rocprofiler_pc_sampling_hw_id_v0_t`).
+    HardwareId(u64) {
+        /// Chiplet.
+        chiplet, with_chiplet: 0, 6;
+        /// Wave slot.
+        wave, with_wave: 6, 7;
+        /// SIMD.
+        simd, with_simd: 13, 2;
+        /// Pipe.
+        pipe, with_pipe: 15, 4;
+        /// Compute unit, or workgroup processor where compute units are paired.
+        compute_unit, with_compute_unit: 19, 4;
+        /// Shader array.
+        shader_array, with_shader_array: 23, 1;
+        /// Shader engine.
+        shader_engine, with_shader_engine: 24, 5;
+        /// Slot of the workgroup.
+        workgroup_slot, with_workgroup_slot: 29, 7;
+        /// Virtual memory.
+        virtual_memory, with_virtual_memory: 36, 6;
+        /// Hardware queue.
+        queue, with_queue: 42, 4;
+        /// Microengine.
+        microengine, with_microengine: 46, 2;
+    }
+}
+
+impl HardwareId {
+    /// The slot of an agent that is a processor of the host: its CPU. The number is spread over the fields that say
+    /// where compute units are, lowest bits first: compute unit (4 bits), shader engine (5), shader array (1), chiplet (6).
+    pub const fn of_cpu(cpu: u16) -> HardwareId {
+        let cpu = cpu as u64;
+        HardwareId(0)
+            .with_compute_unit(cpu)
+            .with_shader_engine(cpu >> 4)
+            .with_shader_array(cpu >> 9)
+            .with_chiplet(cpu >> 10)
+    }
+
+    /// The number of the compute unit on the whole agent, or of the CPU: what [`HardwareId::of_cpu`] was given.
+    pub const fn unit(self) -> u16 {
+        (self.compute_unit()
+            | self.shader_engine() << 4
+            | self.shader_array() << 9
+            | self.chiplet() << 10) as u16
+    }
+}
+
+bit_fields! {
+    /// Whether a wave issued, and what: 8 bits of rocprofiler-sdk's stochastic record.
+    Issue(u8) {
+        /// 1 if the wave issued the instruction at the program counter.
+        issued, with_issued: 0, 1;
+        /// An [`InstructionType`]; only if it issued.
+        instruction, with_instruction: 1, 5;
+    }
+}
+
+bit_fields! {
+    /// What sampling hardware saw of the arbiter (rocprofiler-sdk: `rocprofiler_pc_sampling_snapshot_v0_t`): for each
+    /// type of instruction whether the arbiter issued one, and whether one was stalled.
+    Snapshot(u32) {
+        /// A [`NotIssued`]; only if the wave did not issue.
+        reason_not_issued, with_reason_not_issued: 0, 4;
+        /// A vector ALU instruction was issued.
+        issue_valu, with_issue_valu: 5, 1;
+        /// A matrix instruction was issued.
+        issue_matrix, with_issue_matrix: 6, 1;
+        /// A local memory instruction was issued.
+        issue_lds, with_issue_lds: 7, 1;
+        /// A direct local memory instruction was issued.
+        issue_lds_direct, with_issue_lds_direct: 8, 1;
+        /// A scalar instruction was issued.
+        issue_scalar, with_issue_scalar: 9, 1;
+        /// A texture instruction was issued.
+        issue_vmem_tex, with_issue_vmem_tex: 10, 1;
+        /// A flat instruction was issued.
+        issue_flat, with_issue_flat: 11, 1;
+        /// An export was issued.
+        issue_exp, with_issue_exp: 12, 1;
+        /// A miscellaneous instruction was issued.
+        issue_misc, with_issue_misc: 13, 1;
+        /// A branch or message was issued.
+        issue_brmsg, with_issue_brmsg: 14, 1;
+        /// A vector ALU instruction was stalled.
+        stall_valu, with_stall_valu: 16, 1;
+        /// A matrix instruction was stalled.
+        stall_matrix, with_stall_matrix: 17, 1;
+        /// A local memory instruction was stalled.
+        stall_lds, with_stall_lds: 18, 1;
+        /// A direct local memory instruction was stalled.
+        stall_lds_direct, with_stall_lds_direct: 19, 1;
+        /// A scalar instruction was stalled.
+        stall_scalar, with_stall_scalar: 20, 1;
+        /// A texture instruction was stalled.
+        stall_vmem_tex, with_stall_vmem_tex: 21, 1;
+        /// A flat instruction was stalled.
+        stall_flat, with_stall_flat: 22, 1;
+        /// An export was stalled.
+        stall_exp, with_stall_exp: 23, 1;
+        /// A miscellaneous instruction was stalled.
+        stall_misc, with_stall_misc: 24, 1;
+        /// A branch or message was stalled.
+        stall_brmsg, with_stall_brmsg: 25, 1;
+        /// Two vector ALU instructions were issued together.
+        dual_issue_valu, with_dual_issue_valu: 27, 1;
+    }
+}
+
+bit_fields! {
+    /// Instructions of a wave that were issued and had not completed (rocprofiler-sdk:
+    /// `rocprofiler_pc_sampling_memory_counters_t`).
+    MemoryCounters(u32) {
+        /// Loads.
+        load, with_load: 0, 6;
+        /// Stores.
+        store, with_store: 6, 6;
+        /// Walks of bounding-volume hierarchies.
+        bvh, with_bvh: 12, 3;
+        /// Texture samples.
+        sample, with_sample: 15, 6;
+        /// Local memory instructions.
+        lds, with_lds: 21, 6;
+        /// Scalar memory reads and messages.
+        scalar, with_scalar: 27, 5;
+    }
+}
+
+macro_rules! absent {
+    ($($(#[$meta:meta])* $field:ident = $bit:literal, $text:literal;)*) => {
+        /// What the agent could not know about a sample: these fields are 0 and mean nothing.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default, Pod, Zeroable)]
+        #[repr(transparent)]
+        pub struct Absent(pub u16);
+
+        impl Absent {
+            /// Everything is there.
+            pub const NOTHING: Absent = Absent(0);
+            $($(#[$meta])* pub const $field: Absent = Absent(1 << $bit);)*
+
+            /// Every field that can be absent, with its name.
+            pub const ALL: &'static [(Absent, &'static str)] = &[$((Absent::$field, $text)),*];
+
+            /// Their constants, in the same order.
+            #[doc(hidden)]
+            pub const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($field)),*];
+        }
+    };
+}
+
+absent! {
+    /// The execution mask.
+    EXEC_MASK = 0, "exec mask";
+    /// The workgroup.
+    WORKGROUP = 1, "workgroup";
+    /// The wave in its workgroup.
+    WAVE_IN_GROUP = 2, "wave in group";
+    /// The hardware slot.
+    HARDWARE = 3, "hardware";
+    /// The dispatch.
+    DISPATCH = 4, "dispatch";
+    /// The call that enqueued the dispatch.
+    CORRELATION = 5, "correlation";
+    /// Its external id.
+    EXTERNAL = 6, "external";
+    /// The kernel.
+    KERNEL = 7, "kernel";
+    /// The time.
+    TIME = 8, "time";
+    /// Of a stochastic sample: the number of waves.
+    WAVE_COUNT = 9, "wave count";
+    /// Of a stochastic sample: the arbiter's bits.
+    ARBITER = 10, "arbiter";
+}
+
+impl Absent {
+    /// Whether all of `fields` are absent.
+    pub const fn has(self, fields: Absent) -> bool {
+        self.0 & fields.0 == fields.0
+    }
+
+    /// These and `fields`.
+    pub const fn with(self, fields: Absent) -> Absent {
+        Absent(self.0 | fields.0)
+    }
+}
+
+/// A sample taken by interrupting a wave (rocprofiler-sdk: `rocprofiler_pc_sampling_record_host_trap_v0_t`). 96 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct HostTrapSample {
+    /// Kind [`Kind::PC_SAMPLE_HOST_TRAP`].
+    pub header: Header,
+    /// The call that enqueued the dispatch.
+    pub correlation: CorrelationId,
+    /// External id of that call.
+    pub external: ExternalId,
+    /// The dispatch.
+    pub work: WorkId,
+    /// When the sample was taken.
+    pub time: DeviceTime,
+    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    pub offset: u64,
+    /// Lanes that were active.
+    pub exec_mask: u64,
+    /// Where on the agent.
+    pub hardware: HardwareId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The code object, or none: code that belongs to none, or to none that is known.
+    pub code_object: CodeObjectId,
+    /// The thread that was executing it, on an agent that is a processor of the host.
+    pub thread: ThreadId,
+    /// The workgroup, in x, y, z.
+    pub workgroup: [u32; 3],
+    /// What could not be known.
+    pub absent: Absent,
+    /// Number of the wave in its workgroup.
+    pub wave_in_group: u8,
+    /// 0.
+    pub reserved: u8,
+}
+record!(HostTrapSample, Kind::PC_SAMPLE_HOST_TRAP, 96);
+
+/// A sample taken by hardware (rocprofiler-sdk: `rocprofiler_pc_sampling_record_stochastic_v0_t`). It begins as a
+/// [`HostTrapSample`] does. 112 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct StochasticSample {
+    /// Kind [`Kind::PC_SAMPLE_STOCHASTIC`].
+    pub header: Header,
+    /// The call that enqueued the dispatch.
+    pub correlation: CorrelationId,
+    /// External id of that call.
+    pub external: ExternalId,
+    /// The dispatch.
+    pub work: WorkId,
+    /// When the sample was taken.
+    pub time: DeviceTime,
+    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    pub offset: u64,
+    /// Lanes that were active.
+    pub exec_mask: u64,
+    /// Where on the agent.
+    pub hardware: HardwareId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The code object, or none: code that belongs to none, or to none that is known.
+    pub code_object: CodeObjectId,
+    /// The thread that was executing it, on an agent that is a processor of the host.
+    pub thread: ThreadId,
+    /// The workgroup, in x, y, z.
+    pub workgroup: [u32; 3],
+    /// What could not be known.
+    pub absent: Absent,
+    /// Number of the wave in its workgroup.
+    pub wave_in_group: u8,
+    /// Whether the wave issued, and what.
+    pub issue: Issue,
+    /// Why not, and what the arbiter did.
+    pub snapshot: Snapshot,
+    /// Its instructions that had not completed; see `has_memory_counters`.
+    pub memory_counters: MemoryCounters,
+    /// Waves that were active on the compute unit.
+    pub wave_count: u32,
+    /// 1 if `memory_counters` means something.
+    pub has_memory_counters: u8,
+    /// 0.
+    pub reserved: [u8; 3],
+}
+record!(StochasticSample, Kind::PC_SAMPLE_STOCHASTIC, 112);
+
+impl StochasticSample {
+    /// The type of the instruction that the wave issued, if it issued one.
+    pub fn issued(&self) -> Option<InstructionType> {
+        (self.issue.issued() == 1).then(|| InstructionType(self.issue.instruction()))
+    }
+
+    /// Why the wave did not issue, if it did not.
+    pub fn not_issued(&self) -> Option<NotIssued> {
+        (self.issue.issued() == 0).then(|| NotIssued(self.snapshot.reason_not_issued() as u8))
+    }
+
+    /// Its instructions that had not completed, where the agent counts them.
+    pub fn memory_counters(&self) -> Option<MemoryCounters> {
+        (self.has_memory_counters & 1 == 1).then_some(self.memory_counters)
+    }
+
+    /// Whether the arbiter issued nothing at all (CUPTI: such samples are latency samples).
+    pub fn is_latency(&self) -> bool {
+        const ISSUES: u32 = 0x3ff << 5;
+        self.issue.issued() == 0
+            && !self.absent.has(Absent::ARBITER)
+            && self.snapshot.0 & ISSUES == 0
+    }
+}
+
+impl StallReason {
+    /// CUPTI's reason for what a sample shows. More of them can be told apart by the rest of the sample than by the
+    /// [`NotIssued`] alone: a wait for nothing but scalar reads is one for constant memory, and a pipe that pushes
+    /// back is throttled memory (flat) or the texture sub-system (texture).
+    pub fn of(sample: &StochasticSample) -> StallReason {
+        let Some(reason) = sample.not_issued() else {
+            return StallReason::NONE;
+        };
+        let stalled = sample.snapshot;
+        match (reason, sample.memory_counters()) {
+            (NotIssued::WAITCNT, Some(pending))
+                if pending.scalar() > 0 && pending.with_scalar(0) == MemoryCounters(0) =>
+            {
+                StallReason::CONSTANT_MEMORY_DEPENDENCY
+            }
+            (NotIssued::ARBITER_WIN_EX_STALL, _) if stalled.stall_flat() == 1 => {
+                StallReason::MEMORY_THROTTLE
+            }
+            (NotIssued::ARBITER_WIN_EX_STALL, _) if stalled.stall_vmem_tex() == 1 => {
+                StallReason::TEXTURE
+            }
+            _ => StallReason::from(reason),
+        }
+    }
+}
+
+/// A sample that the agent could not complete (rocprofiler-sdk: `rocprofiler_pc_sampling_record_invalid_t`). 32 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct InvalidSample {
+    /// Kind [`Kind::PC_SAMPLE_INVALID`].
+    pub header: Header,
+    /// When it was taken, if that is known.
+    pub time: DeviceTime,
+    /// The dispatch, if that is known.
+    pub work: WorkId,
+    /// The agent.
+    pub agent: AgentId,
+    /// How it was taken.
+    pub method: SamplingMethod,
+    /// 0.
+    pub reserved: [u8; 3],
+}
+record!(InvalidSample, Kind::PC_SAMPLE_INVALID, 32);
+
+/// How many samples one dispatch had (CUPTI: `CUpti_ActivityPCSamplingRecordInfo`). 56 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SamplingTotals {
+    /// Kind [`Kind::PC_SAMPLING_TOTALS`].
+    pub header: Header,
+    /// The call that enqueued the dispatch.
+    pub correlation: CorrelationId,
+    /// The dispatch.
+    pub work: WorkId,
+    /// All of its samples, also invalid ones and those that were dropped.
+    pub total: u64,
+    /// Samples that the agent had no room for, or the buffer.
+    pub dropped: u64,
+    /// Interval between samples, in `unit`.
+    pub interval: u64,
+    /// The agent.
+    pub agent: AgentId,
+    /// How they were taken.
+    pub method: SamplingMethod,
+    /// What the interval counts.
+    pub unit: SamplingUnit,
+    /// 0.
+    pub reserved: [u8; 2],
+}
+record!(SamplingTotals, Kind::PC_SAMPLING_TOTALS, 56);
+
+/// Samples of one dispatch at one address with one reason (CUPTI: `CUpti_ActivityPCSampling3`). 72 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SampleAggregate {
+    /// Kind [`Kind::PC_SAMPLE_AGGREGATE`].
+    pub header: Header,
+    /// The call that enqueued the dispatch.
+    pub correlation: CorrelationId,
+    /// The dispatch.
+    pub work: WorkId,
+    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    pub offset: u64,
+    /// How many samples, latency samples among them.
+    pub samples: u64,
+    /// Those at which the arbiter issued nothing at all.
+    pub latency_samples: u64,
+    /// The code object, or none.
+    pub code_object: CodeObjectId,
+    /// The kernel (CUPTI: functionId).
+    pub kernel: KernelId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Its source line, where that is known.
+    pub source_locator: SourceLocatorId,
+    /// Why they did not issue, in CUPTI's words; not known for host-trap samples.
+    pub stall: StallReason,
+    /// The same in rocprofiler-sdk's words.
+    pub reason: NotIssued,
+    /// What they issued, if they did.
+    pub instruction: InstructionType,
+    /// How they were taken.
+    pub method: SamplingMethod,
+    /// 0.
+    pub reserved: u32,
+}
+record!(SampleAggregate, Kind::PC_SAMPLE_AGGREGATE, 72);
+
+/// A line of source code (CUPTI: `CUpti_ActivitySourceLocator`). 24 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SourceLocator {
+    /// Kind [`Kind::SOURCE_LOCATOR`].
+    pub header: Header,
+    /// Its id.
+    pub id: SourceLocatorId,
+    /// The file.
+    pub file: StringId,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1; 0 if not known.
+    pub column: u32,
+}
+record!(SourceLocator, Kind::SOURCE_LOCATOR, 24);
+
+/// An instruction and its line of source code (CUPTI: `CUpti_ActivityInstructionCorrelation`). 40 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct InstructionCorrelation {
+    /// Kind [`Kind::INSTRUCTION_CORRELATION`].
+    pub header: Header,
+    /// The instruction: bytes from the code object's load base.
+    pub offset: u64,
+    /// The code object.
+    pub code_object: CodeObjectId,
+    /// The kernel (CUPTI: functionId).
+    pub kernel: KernelId,
+    /// Its line.
+    pub source_locator: SourceLocatorId,
+    /// The instruction's text, if it is known.
+    pub text: StringId,
+    /// What type of instruction it is, if that is known (CUPTI: class bits of flags).
+    pub instruction: InstructionType,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+record!(InstructionCorrelation, Kind::INSTRUCTION_CORRELATION, 40);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rocprofiler-sdk's bit fields in the order of their declaration, with their widths; reserved ones have no name.
+    const HARDWARE: [(&str, u32); 12] = [
+        ("chiplet", 6),
+        ("wave", 7),
+        ("simd", 2),
+        ("pipe", 4),
+        ("compute_unit", 4),
+        ("shader_array", 1),
+        ("shader_engine", 5),
+        ("workgroup_slot", 7),
+        ("virtual_memory", 6),
+        ("queue", 4),
+        ("microengine", 2),
+        ("", 16),
+    ];
+    const SNAPSHOT: [(&str, u32); 27] = [
+        ("reason_not_issued", 4),
+        ("", 1),
+        ("issue_valu", 1),
+        ("issue_matrix", 1),
+        ("issue_lds", 1),
+        ("issue_lds_direct", 1),
+        ("issue_scalar", 1),
+        ("issue_vmem_tex", 1),
+        ("issue_flat", 1),
+        ("issue_exp", 1),
+        ("issue_misc", 1),
+        ("issue_brmsg", 1),
+        ("", 1),
+        ("stall_valu", 1),
+        ("stall_matrix", 1),
+        ("stall_lds", 1),
+        ("stall_lds_direct", 1),
+        ("stall_scalar", 1),
+        ("stall_vmem_tex", 1),
+        ("stall_flat", 1),
+        ("stall_exp", 1),
+        ("stall_misc", 1),
+        ("stall_brmsg", 1),
+        ("", 1),
+        ("dual_issue_valu", 1),
+        ("", 1),
+        ("", 3),
+    ];
+    const MEMORY_COUNTERS: [(&str, u32); 6] = [
+        ("load", 6),
+        ("store", 6),
+        ("bvh", 3),
+        ("sample", 6),
+        ("lds", 6),
+        ("scalar", 5),
+    ];
+    const ISSUE: [(&str, u32); 3] = [("issued", 1), ("instruction", 5), ("", 2)];
+
+    /// Each field with its first bit and its width, as far as it has a name; and the width of all.
+    fn laid_out(fields: &[(&'static str, u32)]) -> (Vec<(&'static str, u32, u32)>, u32) {
+        let mut at = 0;
+        let mut named = Vec::new();
+        for (name, width) in fields {
+            if !name.is_empty() {
+                named.push((*name, at, *width));
+            }
+            at += width;
+        }
+        (named, at)
+    }
+
+    #[test]
+    fn bit_fields_lie_where_the_vendor_has_them() {
+        assert_eq!(laid_out(&HARDWARE), (HardwareId::FIELDS.to_vec(), 64));
+        assert_eq!(laid_out(&SNAPSHOT), (Snapshot::FIELDS.to_vec(), 32));
+        assert_eq!(
+            laid_out(&MEMORY_COUNTERS),
+            (MemoryCounters::FIELDS.to_vec(), 32)
+        );
+        assert_eq!(laid_out(&ISSUE), (Issue::FIELDS.to_vec(), 8));
+    }
+
+    #[test]
+    fn a_builder_sets_its_field_and_no_other() {
+        let id = HardwareId(u64::MAX).with_compute_unit(5).with_wave(0);
+        assert_eq!((id.compute_unit(), id.wave(), id.chiplet()), (5, 0, 63));
+        assert_eq!(id.with_compute_unit(15).with_wave(127).0, u64::MAX);
+        // What does not fit is lost, and nothing beside the field changes.
+        assert_eq!(HardwareId(0).with_simd(0b101), HardwareId(1 << 13));
+        let shot = Snapshot(0).with_stall_flat(1).with_reason_not_issued(3);
+        assert_eq!(shot.0, 1 << 22 | 3);
+    }
+
+    #[test]
+    fn the_number_of_a_cpu_survives_being_a_hardware_slot() {
+        for cpu in [0, 1, 15, 16, 511, 512, 1023, 1024, u16::MAX] {
+            assert_eq!(HardwareId::of_cpu(cpu).unit(), cpu);
+        }
+        assert_eq!(HardwareId::of_cpu(17).shader_engine(), 1);
+    }
+
+    #[test]
+    fn a_stochastic_sample_begins_as_a_host_trap_sample() {
+        use core::mem::offset_of;
+        macro_rules! same {
+            ($($field:ident),*) => {
+                $(assert_eq!(offset_of!(StochasticSample, $field), offset_of!(HostTrapSample, $field));)*
+            };
+        }
+        same!(
+            header,
+            correlation,
+            external,
+            work,
+            time,
+            offset,
+            exec_mask,
+            hardware,
+            agent,
+            kernel,
+            code_object,
+            thread,
+            workgroup,
+            absent,
+            wave_in_group
+        );
+    }
+
+    #[test]
+    fn type_and_reason_hold_only_when_they_may() {
+        let mut sample = StochasticSample::blank();
+        sample.issue = Issue(0).with_instruction(InstructionType::LDS.0);
+        sample.snapshot = Snapshot(0).with_reason_not_issued(NotIssued::BARRIER_WAIT.0.into());
+        assert_eq!(sample.issued(), None);
+        assert_eq!(sample.not_issued(), Some(NotIssued::BARRIER_WAIT));
+        assert_eq!(StallReason::of(&sample), StallReason::SYNC);
+        assert!(sample.is_latency());
+        sample.snapshot = sample.snapshot.with_issue_brmsg(1);
+        assert!(!sample.is_latency());
+        sample.issue = sample.issue.with_issued(1);
+        assert_eq!(sample.issued(), Some(InstructionType::LDS));
+        assert_eq!(sample.not_issued(), None);
+        assert_eq!(StallReason::of(&sample), StallReason::NONE);
+        assert_eq!(sample.memory_counters(), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_sample_tells_more_of_the_other_vocabulary_s_reasons() {
+        let mut sample = StochasticSample::blank();
+        sample.snapshot = Snapshot(0).with_reason_not_issued(NotIssued::WAITCNT.0.into());
+        sample.memory_counters = MemoryCounters(0).with_scalar(2);
+        assert_eq!(StallReason::of(&sample), StallReason::MEMORY_DEPENDENCY);
+        sample.has_memory_counters = 1;
+        assert_eq!(
+            StallReason::of(&sample),
+            StallReason::CONSTANT_MEMORY_DEPENDENCY
+        );
+        sample.memory_counters = sample.memory_counters.with_load(1);
+        assert_eq!(StallReason::of(&sample), StallReason::MEMORY_DEPENDENCY);
+
+        let stalled = u32::from(NotIssued::ARBITER_WIN_EX_STALL.0);
+        sample.snapshot = Snapshot(0).with_reason_not_issued(stalled);
+        assert_eq!(StallReason::of(&sample), StallReason::PIPE_BUSY);
+        sample.snapshot = sample.snapshot.with_stall_vmem_tex(1);
+        assert_eq!(StallReason::of(&sample), StallReason::TEXTURE);
+        sample.snapshot = sample.snapshot.with_stall_flat(1);
+        assert_eq!(StallReason::of(&sample), StallReason::MEMORY_THROTTLE);
+    }
+}
