@@ -151,6 +151,7 @@ enum {
     GPUTRAIL_KIND_OPERATION = 75, /* operation */
     GPUTRAIL_KIND_NOTE = 76, /* note */
     GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* external name */
+    GPUTRAIL_KIND_CODE_BYTES = 78, /* code bytes */
     GPUTRAIL_KIND_MARKER = 80, /* marker */
     GPUTRAIL_KIND_MARKER_DATA = 81, /* marker data */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* environment */
@@ -474,6 +475,12 @@ enum {
     GPUTRAIL_PHASE_INSTANT = 4 /* it happened, and nothing else will be told of it */
 };
 
+
+/* Most bytes of a code object that one CodeBytes holds. */
+#define MAX_CODE_PIECE (((8 * (size_t)UINT16_MAX) - 40) - 7)
+
+/* Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines. */
+#define FROM_MEMORY (1 << 0)
 
 /* What a function returns: GPUTRAIL_OK, or what was wrong. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;

@@ -33,6 +33,8 @@ pub mod record;
 #[cfg(not(loom))]
 pub mod recorder;
 #[cfg(not(loom))]
+pub mod sampling;
+#[cfg(not(loom))]
 pub mod scope;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod session;

@@ -109,6 +109,7 @@ records!(
     Event,
     Module,
     CodeObject,
+    CodeBytes,
     KernelSymbol,
     OperationName,
     Note,

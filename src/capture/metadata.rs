@@ -1,6 +1,7 @@
 //! Everything a capture says about its ids and clocks.
 
 use crate::record::*;
+use crate::sampling::code::CodeObjects;
 use std::collections::{BTreeMap, HashMap};
 
 /// Most bytes of text that are kept of one capture; what a program's names take is far below.
@@ -27,6 +28,8 @@ pub struct Metadata {
     pub modules: BTreeMap<ModuleId, Module>,
     /// Code objects by id.
     pub code_objects: BTreeMap<CodeObjectId, CodeObject>,
+    /// The bytes of code objects.
+    pub code: CodeObjects,
     /// Kernel symbols by id.
     pub kernels: BTreeMap<KernelId, KernelSymbol>,
     /// Threads by id.
@@ -99,6 +102,7 @@ impl Metadata {
             Kind::EVENT => keep!(events, Event),
             Kind::MODULE => keep!(modules, Module),
             Kind::CODE_OBJECT => keep!(code_objects, CodeObject),
+            Kind::CODE_BYTES => self.code.add(record),
             Kind::KERNEL_SYMBOL => keep!(kernels, KernelSymbol),
             Kind::THREAD => keep!(threads, Thread),
             Kind::OPERATION => {

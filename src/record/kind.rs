@@ -70,6 +70,8 @@ open_enum! {
         NOTE = 0x4c, "note";
         /// What an external id stands for: [`ExternalName`](super::ExternalName).
         EXTERNAL_NAME = 0x4d, "external name";
+        /// Bytes of a code object: [`CodeBytes`](super::CodeBytes).
+        CODE_BYTES = 0x4e, "code bytes";
 
         /// A marker or one end of a range: [`Marker`](super::Marker).
         MARKER = 0x50, "marker";

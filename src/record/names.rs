@@ -263,6 +263,37 @@ pub struct CodeObject {
 }
 record!(CodeObject, Kind::CODE_OBJECT, 48);
 
+/// Some bytes of a code object: 40 bytes, then `length` bytes of it, padded with zeros to a multiple of 8. They come
+/// from front to back; a piece at offset 0 begins the object anew.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CodeBytes {
+    /// Kind [`Kind::CODE_BYTES`]; its size covers the bytes.
+    pub header: Header,
+    /// The code object.
+    pub id: CodeObjectId,
+    /// Bytes that follow.
+    pub length: u32,
+    /// Where in the code object they begin.
+    pub offset: u64,
+    /// Bytes of the whole code object.
+    pub total: u64,
+    /// Bits of [`code_bytes`].
+    pub flags: u32,
+    /// 0.
+    pub reserved: u32,
+}
+record!(CodeBytes, Kind::CODE_BYTES, 40, false);
+
+/// Bits of [`CodeBytes::flags`].
+pub mod code_bytes {
+    /// Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines.
+    pub const FROM_MEMORY: u32 = 1 << 0;
+}
+
+/// Most bytes of a code object that one [`CodeBytes`] holds.
+pub const MAX_CODE_PIECE: usize = 8 * u16::MAX as usize - 40 - 7;
+
 /// A kernel symbol. 64 bytes. Attributes are those of the first device asked; 0 is not known.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]

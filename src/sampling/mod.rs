@@ -1,0 +1,5 @@
+//! PC sampling: where a kernel spends its time, and why its waves wait.
+
+pub mod code;
+#[cfg(feature = "symbols")]
+pub mod symbols;
