@@ -96,13 +96,16 @@ impl ElfCode {
     }
 
     pub fn look_up(&mut self, id: CodeObjectId, offset: CodeOffset) -> Resolved {
+        if self.section(offset.0).is_none() {
+            return Resolved {
+                missing: Some(Missing::OutOfRange(id, offset)),
+                ..Resolved::default()
+            };
+        }
         let instruction = self.instruction(offset.0);
         let symbol = self.symbol(offset.0);
         let mut frames = Vec::new();
         let missing = match self.frames(offset.0, &mut frames) {
-            _ if instruction.is_none() && !self.has_code(offset.0) => {
-                Some(Missing::OutOfRange(id, offset))
-            }
             Err(damage) => Some(Missing::Damaged(id, damage)),
             Ok(()) if frames.first().is_some_and(|frame| frame.line.is_some()) => None,
             Ok(()) if self.lines.is_none() => Some(Missing::NoLines(id)),
@@ -191,11 +194,8 @@ impl ElfCode {
             .partition_point(|section| section.begin <= address);
         let section = &self.code[after.checked_sub(1)?];
         let place = usize::try_from(address - section.begin).ok()?;
-        (place < section.bytes.len()).then_some((section, place))
-    }
-
-    fn has_code(&self, address: u64) -> bool {
-        self.section(address).is_some()
+        // Of the last address of all there is no next one, which those who look up lines ask for.
+        (place < section.bytes.len() && address != u64::MAX).then_some((section, place))
     }
 
     /// The text of the instruction at `address`.
