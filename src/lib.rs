@@ -21,7 +21,7 @@ mod join;
 pub mod marker;
 #[cfg(not(loom))]
 pub mod names;
-#[cfg(all(feature = "perfetto", not(loom)))]
+#[cfg(not(loom))]
 mod number_map;
 #[cfg(not(loom))]
 pub mod operations;
