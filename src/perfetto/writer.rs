@@ -192,6 +192,7 @@ impl<W: Write> TraceWriter<W> {
                 pid: Some(process.pid as i32),
                 tid: Some(i64::from(tid)),
                 thread_name: known(name),
+                reference_timestamp_us: None,
             }),
             ..TrackDescriptor::default()
         }))?;

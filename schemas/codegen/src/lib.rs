@@ -7,10 +7,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The files to compile, in `schemas/`.
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     "perfetto_trace.proto",
     "perfetto_track_event.proto",
     "perfetto_gpu.proto",
+    "perfetto_sampling.proto",
 ];
 
 fn repository() -> PathBuf {
@@ -26,6 +27,8 @@ pub fn checked_in() -> PathBuf {
 pub fn generate() -> Result<String, Box<dyn Error>> {
     let descriptors = protox::compile(FILES, [repository().join("schemas")])?;
     let mut config = prost_build::Config::new();
+    // Far larger than the others, and rare.
+    config.boxed(".perfetto.protos.TracePacket.data.pc_samples");
     let modules = config.generate(
         descriptors
             .file

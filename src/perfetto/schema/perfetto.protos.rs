@@ -314,6 +314,240 @@ impl GpuApi {
         }
     }
 }
+/// Samples of one thread, for flame graphs. Their times count on from the reference time of the thread that their
+/// sequence describes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamingProfilePacket {
+    /// Callstack, of each sample.
+    #[prost(uint64, repeated, packed = "false", tag = "1")]
+    pub callstack_iid: ::prost::alloc::vec::Vec<u64>,
+    /// CLOCK_MONOTONIC microseconds since the sample before.
+    #[prost(int64, repeated, packed = "false", tag = "2")]
+    pub timestamp_delta_us: ::prost::alloc::vec::Vec<i64>,
+}
+/// Code, as it was mapped. Every frame has one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Mapping {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: ::core::option::Option<u64>,
+    /// InternedString.
+    #[prost(uint64, repeated, packed = "false", tag = "7")]
+    pub path_string_ids: ::prost::alloc::vec::Vec<u64>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Frame {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: ::core::option::Option<u64>,
+    /// InternedString of function_names.
+    #[prost(uint64, optional, tag = "2")]
+    pub function_name_id: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub mapping_id: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub rel_pc: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: ::core::option::Option<u64>,
+    /// Frame, outermost first.
+    #[prost(uint64, repeated, packed = "false", tag = "2")]
+    pub frame_ids: ::prost::alloc::vec::Vec<u64>,
+}
+/// gputrail's own: what was sampled, and how often, exactly. An extension of TracePacket, which Perfetto passes over. All that
+/// has an id is described once on its sequence, before it is referred to or in the same packet. Counts are of
+/// what was not counted in packets before.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PcSamples {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: ::core::option::Option<i32>,
+    /// Name of the process.
+    #[prost(string, optional, tag = "2")]
+    pub process: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "3")]
+    pub texts: ::prost::alloc::vec::Vec<pc_samples::Text>,
+    #[prost(message, repeated, tag = "4")]
+    pub agents: ::prost::alloc::vec::Vec<pc_samples::Agent>,
+    #[prost(message, repeated, tag = "5")]
+    pub kernels: ::prost::alloc::vec::Vec<pc_samples::Kernel>,
+    #[prost(message, repeated, tag = "6")]
+    pub code_objects: ::prost::alloc::vec::Vec<pc_samples::CodeObject>,
+    #[prost(message, repeated, tag = "7")]
+    pub addresses: ::prost::alloc::vec::Vec<pc_samples::Address>,
+    #[prost(message, repeated, tag = "14")]
+    pub lines: ::prost::alloc::vec::Vec<pc_samples::Line>,
+    #[prost(message, repeated, tag = "8")]
+    pub counts: ::prost::alloc::vec::Vec<pc_samples::Count>,
+    #[prost(message, repeated, tag = "9")]
+    pub totals: ::prost::alloc::vec::Vec<pc_samples::Totals>,
+    #[prost(message, repeated, tag = "10")]
+    pub configurations: ::prost::alloc::vec::Vec<pc_samples::Configuration>,
+    /// Samples that their agent could not complete.
+    #[prost(uint64, optional, tag = "11")]
+    pub invalid: ::core::option::Option<u64>,
+    /// The flame graph shows one sample of so many.
+    #[prost(uint64, optional, tag = "12")]
+    pub shown_one_of: ::core::option::Option<u64>,
+    #[prost(message, optional, tag = "13")]
+    pub raw: ::core::option::Option<pc_samples::Raw>,
+}
+/// Nested message and enum types in `PcSamples`.
+pub mod pc_samples {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Text {
+        #[prost(uint32, optional, tag = "1")]
+        pub id: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "2")]
+        pub text: ::core::option::Option<::prost::alloc::string::String>,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Agent {
+        #[prost(uint32, optional, tag = "1")]
+        pub id: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "2")]
+        pub name: ::core::option::Option<::prost::alloc::string::String>,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Kernel {
+        #[prost(uint32, optional, tag = "1")]
+        pub id: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "2")]
+        pub name: ::core::option::Option<::prost::alloc::string::String>,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct CodeObject {
+        #[prost(uint32, optional, tag = "1")]
+        pub id: ::core::option::Option<u32>,
+        /// Path or URI of its binary.
+        #[prost(string, optional, tag = "2")]
+        pub path: ::core::option::Option<::prost::alloc::string::String>,
+    }
+    /// A place in code. Texts by their ids; 0 is not known.
+    #[derive(Clone, PartialEq, ::prost::Message)]
+    pub struct Address {
+        #[prost(uint32, optional, tag = "1")]
+        pub id: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub code_object: ::core::option::Option<u32>,
+        #[prost(uint64, optional, tag = "3")]
+        pub offset: ::core::option::Option<u64>,
+        /// The function of the symbol table that it is in.
+        #[prost(uint32, optional, tag = "4")]
+        pub symbol: ::core::option::Option<u32>,
+        /// The instruction.
+        #[prost(uint32, optional, tag = "5")]
+        pub instruction: ::core::option::Option<u32>,
+        /// Innermost first; functions that were inlined each have one.
+        #[prost(message, repeated, tag = "6")]
+        pub frames: ::prost::alloc::vec::Vec<address::Frame>,
+        /// Why it has no line, if it has none.
+        #[prost(uint32, optional, tag = "7")]
+        pub missing: ::core::option::Option<u32>,
+    }
+    /// Nested message and enum types in `Address`.
+    pub mod address {
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+        pub struct Frame {
+            #[prost(uint32, optional, tag = "1")]
+            pub function: ::core::option::Option<u32>,
+            #[prost(uint32, optional, tag = "2")]
+            pub file: ::core::option::Option<u32>,
+            #[prost(uint32, optional, tag = "3")]
+            pub line: ::core::option::Option<u32>,
+        }
+    }
+    /// A line of source code that was sampled, or is near one that was.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Line {
+        #[prost(uint32, optional, tag = "1")]
+        pub file: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub line: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "3")]
+        pub text: ::core::option::Option<::prost::alloc::string::String>,
+    }
+    /// What was counted of a kernel at one address.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Count {
+        #[prost(uint32, optional, tag = "1")]
+        pub agent: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub kernel: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "3")]
+        pub address: ::core::option::Option<u32>,
+        /// By what the samples say of their waves, three numbers each: method (1 stochastic, 2 host-trap) << 24 | type of the
+        /// instruction that was issued << 16 | reason why none was << 8 | CUPTI's stall reason; samples; latency samples among them.
+        #[prost(uint64, repeated, tag = "4")]
+        pub outcomes: ::prost::alloc::vec::Vec<u64>,
+    }
+    /// What the totals of dispatches add up to.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Totals {
+        #[prost(uint32, optional, tag = "1")]
+        pub agent: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub kernel: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "3")]
+        pub method: ::core::option::Option<u32>,
+        #[prost(uint64, optional, tag = "4")]
+        pub dispatches: ::core::option::Option<u64>,
+        /// All samples, also invalid ones and those that were dropped.
+        #[prost(uint64, optional, tag = "5")]
+        pub samples: ::core::option::Option<u64>,
+        #[prost(uint64, optional, tag = "6")]
+        pub dropped: ::core::option::Option<u64>,
+    }
+    /// How an agent was sampled.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Configuration {
+        #[prost(uint32, optional, tag = "1")]
+        pub agent: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub method: ::core::option::Option<u32>,
+        /// 1 instructions, 2 cycles, 3 nanoseconds.
+        #[prost(uint32, optional, tag = "3")]
+        pub unit: ::core::option::Option<u32>,
+        #[prost(uint64, optional, tag = "4")]
+        pub interval: ::core::option::Option<u64>,
+    }
+    /// Every sample, column by column: the n-th entries belong together.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Raw {
+        /// BOOTTIME nanoseconds, the first in full, the others less the one before.
+        #[prost(sint64, repeated, tag = "1")]
+        pub times: ::prost::alloc::vec::Vec<i64>,
+        #[prost(uint32, repeated, tag = "2")]
+        pub addresses: ::prost::alloc::vec::Vec<u32>,
+        #[prost(uint32, repeated, tag = "3")]
+        pub agents: ::prost::alloc::vec::Vec<u32>,
+        #[prost(uint32, repeated, tag = "4")]
+        pub kernels: ::prost::alloc::vec::Vec<u32>,
+        /// Method and what it says of its wave, as in Count.
+        #[prost(uint32, repeated, tag = "5")]
+        pub outcomes: ::prost::alloc::vec::Vec<u32>,
+        #[prost(uint64, repeated, tag = "6")]
+        pub dispatches: ::prost::alloc::vec::Vec<u64>,
+        #[prost(uint64, repeated, tag = "7")]
+        pub correlations: ::prost::alloc::vec::Vec<u64>,
+        #[prost(uint64, repeated, tag = "8")]
+        pub externals: ::prost::alloc::vec::Vec<u64>,
+        #[prost(uint64, repeated, tag = "9")]
+        pub exec_masks: ::prost::alloc::vec::Vec<u64>,
+        /// Bits of rocprofiler-sdk's hardware id.
+        #[prost(uint64, repeated, tag = "10")]
+        pub hardware: ::prost::alloc::vec::Vec<u64>,
+        /// Three for each.
+        #[prost(uint32, repeated, tag = "11")]
+        pub workgroups: ::prost::alloc::vec::Vec<u32>,
+        #[prost(uint32, repeated, tag = "12")]
+        pub waves_in_group: ::prost::alloc::vec::Vec<u32>,
+        #[prost(uint32, repeated, tag = "13")]
+        pub wave_counts: ::prost::alloc::vec::Vec<u32>,
+        /// Bits that name what is not known (see `absent` in schemas/records.md).
+        #[prost(uint32, repeated, tag = "14")]
+        pub absent: ::prost::alloc::vec::Vec<u32>,
+    }
+}
 /// A begin, an end, or an instant on a track.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TrackEvent {
@@ -530,6 +764,9 @@ pub struct ThreadDescriptor {
     pub tid: ::core::option::Option<i64>,
     #[prost(string, optional, tag = "5")]
     pub thread_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where samples of the thread count from, CLOCK_MONOTONIC.
+    #[prost(int64, optional, tag = "6")]
+    pub reference_timestamp_us: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CounterDescriptor {
@@ -614,7 +851,7 @@ pub struct TracePacket {
     pub first_packet_on_sequence: ::core::option::Option<bool>,
     #[prost(
         oneof = "trace_packet::Data",
-        tags = "6, 11, 35, 45, 53, 60, 72, 89, 126, 128"
+        tags = "6, 11, 35, 44, 45, 53, 54, 60, 72, 89, 126, 128, 1789"
     )]
     pub data: ::core::option::Option<trace_packet::Data>,
 }
@@ -669,10 +906,15 @@ pub mod trace_packet {
         TrackEvent(super::TrackEvent),
         #[prost(message, tag = "35")]
         TraceStats(super::TraceStats),
+        /// The thread that the samples of the sequence belong to.
+        #[prost(message, tag = "44")]
+        ThreadDescriptor(super::ThreadDescriptor),
         #[prost(message, tag = "45")]
         SystemInfo(super::SystemInfo),
         #[prost(message, tag = "53")]
         GpuRenderStageEvent(super::GpuRenderStageEvent),
+        #[prost(message, tag = "54")]
+        StreamingProfilePacket(super::StreamingProfilePacket),
         #[prost(message, tag = "60")]
         TrackDescriptor(super::TrackDescriptor),
         #[prost(message, tag = "72")]
@@ -683,6 +925,9 @@ pub mod trace_packet {
         TraceAttributes(super::TraceAttributes),
         #[prost(message, tag = "128")]
         GpuInfo(super::GpuInfo),
+        /// In the range that Perfetto leaves to extensions.
+        #[prost(message, tag = "1789")]
+        PcSamples(::prost::alloc::boxed::Box<super::PcSamples>),
     }
 }
 /// Values that packets of a sequence have unless they say otherwise.
@@ -727,6 +972,16 @@ pub struct InternedData {
     pub event_names: ::prost::alloc::vec::Vec<EventName>,
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: ::prost::alloc::vec::Vec<DebugAnnotationName>,
+    #[prost(message, repeated, tag = "5")]
+    pub function_names: ::prost::alloc::vec::Vec<InternedString>,
+    #[prost(message, repeated, tag = "6")]
+    pub frames: ::prost::alloc::vec::Vec<Frame>,
+    #[prost(message, repeated, tag = "7")]
+    pub callstacks: ::prost::alloc::vec::Vec<Callstack>,
+    #[prost(message, repeated, tag = "17")]
+    pub mapping_paths: ::prost::alloc::vec::Vec<InternedString>,
+    #[prost(message, repeated, tag = "19")]
+    pub mappings: ::prost::alloc::vec::Vec<Mapping>,
     #[prost(message, repeated, tag = "23")]
     pub graphics_contexts: ::prost::alloc::vec::Vec<InternedGraphicsContext>,
     /// Stages and hardware queues share this table.
