@@ -109,6 +109,11 @@ impl<'a> Chunk<'a> {
     pub fn records(&self) -> Records<'a> {
         Records::new(self.bytes)
     }
+
+    /// The bytes of the records.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
 }
 
 impl Reader {

@@ -1,13 +1,13 @@
 //! A trace that is made while its program runs, so that it is there when the program ends.
 //!
-//! This works for what most recordings are: one process, devices known before its first block is full,
+//! This works for what most recordings are: one process, devices that are known before it has recorded much,
 //! whose clocks are clocks of the system. Times are converted by snapshots that are taken after the
 //! records were written, so they lie between snapshots as they do when a trace is made at the end.
 //! Wherever it turns out that the end would have told otherwise, the answer is to start over.
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::convert::{
@@ -25,6 +25,8 @@ use crate::record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
 const SPACING: Duration = Duration::from_millis(20);
 /// How much of the recording's length lies between two looks, once that is longer.
 const SHARE: u32 = 128;
+/// Bytes of records that wait for a device to be named, at most.
+const PATIENCE: usize = 4 << 20;
 
 /// How a trace that was made ahead turned out.
 #[derive(Debug)]
@@ -35,80 +37,164 @@ pub enum Ahead {
     StartOver(&'static str),
 }
 
-/// Makes a trace of the capture at `path` while it grows. `wait` is called when there is nothing to
-/// read: it lets some time pass, and tells whether more may be written.
+/// A trace of a capture that is still growing. Its process runs on this machine.
 ///
-/// The capture's process runs on this machine.
-pub fn follow<W: Write, O: Observer + ?Sized>(
-    path: &Path,
+/// [`advance`](Following::advance) takes in a piece of what has been written; when no more will be,
+/// [`finish`](Following::finish) takes in the rest. Between any two calls it may move to another thread.
+pub struct Following<'a, W, O: ?Sized> {
+    path: PathBuf,
+    follower: Option<Follower>,
+    state: State<'a, W, O>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+enum State<'a, W, O: ?Sized> {
+    /// Names have come, and records that wait for a device to be named.
+    Waiting(Beginning<'a, W, O>),
+    /// The trace is being made.
+    Making(Trace<'a, W, O>),
+    /// The end of the recording would have told otherwise.
+    Over(&'static str),
+}
+
+/// What a trace begins with.
+struct Beginning<'a, W, O: ?Sized> {
     out: W,
-    options: &Options,
-    observer: &mut O,
-    mut wait: impl FnMut() -> bool,
-) -> Result<Ahead, ConvertError> {
-    let mut follower = loop {
-        match Follower::open(path) {
-            Ok(Some(follower)) => break follower,
-            Ok(None) if wait() => {}
-            Ok(None) => return Ok(Ahead::StartOver("nothing was recorded")),
-            Err(_) => return Ok(Ahead::StartOver("the capture cannot be read")),
+    options: &'a Options,
+    observer: &'a mut O,
+    metadata: Metadata,
+    /// Records of calls from before the first device was named: a thread, and how many bytes of `records`
+    /// are its own.
+    threads: Vec<(ThreadId, usize)>,
+    records: Vec<u8>,
+}
+
+impl<'a, W: Write, O: Observer + ?Sized> Following<'a, W, O> {
+    /// A trace of the capture at `path`, written to `out`.
+    pub fn new(path: &Path, out: W, options: &'a Options, observer: &'a mut O) -> Self {
+        Following {
+            path: path.to_owned(),
+            follower: None,
+            state: State::Waiting(Beginning {
+                out,
+                options,
+                observer,
+                metadata: Metadata::default(),
+                threads: Vec::new(),
+                records: Vec::new(),
+            }),
         }
-    };
-    let header = *follower.header();
-    if header.tick_source != clock::init().code() {
-        return Ok(Ahead::StartOver("the process has a tick source of its own"));
     }
-    let mut metadata = Metadata::default();
-    let mut out = Some(out);
-    let mut trace: Option<Trace<'_, W, O>> = None;
-    let mut observer = Some(observer);
-    let mut more = true;
-    loop {
-        let step = match follower.step() {
-            Ok(step) => step,
-            Err(_) => return Ok(Ahead::StartOver("the capture is damaged")),
-        };
-        let result = match (step, &mut trace) {
-            (Step::Nothing, _) if more => {
-                more = wait();
-                continue;
+
+    /// Takes in the next piece of the capture; `false` if there is none, for now.
+    pub fn advance(&mut self) -> Result<bool, ConvertError> {
+        match self.step() {
+            Ok(more) => Ok(more),
+            Err(Stop::StartOver(why)) => {
+                self.state = State::Over(why);
+                Ok(false)
             }
-            (Step::Nothing, Some(_)) => break,
-            (Step::Nothing, None) => return Ok(Ahead::StartOver("nothing was recorded")),
-            (Step::Metadata(records), None) => {
-                records.for_each(|record| metadata.add(&record));
-                continue;
-            }
-            (Step::Metadata(records), Some(trace)) => trace.learn(records),
-            (Step::Records(chunk), Some(trace)) => trace.records(chunk.thread, chunk.records()),
-            (Step::Records(chunk), trace) => {
-                let (Some(out), Some(observer)) = (out.take(), observer.take()) else {
-                    unreachable!("a trace begins once");
+            Err(Stop::Failed(source)) => {
+                let written = match &self.state {
+                    State::Making(trace) => trace.making.writer.written(),
+                    _ => 0,
                 };
-                let begun = Trace::begin(
-                    &header,
-                    std::mem::take(&mut metadata),
-                    out,
-                    options,
-                    observer,
-                )?;
-                let Some(begun) = begun else {
-                    return Ok(Ahead::StartOver("the process has no clock yet"));
-                };
-                trace.insert(begun).records(chunk.thread, chunk.records())
+                Err(ConvertError { written, source })
             }
-        };
-        if let Err(end) = result {
-            return match end {
-                Stop::StartOver(why) => Ok(Ahead::StartOver(why)),
-                Stop::Failed(source) => {
-                    let written = trace.map_or(0, |trace| trace.making.writer.written());
-                    Err(ConvertError { written, source })
+        }
+    }
+
+    /// Takes in what is left of a capture that grows no more, and ends the trace.
+    pub fn finish(mut self) -> Result<Ahead, ConvertError> {
+        while self.advance()? {}
+        match self.state {
+            State::Over(why) => Ok(Ahead::StartOver(why)),
+            State::Making(trace) => trace.finish(),
+            State::Waiting(beginning) if beginning.threads.is_empty() => {
+                Ok(Ahead::StartOver("nothing was recorded"))
+            }
+            // Calls, and no device.
+            State::Waiting(beginning) => {
+                let header = *self.follower.expect("it has brought records").header();
+                match beginning.begin(&header) {
+                    Ok(trace) => trace.finish(),
+                    Err(Stop::StartOver(why)) => Ok(Ahead::StartOver(why)),
+                    Err(Stop::Failed(source)) => Err(ConvertError { written: 0, source }),
                 }
-            };
+            }
         }
     }
-    trace.expect("the loop ends with one").finish()
+
+    fn step(&mut self) -> Result<bool, Stop> {
+        if let State::Over(_) = self.state {
+            return Ok(false);
+        }
+        let Some(follower) = self.follower.as_mut() else {
+            return self.open();
+        };
+        let header = *follower.header();
+        let step = follower
+            .step()
+            .map_err(|_| Stop::StartOver("the capture is damaged"))?;
+        match (step, &mut self.state) {
+            (Step::Nothing, _) => return Ok(false),
+            (Step::Metadata(records), State::Making(trace)) => trace.learn(records)?,
+            (Step::Metadata(records), State::Waiting(beginning)) => {
+                records.for_each(|record| beginning.metadata.add(&record));
+            }
+            (Step::Records(chunk), State::Making(trace)) => {
+                trace.records(chunk.thread, chunk.records())?;
+            }
+            (Step::Records(chunk), State::Waiting(beginning)) => {
+                let bytes = chunk.bytes();
+                beginning.threads.push((chunk.thread, bytes.len()));
+                beginning.records.extend_from_slice(bytes);
+                if beginning.is_ready() {
+                    let State::Waiting(beginning) =
+                        std::mem::replace(&mut self.state, State::Over("it could not begin"))
+                    else {
+                        unreachable!("it was waiting");
+                    };
+                    self.state = State::Making(beginning.begin(&header)?);
+                }
+            }
+            (_, State::Over(_)) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn open(&mut self) -> Result<bool, Stop> {
+        let opened = Follower::open(&self.path);
+        let follower = opened.map_err(|_| Stop::StartOver("the capture cannot be read"))?;
+        if follower
+            .as_ref()
+            .is_some_and(|follower| follower.header().tick_source != clock::init().code())
+        {
+            return Err(Stop::StartOver("the process has a tick source of its own"));
+        }
+        self.follower = follower;
+        Ok(self.follower.is_some())
+    }
+}
+
+impl<'a, W: Write, O: Observer + ?Sized> Beginning<'a, W, O> {
+    /// Devices that come later than the trace's begin make it start over: there is some patience.
+    fn is_ready(&self) -> bool {
+        !self.metadata.agents.is_empty() || self.records.len() >= PATIENCE
+    }
+
+    /// Begins the trace, with the records that were waiting.
+    fn begin(self, header: &FileHeader) -> Result<Trace<'a, W, O>, Stop> {
+        let mut trace = Trace::begin(header, self.metadata, self.out, self.options, self.observer)?
+            .ok_or(Stop::StartOver("the process has no clock yet"))?;
+        let mut records = &self.records[..];
+        for (thread, length) in self.threads {
+            let own;
+            (own, records) = records.split_at(length);
+            trace.records(thread, Records::new(own))?;
+        }
+        Ok(trace)
+    }
 }
 
 /// Why to stop before the end.
@@ -145,7 +231,7 @@ impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
         out: W,
         options: &'a Options,
         observer: &'a mut O,
-    ) -> Result<Option<Trace<'a, W, O>>, ConvertError> {
+    ) -> Result<Option<Trace<'a, W, O>>, Stop> {
         let mut thinned = Snapshots::default();
         let clocks: Vec<_> = metadata
             .snapshots
@@ -159,9 +245,8 @@ impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
         let Some(host) = host(header, &metadata, &own) else {
             return Ok(None);
         };
-        let start = |source| ConvertError { written: 0, source };
         let machine = machine(std::iter::once(&metadata), options);
-        let mut writer = TraceWriter::new(out, seed_of(header), first, &machine).map_err(start)?;
+        let mut writer = TraceWriter::new(out, seed_of(header), first, &machine)?;
         if options.compress {
             writer.compress();
         }
@@ -183,7 +268,7 @@ impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
                 .try_for_each(|clocks| making.writer.clocks(clocks))?;
             describe(std::iter::once((header.process, &metadata)), &mut making)
         };
-        describe_all().map_err(start)?;
+        describe_all()?;
         let process = ProcessTrace::new(
             Cow::Owned(metadata),
             header.process,
@@ -191,8 +276,7 @@ impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
             host,
             indices,
             &mut making,
-        )
-        .map_err(start)?;
+        )?;
         making.report.processes = 1;
         Ok(Some(Trace {
             domains: process.domains(),
@@ -365,26 +449,22 @@ mod tests {
         let writer = Writer::create(&path, &file_header).unwrap();
         let recorder = Recorder::start(&options, None, writer).unwrap();
         let running = AtomicBool::new(true);
+        let options = Options::default();
+        let mut summary = Summary::default();
+        let mut following = Following::new(&path, std::io::sink(), &options, &mut summary);
         let ahead = std::thread::scope(|scope| {
-            let follower = scope.spawn(|| {
-                let options = Options::default();
-                let wait = || {
-                    std::thread::yield_now();
-                    running.load(Ordering::Acquire)
-                };
-                follow(
-                    &path,
-                    std::io::sink(),
-                    &options,
-                    &mut Summary::default(),
-                    wait,
-                )
-                .unwrap()
+            let beside = scope.spawn(|| {
+                while running.load(Ordering::Acquire) {
+                    if !following.advance().unwrap() {
+                        std::thread::yield_now();
+                    }
+                }
+                following
             });
             program(&recorder);
             recorder.finish().unwrap();
             running.store(false, Ordering::Release);
-            follower.join().unwrap()
+            beside.join().unwrap().finish().unwrap()
         });
         (ahead, directory, path)
     }
@@ -433,6 +513,28 @@ mod tests {
             matches!(ahead, Ahead::StartOver("a device was found late")),
             "{ahead:?}"
         );
+    }
+
+    #[test]
+    fn calls_from_before_the_first_device_wait_for_it() {
+        for devices in [0, 1] {
+            let (ahead, _directory, _path) = made_ahead(|recorder| {
+                let mut host = recorder.host_thread(ThreadId(2), true).unwrap();
+                for _ in 0..10 {
+                    let call = host.enter(OPERATION, 1000, clock::now());
+                    host.exit(&call, clock::now(), 0, 0);
+                    recorder.flush();
+                }
+                for _ in 0..devices {
+                    let agent = name_agent(recorder);
+                    work(recorder, agent);
+                }
+            });
+            let Ahead::Whole(report) = ahead else {
+                panic!("{ahead:?}");
+            };
+            assert_eq!(report.calls, 10 + devices * 2000);
+        }
     }
 
     #[test]

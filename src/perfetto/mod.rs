@@ -29,7 +29,7 @@ pub mod wire;
 mod work;
 mod writer;
 
-pub use ahead::{Ahead, follow};
+pub use ahead::{Ahead, Following};
 pub use convert::{ConvertError, Options, Report, convert};
 pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};

@@ -248,6 +248,9 @@ impl Programs<'_> {
                 .arg("--kernel-latency")
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
+            // Recorded programs get a trace of their own by default: replacing an older one, which file systems make
+            // wait for the disk, is not what is measured.
+            let _ = std::fs::remove_file(self.trace());
             let (start, used) = (Instant::now(), processor_time());
             match command.status()?.success() {
                 true => Ok((start.elapsed().as_secs_f64(), processor_time() - used)),

@@ -145,18 +145,22 @@ fn record(
     .map_err(|error| anyhow!(error))?;
     let mut child = program.start(&variables(&unpacked, tools, scope))?;
     let pid = child.id();
-    let ahead = Ahead::start(server.arrivals(), captures, trace);
     let mut watch = Watch::new(pid, &unpacked.library);
-    wait(&child, signals, &server, &mut watch)?;
-    // The session ends first: it tells how a process died by looking at one that is not reaped yet.
-    let mut known = server.attached();
-    let finished = server.finish();
-    let status = program::reap(&mut child)?;
+    let mut ahead = Ahead::new(captures, trace);
+    let (outcome, mut known, finished, status) = std::thread::scope(|scope| {
+        let making = ahead.start(scope, server.arrivals());
+        wait(&child, signals, &server, &mut watch)?;
+        // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+        let known = server.attached();
+        let finished = server.finish();
+        let status = program::reap(&mut child)?;
+        Ok::<_, Failure>((making.finish(), known, finished, status))
+    })?;
     known.extend(finished.refused.iter().map(|(pid, _)| pid));
     Ok(Recorded {
         pid,
         status,
-        ahead: ahead.and_then(|ahead| ahead.finish(&finished)),
+        ahead: ahead.deliver(outcome, &finished),
         finished,
         findings: watch.findings(&known),
     })
