@@ -64,6 +64,8 @@ enum {
     GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a context has been started: attributes are set before that */
     GPUTRAIL_NO_SUCH_FLIGHT = -31, /* no such flight recorder: it has been stopped, or the id is of something else */
     GPUTRAIL_NOT_WRITTEN = -32, /* a file could not be written */
+    GPUTRAIL_NO_SUCH_THREAD = -33, /* no such callback thread: it has been destroyed, or the id is of something else */
+    GPUTRAIL_NO_SUCH_WATCH = -34, /* no such watch: it has been ended, or the id is of something else */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
@@ -292,6 +294,19 @@ enum {
     GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* simulated GPU */
 };
 
+/* What a function does. */
+typedef uint8_t gputrail_operation_group;
+enum {
+    GPUTRAIL_OPERATION_GROUP_OTHER = 0, /* other */
+    GPUTRAIL_OPERATION_GROUP_QUERY = 1, /* query */
+    GPUTRAIL_OPERATION_GROUP_CREATE = 2, /* create */
+    GPUTRAIL_OPERATION_GROUP_LIFETIME = 3, /* lifetime */
+    GPUTRAIL_OPERATION_GROUP_BUILD = 4, /* build */
+    GPUTRAIL_OPERATION_GROUP_ENQUEUE = 5, /* enqueue */
+    GPUTRAIL_OPERATION_GROUP_SYNCHRONIZE = 6, /* synchronize */
+    GPUTRAIL_OPERATION_GROUP_SET = 7 /* set */
+};
+
 /* What a marker does. */
 typedef uint8_t gputrail_marker_kind;
 enum {
@@ -442,6 +457,12 @@ typedef uint64_t gputrail_timeline;
 /* A flight recorder. 0 is none. */
 typedef uint64_t gputrail_flight;
 
+/* A callback thread. 0 is none. */
+typedef uint64_t gputrail_callback_thread;
+
+/* A watch over the library's threads. 0 is none. */
+typedef uint64_t gputrail_watch;
+
 /* Bits of flags in gputrail_record_header. */
 enum {
     GPUTRAIL_FLAG_UNFINISHED = 1, /* the activity had not ended when the record was made */
@@ -464,7 +485,14 @@ enum {
 /* What happens when no block is empty. */
 enum {
     GPUTRAIL_POLICY_DISCARD = 0, /* records are dropped and counted */
-    GPUTRAIL_POLICY_LOSSLESS = 1 /* the thread waits, where it may */
+    GPUTRAIL_POLICY_LOSSLESS = 1, /* the thread waits, where it may */
+    GPUTRAIL_POLICY_OVERWRITE = 2 /* the oldest are overwritten; what is left is delivered by a flush */
+};
+
+/* What records call a thread. */
+enum {
+    GPUTRAIL_THREAD_IDS_SYSTEM = 1, /* the system's id, gettid(2) */
+    GPUTRAIL_THREAD_IDS_PTHREAD = 0 /* the low half of pthread_self(3) */
 };
 
 /* The moment that a callback is about. */
@@ -484,6 +512,43 @@ enum {
 
 /* What a function returns: GPUTRAIL_OK, or what was wrong. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;
+
+/* Attributes of the process. Ask for them, change what is to be changed, and set them. */
+typedef struct gputrail_attributes {
+  /* sizeof(gputrail_attributes). */
+  size_t size;
+  /* Bytes of a buffer's blocks together, where its options say nothing else. */
+  uint64_t pool_bytes;
+  /* Bytes of a block, where a buffer's options say nothing else. */
+  uint64_t block_bytes;
+  /* Threads that may record into a buffer at a time, where its options say nothing else. */
+  uint32_t threads;
+  /*
+   * GPUTRAIL_THREAD_IDS_SYSTEM or another of them: what records of threads that make their first call from now on call
+   * their thread.
+   */
+  uint32_t thread_ids;
+  /* Whether completions say when work was queued and submitted: 1 or 0. Where they do not, these times are 0. */
+  uint32_t latency_times;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_attributes;
+
+/* What a process may have at a time. */
+typedef struct gputrail_limits {
+  /* sizeof(gputrail_limits). */
+  size_t size;
+  /* Buffers. */
+  uint32_t buffers;
+  /* Subscribers. */
+  uint32_t subscribers;
+  /* Contexts. */
+  uint32_t contexts;
+  /* Callback threads. */
+  uint32_t callback_threads;
+  /* Bytes of the smallest block that a tool may supply. */
+  uint64_t smallest_block;
+} gputrail_limits;
 
 /* A function of a domain; CUPTI's callback id. gputrail_record_operation_name tells its name. */
 typedef struct gputrail_operation {
@@ -640,6 +705,26 @@ typedef struct gputrail_record_kernel_symbol {
   gputrail_code_object_id code_object;
 } gputrail_record_kernel_symbol;
 
+/* A code object: machine code of a module for one agent. 48 bytes. */
+typedef struct gputrail_record_code_object {
+  /* Kind GPUTRAIL_KIND_CODE_OBJECT. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_code_object_id id;
+  /* Its module. */
+  gputrail_module_id module;
+  /* Its agent. */
+  gputrail_agent_id agent;
+  /* Path or URI of its binary. */
+  gputrail_string_id path;
+  /* Address it was loaded at. */
+  uint64_t load_base;
+  /* Bytes loaded. */
+  uint64_t load_size;
+  /* 0. */
+  uint64_t reserved;
+} gputrail_record_code_object;
+
 /* A thread. 24 bytes. */
 typedef struct gputrail_record_thread {
   /* Kind GPUTRAIL_KIND_THREAD. */
@@ -673,6 +758,8 @@ typedef struct gputrail_buffer_options {
   uint32_t threads;
   /* 0. */
   uint32_t reserved;
+  /* The callback thread that delivers; usually one that all buffers share which have none. */
+  gputrail_callback_thread callback_thread;
 } gputrail_buffer_options;
 
 /*
@@ -718,6 +805,43 @@ typedef struct gputrail_drops {
   uint64_t of_kind[256];
 } gputrail_drops;
 
+/* A block of a tool's. */
+typedef struct gputrail_block {
+  /* Size of this structure. */
+  size_t size;
+  /* Its first byte, aligned to 8; null if there is none now. */
+  uint8_t *memory;
+  /* How many bytes it has: 1024 or more, see gputrail_limits. */
+  size_t bytes;
+  /* How many records it may take at most; 0 for as many as have room. */
+  uint32_t most_records;
+  /* 0. */
+  uint32_t reserved;
+  /* Of a complete block: the bytes of it that have been shown as a part of a block before. */
+  size_t shown;
+} gputrail_block;
+
+/*
+ * Is asked for a block, ahead of need: writes memory, bytes and, if it likes, most_records. Where it leaves memory
+ * null it is asked again a little later; meanwhile records for which no block is left are dropped, and counted. It must
+ * not throw.
+ */
+typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
+
+/*
+ * Gets a block back, which is the tool's from then on, and the records in it, which may be none. One that was too small
+ * or misaligned comes back at once. It must not throw.
+ */
+typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
+                                           const struct gputrail_batch *records,
+                                           void *user_data);
+
+/*
+ * Is told of a thread of the library's, on the thread that makes it: with made 0 before it is made, with 1 when it has
+ * been, or could not be. It must not throw.
+ */
+typedef void (*gputrail_thread_function)(int32_t made, void *user_data);
+
 /* What a service is to get. */
 typedef struct gputrail_selection {
   /* sizeof(gputrail_selection). */
@@ -754,8 +878,22 @@ typedef struct gputrail_callback {
   uint32_t arguments;
   /* What a record says of it, or null. */
   const struct gputrail_record_header *record;
-  /* The subscriber's own: 0 at enter, and at exit what it left here. */
+  /*
+   * The subscriber's own: 0 at enter, at exit what it left here at enter, at a completion what it left at the exit of
+   * the enqueue.
+   */
   uint64_t user_data;
+  /* The kernel that is launched or has completed, where one is: gputrail_kernel_name tells its name, also here. */
+  gputrail_kernel_id kernel;
+  /* 0. */
+  uint32_t reserved;
+  /*
+   * Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. record
+   * is its gputrail_record_code_object, with the address that it was loaded at.
+   */
+  const uint8_t *code;
+  /* Bytes of machine code. */
+  size_t code_bytes;
 } gputrail_callback;
 
 /*
@@ -770,9 +908,12 @@ typedef struct gputrail_argument {
   size_t size;
   /* Its name. It lasts for ever. */
   const char *name;
-  /* Its type, as Rust writes it; null for arguments of records. It lasts for ever. */
+  /* Its type, as Rust writes it. It lasts for ever. */
   const char *type_name;
-  /* Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. */
+  /*
+   * Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
+   * record keeps is the id of it, for gputrail_string.
+   */
   uint64_t value;
   /* How records keep it: GPUTRAIL_ARGUMENT_TYPE_SIGNED or another of them, or 0 if they do not. */
   gputrail_argument_type kept_as;
@@ -895,6 +1036,14 @@ typedef struct gputrail_flight_options {
   uint32_t most_dumps;
   /* The folder for triggered dumps, flight-PROCESS-NUMBER.gputrail; usually the current one. */
   const char *folder;
+  /* What is recorded; usually everything. */
+  const struct gputrail_selection *selection;
+  /* Bytes of a block, the smallest piece that is overwritten, a multiple of 4096; usually 64 KiB. */
+  uint64_t block_bytes;
+  /* Threads that may record at a time; usually 1024. */
+  uint32_t threads;
+  /* 0. */
+  uint32_t reserved;
 } gputrail_flight_options;
 
 /*
@@ -1326,26 +1475,6 @@ typedef struct gputrail_record_event {
   uint64_t handle;
 } gputrail_record_event;
 
-/* A code object: machine code of a module for one agent. 48 bytes. */
-typedef struct gputrail_record_code_object {
-  /* Kind GPUTRAIL_KIND_CODE_OBJECT. */
-  struct gputrail_record_header header;
-  /* Its id. */
-  gputrail_code_object_id id;
-  /* Its module. */
-  gputrail_module_id module;
-  /* Its agent. */
-  gputrail_agent_id agent;
-  /* Path or URI of its binary. */
-  gputrail_string_id path;
-  /* Address it was loaded at. */
-  uint64_t load_base;
-  /* Bytes loaded. */
-  uint64_t load_size;
-  /* 0. */
-  uint64_t reserved;
-} gputrail_record_code_object;
-
 /* The name of an operation. 24 bytes. */
 typedef struct gputrail_record_operation_name {
   /* Kind GPUTRAIL_KIND_OPERATION. */
@@ -1356,7 +1485,7 @@ typedef struct gputrail_record_operation_name {
   gputrail_string_id name;
   /* Its recorded arguments as name:type,name:type, types as in gputrail_argument_type's names. */
   gputrail_string_id arguments;
-  /* OperationGroup in the low byte, the rest 0. */
+  /* gputrail_operation_group in the low byte, the rest 0. */
   uint32_t group;
 } gputrail_record_operation_name;
 
@@ -1635,8 +1764,8 @@ extern "C" {
 gputrail_status gputrail_initialise(void);
 
 /*
- * Stops every context, delivers what is in every buffer, and destroys them, the subscribers, the timelines and the flight recorders. Ids from before
- * are invalid from then on. The program goes on; the library can be initialised again.
+ * Stops every context, delivers what is in every buffer, and destroys them and everything else that has an id. Ids from
+ * before are invalid from then on. The program goes on; the library can be initialised again.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a callback.
  */
@@ -1651,7 +1780,10 @@ const char *gputrail_version(void);
 /* The version of the C API that this library has: tools built for this one work with it. */
 uint32_t gputrail_api_version(void);
 
-/* The calling thread's id, as records have it: that of the system (gettid). */
+/*
+ * The calling thread's id, as records of threads have it that make their first call now: that of the system (gettid),
+ * or what gputrail_attributes_set has asked for.
+ */
 gputrail_thread_id gputrail_thread(void);
 
 /* This process's id, as records have it. */
@@ -1682,6 +1814,30 @@ const char *gputrail_status_message(gputrail_status status);
 gputrail_status gputrail_last_error(char *text,
                                     size_t capacity);
 
+/*
+ * The attributes that hold now (CUPTI: cuptiActivityGetAttribute).
+ *
+ * Errors: GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_attributes_get(struct gputrail_attributes *attributes);
+
+/*
+ * Lets attributes hold from now on (CUPTI: cuptiActivitySetAttribute, cuptiActivityEnableLatencyTimestamps,
+ * cuptiSetThreadIdType). Those that an older tool's structure does not have stay as they are.
+ *
+ * Errors: GPUTRAIL_ATTRIBUTES_LOCKED once a context of the process has been started; GPUTRAIL_LAYOUT for sizes that
+ * make no buffer; GPUTRAIL_INVALID_ARGUMENT; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_attributes_set(const struct gputrail_attributes *attributes);
+
+/*
+ * How much of everything there may be.
+ *
+ * Errors: GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_limits_get(struct gputrail_limits *limits);
+
 /* The time now in the clock of host times in records, in ticks. Never fails, and may be called from anywhere. */
 gputrail_ticks gputrail_now(void);
 
@@ -1706,6 +1862,15 @@ gputrail_status gputrail_ticks_to_nanos(gputrail_ticks ticks,
 gputrail_status gputrail_device_time_to_nanos(gputrail_agent_id agent,
                                               gputrail_device_time time,
                                               gputrail_nanos *nanos);
+
+/*
+ * How far the times that gputrail_device_time_to_nanos tells of an agent may be off, or with 0 for the agent those of
+ * the host, in nanoseconds.
+ *
+ * Errors: as for gputrail_device_time_to_nanos.
+ */
+gputrail_status gputrail_clock_error(gputrail_agent_id agent,
+                                     gputrail_nanos *nanos);
 
 /* The name of a kind of records, or null for one that this version does not know. It lasts for ever. */
 const char *gputrail_kind_name(gputrail_kind kind);
@@ -1740,12 +1905,7 @@ gputrail_status gputrail_domain_by_name(const char *name, gputrail_domain *domai
 /* The domains that this version knows, also those that it does not observe yet. As gputrail_kinds. */
 gputrail_status gputrail_domains(gputrail_domain *domains, size_t capacity, size_t *count);
 
-/*
- * The operations of a domain, as far as the domain's source is there: those of OpenCL are, once the OpenCL loader
- * has been used or gputrail has loaded the tool. As gputrail_kinds.
- *
- * Errors: also GPUTRAIL_NOT_INITIALISED.
- */
+/* The operations of a domain. As gputrail_kinds. Domains that this library does not observe have none. */
 gputrail_status gputrail_operations(gputrail_domain domain,
                                     struct gputrail_operation *operations,
                                     size_t capacity,
@@ -1754,10 +1914,13 @@ gputrail_status gputrail_operations(gputrail_domain domain,
 /* The name of an operation, such as clFinish, or null if nothing has that number. It lasts for ever. */
 const char *gputrail_operation_name(struct gputrail_operation operation);
 
+/* What an operation does; GPUTRAIL_OPERATION_GROUP_OTHER also where nothing has that number. */
+gputrail_operation_group gputrail_group_of_operation(struct gputrail_operation operation);
+
 /*
  * The operation of a domain that has this name, such as clFinish.
  *
- * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_operation_by_name(gputrail_domain domain,
                                            const char *name,
@@ -1826,6 +1989,14 @@ gputrail_status gputrail_describe_kernel(gputrail_kernel_id id,
                                          struct gputrail_record_kernel_symbol *record);
 
 /*
+ * What is known of a code object.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_describe_code_object(gputrail_code_object_id id,
+                                              struct gputrail_record_code_object *record);
+
+/*
  * What is known of a thread.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
@@ -1869,7 +2040,7 @@ gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
  *
  * Errors: GPUTRAIL_LAYOUT for sizes that make no buffer; GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD;
  * GPUTRAIL_TOO_MANY with 32 buffers in the process; GPUTRAIL_INVALID_ARGUMENT for a policy that is none;
- * GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *options,
                                        gputrail_batch_function deliver,
@@ -1885,7 +2056,8 @@ gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *opt
 gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 
 /*
- * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
+ * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
+ * whose policy is GPUTRAIL_POLICY_OVERWRITE: what is kept, which stays where it is.
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
@@ -1920,6 +2092,99 @@ gputrail_status gputrail_buffer_dropped_in_total(gputrail_buffer buffer,
  */
 gputrail_status gputrail_batch_next(const struct gputrail_batch *batch,
                                     const struct gputrail_record_header **record);
+
+/*
+ * Makes a buffer whose blocks the tool supplies (CUPTI: cuptiActivityRegisterCallbacks). request is asked for them
+ * ahead of need, from within this function on; complete gets each back with its records, when it is full or the buffer
+ * is destroyed. partial, which may be null, is shown records in blocks that are not complete, where somebody flushes
+ * or the watermark is reached; they come again with their block. All three are called on a thread of the library's or
+ * on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in options are not used.
+ *
+ * Errors: as for gputrail_buffer_create.
+ */
+gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_options *options,
+                                                 gputrail_request_function request,
+                                                 gputrail_batch_function partial,
+                                                 gputrail_complete_function complete,
+                                                 void *user_data,
+                                                 gputrail_buffer *buffer);
+
+/*
+ * Tells how many bytes a file needs for a buffer with these options, for gputrail_buffer_create_in_file.
+ *
+ * Errors: as for gputrail_buffer_create.
+ */
+gputrail_status gputrail_buffer_file_bytes(const struct gputrail_buffer_options *options,
+                                           uint64_t *bytes);
+
+/*
+ * Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds there
+ * what was recorded when this one has died (gputrail_recover). The file is empty but for its length, which
+ * gputrail_buffer_file_bytes tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
+ * there.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL for a file that is; GPUTRAIL_INVALID_ARGUMENT for one that is not open for reading and
+ * writing, or holds something; else as for gputrail_buffer_create.
+ */
+gputrail_status gputrail_buffer_create_in_file(int32_t file,
+                                               const struct gputrail_buffer_options *options,
+                                               gputrail_batch_function deliver,
+                                               void *user_data,
+                                               gputrail_buffer *buffer);
+
+/*
+ * Shows deliver the records that a process that has died has left in the file of a buffer
+ * (gputrail_buffer_create_in_file) and not delivered, on the calling thread. What the file says is not trusted:
+ * gputrail_batch_next tells where something is no record. They are shown once.
+ *
+ * Errors: GPUTRAIL_MALFORMED for a file that holds no buffer of this version; GPUTRAIL_INVALID_ARGUMENT for one that
+ * is not open for reading and writing; GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_recover(int32_t file,
+                                 gputrail_batch_function deliver,
+                                 void *user_data);
+
+/*
+ * Makes a thread that delivers what buffers get that are assigned to it, one after the other. Buffers that have none share
+ * one: there a callback that takes long holds up all others.
+ *
+ * Errors: GPUTRAIL_TOO_MANY with 64 of them; GPUTRAIL_NO_THREAD, GPUTRAIL_NOT_INITIALISED,
+ * GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_callback_thread_create(gputrail_callback_thread *thread);
+
+/*
+ * Lets go of a callback thread. It goes on for as long as buffers are assigned to it.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_callback_thread_destroy(gputrail_callback_thread thread);
+
+/*
+ * Has a callback thread deliver what buffer gets from now on. The thread that did so before may still be at it when this
+ * returns.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_buffer_assign(gputrail_buffer buffer,
+                                       gputrail_callback_thread thread);
+
+/*
+ * Has tell called around the making of each thread of the library's from now on (rocprofiler-sdk:
+ * rocprofiler_at_internal_thread_create).
+ *
+ * Errors: GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_thread_watch(gputrail_thread_function tell,
+                                      void *user_data,
+                                      gputrail_watch *watch);
+
+/*
+ * Ends such a watch. It may still be running on another thread when this returns.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_WATCH, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_thread_unwatch(gputrail_watch watch);
 
 /*
  * Makes a context, with no services.
@@ -1988,6 +2253,21 @@ gputrail_status gputrail_context_enable_kind(gputrail_context context,
                                              int32_t on);
 
 /*
+ * Says whether a buffer wants records of a kind of one context of a runtime, which supersedes what it wants of all others
+ * (CUPTI: cuptiActivityEnableContext): on is 1 or 0, or -1, which takes back what was said. Also while the context is
+ * started.
+ *
+ * Errors: GPUTRAIL_UNKNOWN_KIND for kinds whose records belong to no context of a runtime; GPUTRAIL_INVALID_ARGUMENT
+ * for another on; GPUTRAIL_NO_SUCH_SERVICE if the buffer has no service in the context; GPUTRAIL_NO_SUCH_CONTEXT,
+ * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_context_enable_kind_in(gputrail_context context,
+                                                gputrail_buffer buffer,
+                                                gputrail_context_id of,
+                                                gputrail_kind kind,
+                                                int32_t on);
+
+/*
  * Enables (on is not 0) or disables the records of one operation's calls for a buffer, also while the context is
  * started.
  *
@@ -2049,6 +2329,26 @@ gputrail_status gputrail_callback_is_enabled(gputrail_subscriber subscriber,
                                              int32_t *enabled);
 
 /*
+ * Enables (on is not 0) or disables callbacks for every operation of every domain, also while the context is started
+ * (CUPTI: cuptiEnableAllDomains).
+ *
+ * Errors: GPUTRAIL_NO_SUCH_SUBSCRIBER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_enable_all_callbacks(gputrail_subscriber subscriber,
+                                              int32_t on);
+
+/*
+ * The operations, of those that this version knows, for which callbacks are enabled; the context need not be started. As
+ * gputrail_kinds.
+ *
+ * Errors: also GPUTRAIL_NO_SUCH_SUBSCRIBER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_enabled_callbacks(gputrail_subscriber subscriber,
+                                           struct gputrail_operation *operations,
+                                           size_t capacity,
+                                           size_t *count);
+
+/*
  * An argument of the call that a callback is about, by its place from 0.
  *
  * Errors: GPUTRAIL_NOT_FOUND behind the last; GPUTRAIL_INVALID_ARGUMENT if this is not the callback that the
@@ -2059,14 +2359,38 @@ gputrail_status gputrail_callback_argument(const struct gputrail_callback *callb
                                            struct gputrail_argument *argument);
 
 /*
+ * An argument of the call that a callback is about, for people: up to depth pointers are followed, as far as they lead
+ * somewhere. Addresses that are not the program's are shown as they are, and nothing is read through void. Ended by a 0;
+ * length, which may be null, is told without it.
+ *
+ * Errors: as for gputrail_callback_argument; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
+ */
+gputrail_status gputrail_callback_argument_text(const struct gputrail_callback *callback,
+                                                uint32_t place,
+                                                uint32_t depth,
+                                                char *to,
+                                                size_t capacity,
+                                                size_t *length);
+
+/*
  * An argument of a call, by its place from 0, out of a record of kind GPUTRAIL_KIND_ARGUMENTS.
  *
  * Errors: GPUTRAIL_NOT_FOUND behind the last; GPUTRAIL_MALFORMED if it is no such record;
- * GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * GPUTRAIL_UNKNOWN_OPERATION; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_record_argument(const struct gputrail_record_header *record,
                                          uint32_t place,
                                          struct gputrail_argument *argument);
+
+/*
+ * An argument of an operation, by its place from 0; its value is 0. What is not a function has none.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND behind the last; GPUTRAIL_UNKNOWN_OPERATION, GPUTRAIL_WRONG_SIZE,
+ * GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_operation_argument(struct gputrail_operation operation,
+                                            uint32_t place,
+                                            struct gputrail_argument *argument);
 
 /*
  * Makes a timeline, which puts the enqueue records and completions of batches together. It keeps what waits for its
@@ -2212,6 +2536,20 @@ gputrail_status gputrail_external_register_kind(const char *name,
                                                 gputrail_external_kind *kind);
 
 /*
+ * The name of a kind of external ids, registered or not, ended by a 0. length, which may be null, is told without the 0;
+ * a null to asks for it alone.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
+ */
+gputrail_status gputrail_external_kind_name(gputrail_external_kind kind,
+                                            char *to,
+                                            size_t capacity,
+                                            size_t *length);
+
+/* The id that records of the calling thread carry now; 0 for none. */
+gputrail_external_id gputrail_external_current(void);
+
+/*
  * Pushes id on the calling thread's stack of kind. Records of the thread's calls carry the id that was pushed
  * last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
  * cuptiActivityPushExternalCorrelationId).
@@ -2260,9 +2598,10 @@ gputrail_status gputrail_external_supply(gputrail_context context,
                                          gputrail_subscriber *subscriber);
 
 /*
- * Starts a flight recorder, which keeps everything that happens last. A null options asks for what is usual.
+ * Starts a flight recorder, which keeps what happens last. A null options asks for what is usual.
  *
- * Errors: as for gputrail_buffer_create; GPUTRAIL_INVALID_ARGUMENT for a signal that cannot be had.
+ * Errors: as for gputrail_buffer_create and gputrail_context_trace_to; GPUTRAIL_INVALID_ARGUMENT for a signal that
+ * cannot be had.
  */
 gputrail_status gputrail_flight_start(const struct gputrail_flight_options *options,
                                       gputrail_flight *flight);
@@ -2285,6 +2624,17 @@ gputrail_status gputrail_flight_dump(gputrail_flight flight,
  * Errors: GPUTRAIL_NO_SUCH_FLIGHT, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_flight_triggered(gputrail_flight flight, size_t *count);
+
+/*
+ * The path of a dump that was triggered, by its place from 0. As gputrail_string.
+ *
+ * Errors: also GPUTRAIL_NO_SUCH_FLIGHT.
+ */
+gputrail_status gputrail_flight_path(gputrail_flight flight,
+                                     size_t place,
+                                     char *to,
+                                     size_t capacity,
+                                     size_t *length);
 
 /*
  * Ends a flight recorder, and writes nothing.

@@ -9,6 +9,43 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 unsafe extern "C" fn deliver(_: *const Batch, _: *mut c_void) {}
+unsafe extern "C" fn lend(block: *mut Block, memory: *mut c_void) {
+    // SAFETY: the library's structure, and memory that outlives the buffer.
+    unsafe {
+        let lent = &mut *memory.cast::<Lent>();
+        if !std::mem::replace(&mut lent.is_out, true) {
+            (*block).memory = lent.words.as_mut_ptr().cast::<u8>().add(lent.offset);
+            ((*block).bytes, (*block).most_records) = (lent.bytes, lent.most_records);
+        }
+    }
+}
+unsafe extern "C" fn take_back(_: *const Block, records: *const Batch, memory: *mut c_void) {
+    // SAFETY: as above.
+    unsafe {
+        assert!((*records).bytes <= 4096);
+        (*memory.cast::<Lent>()).is_out = false;
+    }
+}
+
+/// One block, lent again and again.
+struct Lent {
+    words: [u64; 512],
+    offset: usize,
+    bytes: usize,
+    most_records: u32,
+    is_out: bool,
+}
+
+/// What is no pointer in the structure `words`, which has pointers at these places.
+fn without_pointers(mut words: Vec<u64>, pointers: &[usize]) -> Vec<u64> {
+    for place in pointers {
+        if let Some(word) = words.get_mut(*place) {
+            *word = 0;
+        }
+    }
+    words
+}
+
 unsafe extern "C" fn told(work: *const WorkData, _: *mut c_void) {
     // SAFETY: the library's structure.
     let work = unsafe { &*work };
@@ -52,10 +89,23 @@ fn structure(input: &mut Unstructured<'_>, size: usize) -> Vec<u64> {
     memory
 }
 
+/// Options of a buffer that ask for no more memory than a machine has, nor more lanes than are worth their time.
+fn affordable(mut options: Vec<u64>) -> Vec<u64> {
+    for place in [1, 2] {
+        if let Some(bytes) = options.get_mut(place) {
+            *bytes %= 1 << 22;
+        }
+    }
+    if let Some(threads) = options.get_mut(5) {
+        *threads &= 0xffff_ffff_0000_00ff;
+    }
+    options
+}
+
 fuzz_target!(|data: &[u8]| {
     let (buffer, timeline) = objects();
     let mut input = Unstructured::new(data);
-    let what = input.int_in_range(0..=3).unwrap_or(0);
+    let what = input.int_in_range(0..=8).unwrap_or(0);
     let near: bool = input.arbitrary().unwrap_or(true);
     let size: usize = match near {
         true => input.int_in_range(0..=4096).unwrap_or(0),
@@ -70,17 +120,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(drops[0], size as u64);
         }
         1 => {
-            let mut options = structure(&mut input, size);
-            // No more memory than a machine has.
-            for place in [1, 2] {
-                if let Some(bytes) = options.get_mut(place) {
-                    *bytes %= 1 << 22;
-                }
-            }
-            // Nor more lanes than are worth their time.
-            if let Some(threads) = options.get_mut(5) {
-                *threads &= 0xffff_ffff_0000_00ff;
-            }
+            let options = affordable(structure(&mut input, size));
             let mut made = BufferHandle::default();
             // SAFETY: as many bytes as it says, a function, and a place for the id.
             let status = unsafe {
@@ -95,6 +135,92 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(gputrail_buffer_destroy(made), Status::OK);
                 assert_eq!(gputrail_buffer_destroy(made), Status::NO_SUCH_BUFFER);
             }
+        }
+        2 => {
+            let mut options = affordable(structure(&mut input, size));
+            if let Some(threads) = options.get_mut(5) {
+                *threads %= 256;
+            }
+            let mut lent = Lent {
+                words: [0; 512],
+                offset: input.int_in_range(0..=9).unwrap_or(0),
+                bytes: input.int_in_range(0..=4000).unwrap_or(0),
+                most_records: input.arbitrary().unwrap_or(0),
+                is_out: false,
+            };
+            let mut made = BufferHandle::default();
+            // SAFETY: as many bytes as it says, functions with what they are given, and a place for the id.
+            let status = unsafe {
+                gputrail_buffer_create_of_client(
+                    options.as_ptr().cast(),
+                    Some(lend),
+                    Some(deliver),
+                    Some(take_back),
+                    (&raw mut lent).cast(),
+                    &mut made,
+                )
+            };
+            if status == Status::OK {
+                assert_eq!(gputrail_buffer_flush(made), Status::OK);
+                assert_eq!(gputrail_buffer_destroy(made), Status::OK);
+            }
+            assert!(!lent.is_out, "the block has come back");
+        }
+        3 => {
+            let mut attributes = affordable(structure(&mut input, size));
+            if let Some(threads) = attributes.get_mut(3) {
+                *threads &= 0xffff_ffff_0000_00ff;
+            }
+            // SAFETY: as many bytes as it says.
+            let status = unsafe { gputrail_attributes_set(attributes.as_ptr().cast()) };
+            let refused = [Status::WRONG_SIZE, Status::LAYOUT, Status::INVALID_ARGUMENT];
+            assert!(
+                status == Status::OK || refused.contains(&status),
+                "{status:?}"
+            );
+            // SAFETY: as above.
+            let status = unsafe { gputrail_attributes_get(attributes.as_mut_ptr().cast()) };
+            assert!([Status::OK, Status::WRONG_SIZE].contains(&status));
+            assert_eq!(attributes[0], size as u64);
+        }
+        4 => {
+            // Folder and selection; and a signal that nobody sends.
+            let mut options = without_pointers(structure(&mut input, size), &[5, 6]);
+            for place in [1, 7] {
+                if let Some(bytes) = options.get_mut(place) {
+                    *bytes %= 1 << 22;
+                }
+            }
+            for (place, keep) in [(4, 0xffff_ffff_0000_0000), (8, 0xffff_ffff_0000_00ff)] {
+                if let Some(word) = options.get_mut(place) {
+                    *word &= keep;
+                }
+            }
+            let mut flight = FlightHandle::default();
+            // SAFETY: as many bytes as it says, pointers that are null, and a place for the id.
+            let status = unsafe { gputrail_flight_start(options.as_ptr().cast(), &mut flight) };
+            if status == Status::OK {
+                assert_eq!(gputrail_flight_stop(flight), Status::OK);
+            }
+        }
+        5 => {
+            let mark = without_pointers(structure(&mut input, size), &[1, 2, 3]);
+            // SAFETY: as many bytes as it says, and pointers that are null.
+            let status = unsafe { gputrail_mark(mark.as_ptr().cast()) };
+            assert!([Status::WRONG_SIZE, Status::NULL_POINTER].contains(&status));
+        }
+        6 => {
+            use std::os::fd::AsRawFd;
+            let file = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::CLOEXEC);
+            let file = file.expect("memory");
+            let _ = rustix::io::write(&file, input.take_rest());
+            // SAFETY: a function; nobody else has the file.
+            let status =
+                unsafe { gputrail_recover(file.as_raw_fd(), Some(deliver), std::ptr::null_mut()) };
+            assert!(
+                [Status::OK, Status::MALFORMED].contains(&status),
+                "{status:?}"
+            );
         }
         _ => {
             let rest = input.take_rest();

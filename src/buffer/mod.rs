@@ -77,9 +77,9 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policy with this number, as configurations carry it: one that a collector in another process can serve.
+    /// The policy with this number, as configurations carry it.
     pub fn from_code(code: u32) -> Option<Policy> {
-        [Policy::Discard, Policy::Lossless]
+        [Policy::Discard, Policy::Lossless, Policy::Overwrite]
             .into_iter()
             .find(|policy| *policy as u32 == code)
     }

@@ -8,7 +8,7 @@ use super::collector::Inner;
 use super::wake::Wake;
 use crate::sync::lock_std;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -21,8 +21,38 @@ const IDLE: Duration = Duration::from_millis(100);
 /// What wakes each thread. Never given back to the system: a lane may hold on to a number for a moment after
 /// its buffer has got another, and then wakes somebody for nothing.
 static WAKES: [Wake; CALLBACK_THREADS] = [const { Wake::new() }; CALLBACK_THREADS];
-/// Bit `n` is set: thread `n` is there.
-static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// The numbers of the threads of one process.
+struct Numbers {
+    process: u32,
+    /// Bit `n` is set: a thread has number `n`.
+    taken: AtomicU64,
+}
+
+/// Those of the process that used them last: a forked child has none of its parent's threads. Never freed.
+static NUMBERS: AtomicPtr<Numbers> = AtomicPtr::new(std::ptr::null_mut());
+
+fn numbers() -> &'static Numbers {
+    let process = std::process::id();
+    loop {
+        let there = NUMBERS.load(Ordering::Acquire);
+        // SAFETY: null or a leaked box.
+        if let Some(numbers) = unsafe { there.as_ref() }
+            && numbers.process == process
+        {
+            return numbers;
+        }
+        let new = Box::into_raw(Box::new(Numbers {
+            process,
+            taken: AtomicU64::new(0),
+        }));
+        let stored = NUMBERS.compare_exchange(there, new, Ordering::AcqRel, Ordering::Relaxed);
+        if stored.is_err() {
+            // SAFETY: made just above, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
 
 /// What wakes callback thread `number`.
 pub(super) fn wake_of(number: u32) -> &'static Wake {
@@ -44,6 +74,7 @@ struct Handle {
 /// What the thread and its handles share.
 struct Service {
     number: u32,
+    process: u32,
     serves: Mutex<Vec<Weak<Inner>>>,
     ended: AtomicBool,
 }
@@ -55,27 +86,25 @@ impl CallbackThread {
     ///
     /// [`io::ErrorKind::QuotaExceeded`] with [`CALLBACK_THREADS`] of them; else the system's.
     pub fn create() -> io::Result<CallbackThread> {
-        let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
-            (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
-        });
+        let numbers = numbers();
+        let take = |taken: u64| (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones());
+        let taken = &numbers.taken;
+        let taken = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take);
         let number = match taken {
             Ok(before) => before.trailing_ones(),
             Err(_) => return Err(io::ErrorKind::QuotaExceeded.into()),
         };
         let service = Arc::new(Service {
             number,
+            process: numbers.process,
             serves: Mutex::default(),
             ended: AtomicBool::new(false),
         });
         let runs = service.clone();
-        let made = crate::internal_thread::spawn(move || {
-            runs.run();
-            give_back(number);
-        });
-        made.inspect_err(|_| give_back(number))?;
-        Ok(CallbackThread {
-            handle: Arc::new(Handle { service }),
-        })
+        // Where no thread can be had, dropping it gives the number back.
+        let handle = Arc::new(Handle { service });
+        crate::internal_thread::spawn(move || runs.run())?;
+        Ok(CallbackThread { handle })
     }
 
     /// The thread that `shared` names, or a new one which it then names.
@@ -113,10 +142,6 @@ impl std::fmt::Debug for CallbackThread {
 #[derive(Default)]
 pub(crate) struct SharedThread(Weak<Handle>);
 
-fn give_back(number: u32) {
-    TAKEN.fetch_and(!(1 << number), Ordering::AcqRel);
-}
-
 impl Service {
     fn run(&self) {
         while !self.ended.load(Ordering::Acquire) {
@@ -147,5 +172,11 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.service.ended.store(true, Ordering::Release);
         wake_of(self.service.number).wake();
+        // The thread may look once more under this number, which another one has then: collectors let in one at a time.
+        let numbers = numbers();
+        if numbers.process == self.service.process {
+            let others = !(1 << self.service.number);
+            numbers.taken.fetch_and(others, Ordering::AcqRel);
+        }
     }
 }

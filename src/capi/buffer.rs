@@ -1,7 +1,7 @@
 //! Buffers, their batches, and the records in them.
 
 use super::callback::{Inside, refuse_inside};
-use super::objects::{self, BufferHandle, Class, destroy};
+use super::objects::{self, BufferHandle, Class, ThreadHandle, destroy};
 use super::sized::{self, Sized_, sized};
 use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place};
@@ -33,6 +33,8 @@ pub struct BufferSettings {
     pub threads: u32,
     /// 0.
     pub reserved: u32,
+    /// The callback thread that delivers; usually one that all buffers share which have none.
+    pub callback_thread: ThreadHandle,
 }
 sized!(BufferSettings, "gputrail_buffer_options", 48);
 
@@ -100,7 +102,7 @@ impl UserData {
 ///
 /// Errors: `GPUTRAIL_LAYOUT` for sizes that make no buffer; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
 /// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for a policy that is none;
-/// `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+/// `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
@@ -127,16 +129,21 @@ pub unsafe extern "C" fn gputrail_buffer_create(
             // SAFETY: a function of the tool's, which the tool gave for this.
             unsafe { deliver(&batch, user_data.get()) };
         })?;
-        library::state()?.buffers.insert(id, Arc::new(made));
-        place.write(BufferHandle(id));
+        place.write(keep(id, made)?);
         Ok(())
     })
+}
+
+/// Gives a buffer its id.
+pub(super) fn keep(id: u64, buffer: RecordBuffer) -> Answer<BufferHandle> {
+    library::state()?.buffers.insert(id, Arc::new(buffer));
+    Ok(BufferHandle(id))
 }
 
 /// # Safety
 ///
 /// `options` is null or leads to options.
-unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
+pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
     let mut made = BufferOptions::default();
     if options.is_null() {
         return Ok(made);
@@ -163,6 +170,9 @@ unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
     if asked.period_nanos != 0 {
         made.period = Duration::from_nanos(asked.period_nanos);
     }
+    if asked.callback_thread != ThreadHandle::default() {
+        made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
+    }
     made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
         let text = format!("policy: {} is none", asked.policy);
         Failure::new(Status::INVALID_ARGUMENT, text)
@@ -170,7 +180,7 @@ unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
     Ok(made)
 }
 
-fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
+pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
     Batch {
         buffer,
         records: view.bytes.as_ptr(),
@@ -198,7 +208,8 @@ pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     })
 }
 
-/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
+/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
+/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is.
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]

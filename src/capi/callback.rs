@@ -2,16 +2,15 @@
 
 use super::buffer::UserData;
 use super::context::these_operations;
-use super::kinds::number;
+use super::kinds::list;
 use super::objects::{self, Class, ContextHandle, Subscribed, SubscriberHandle, destroy};
-use super::sized::{self, Sized_, sized};
+use super::sized::{Sized_, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place};
 use crate::context::{CallArguments, Callback, Payload, Subscriber};
-use crate::record::{
-    ArgumentType, Arguments, CorrelationId, Domain, Header, Operation, OperationName, ThreadId,
-};
+use crate::operations;
+use crate::record::{CorrelationId, Domain, Header, KernelId, Operation, ThreadId};
 use core::ffi::{c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -41,8 +40,18 @@ pub struct CallbackData {
     pub arguments: u32,
     /// What a record says of it, or null.
     pub record: *const Header,
-    /// The subscriber's own: 0 at enter, and at exit what it left here.
+    /// The subscriber's own: 0 at enter, at exit what it left here at enter, at a completion what it left at the exit of
+    /// the enqueue.
     pub user_data: u64,
+    /// The kernel that is launched or has completed, where one is: `gputrail_kernel_name` tells its name, also here.
+    pub kernel: KernelId,
+    /// 0.
+    pub reserved: u32,
+    /// Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. `record`
+    /// is its `gputrail_record_code_object`, with the address that it was loaded at.
+    pub code: *const u8,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
@@ -50,27 +59,6 @@ sized!(CallbackData, "gputrail_callback", 64);
 /// threads at a time. What it calls itself is not observed. It must not throw.
 pub type CallbackFunction =
     Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
-
-/// An argument of a call.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct Argument {
-    /// `sizeof(gputrail_argument)`.
-    pub size: usize,
-    /// Its name. It lasts for ever.
-    pub name: *const c_char,
-    /// Its type, as Rust writes it; null for arguments of records. It lasts for ever.
-    pub type_name: *const c_char,
-    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address.
-    pub value: u64,
-    /// How records keep it: `GPUTRAIL_ARGUMENT_TYPE_SIGNED` or another of them, or 0 if they do not.
-    pub kept_as: ArgumentType,
-    /// 0.
-    pub reserved: [u8; 3],
-    /// How often its value can be dereferenced: 0 for a number or handle.
-    pub dereference_depth: u32,
-}
-sized!(Argument, "gputrail_argument", 40);
 
 /// Where a thread is: in a buffer's callback, in a subscriber's.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -186,14 +174,12 @@ pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<Sub
 }
 
 fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
-    let (arguments, record) = match callback.payload {
-        Payload::Call(arguments) => (arguments, std::ptr::null()),
-        Payload::Record(record) => (CallArguments::default(), record.bytes().as_ptr().cast()),
-        Payload::Code(object, _) => (
-            CallArguments::default(),
-            (&raw const *object).cast::<Header>(),
-        ),
-        Payload::None => (CallArguments::default(), std::ptr::null()),
+    let none = CallArguments::default();
+    let (arguments, record, code): (_, *const Header, &[u8]) = match callback.payload {
+        Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
+        Payload::Record(record) => (none, record.bytes().as_ptr().cast(), &[]),
+        Payload::Code(object, code) => (none, (&raw const *object).cast(), code),
+        Payload::None => (none, std::ptr::null(), &[]),
     };
     let mut data = CallbackData {
         operation: callback.operation,
@@ -206,6 +192,12 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
         arguments: arguments.len() as u32,
         record,
         user_data: callback.user_data,
+        kernel: callback.kernel,
+        code: match code.is_empty() {
+            true => std::ptr::null(),
+            false => code.as_ptr(),
+        },
+        code_bytes: code.len(),
         ..CallbackData::blank()
     };
     let told = (&raw const data, (&raw const arguments).cast());
@@ -308,96 +300,64 @@ pub unsafe extern "C" fn gputrail_callback_is_enabled(
     })
 }
 
-/// An argument of the call that a callback is about, by its place from 0.
+/// Enables (`on` is not 0) or disables callbacks for every operation of every domain, also while the context is started
+/// (CUPTI: `cuptiEnableAllDomains`).
 ///
-/// Errors: `GPUTRAIL_NOT_FOUND` behind the last; `GPUTRAIL_INVALID_ARGUMENT` if this is not the callback that the
-/// calling thread is in; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_all_callbacks(subscriber: SubscriberHandle, on: i32) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_all_callbacks(&subscribed.subscriber, on != 0)?)
+    })
+}
+
+/// The operations, of those that this version knows, for which callbacks are enabled; the context need not be started. As
+/// `gputrail_kinds`.
+///
+/// Errors: also `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
-/// `argument` is null or leads to such a structure, whose size is set.
+/// `operations` is null or leads to room for `capacity` operations, `count` is null or a place for a number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gputrail_callback_argument(
+pub unsafe extern "C" fn gputrail_enabled_callbacks(
+    subscriber: SubscriberHandle,
+    operations: *mut Operation,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        let enabled = context.enabled_callbacks(&subscribed.subscriber)?;
+        let domains = operations::domains().iter();
+        let all: Vec<Operation> = domains
+            .flat_map(|(domain, _)| operations::of(*domain))
+            .map(|info| info.operation)
+            .filter(|operation| enabled.has(*operation))
+            .collect();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, operations, capacity, count) }
+    })
+}
+
+/// Does `work` with the arguments of the call that `callback`, in which the calling thread is, is about.
+pub(super) fn with_arguments<R>(
     callback: *const CallbackData,
-    place: u32,
-    argument: *mut Argument,
-) -> Status {
-    done(|| {
-        let (told, arguments) = TOLD
-            .try_with(Cell::get)
-            .unwrap_or((std::ptr::null(), std::ptr::null()));
-        if callback.is_null() {
-            return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
-        }
-        if !std::ptr::eq(told, callback) {
-            let text = "not the callback that this thread is in";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
-        }
-        // SAFETY: set by `tell`, which is further up this thread's stack, to arguments that it holds.
-        let arguments = unsafe { &*arguments.cast::<CallArguments<'_>>() };
-        let found = arguments.iter().nth(place as usize);
-        let found = found.ok_or_else(|| no_argument(place, arguments.len()))?;
-        let (info, value) = (found.info, found.value);
-        let found = Argument {
-            name: kept(info.name),
-            type_name: kept(info.type_name),
-            value,
-            kept_as: info.kept.unwrap_or_default(),
-            dereference_depth: info.dereference_depth() as u32,
-            ..Argument::blank()
-        };
-        // SAFETY: the caller's promise.
-        unsafe { sized::write(argument, &found) }
-    })
-}
-
-fn no_argument(place: u32, count: usize) -> Failure {
-    Failure::new(Status::NOT_FOUND, format!("argument {place} of {count}"))
-}
-
-/// An argument of a call, by its place from 0, out of a record of kind `GPUTRAIL_KIND_ARGUMENTS`.
-///
-/// Errors: `GPUTRAIL_NOT_FOUND` behind the last; `GPUTRAIL_MALFORMED` if it is no such record;
-/// `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
-///
-/// # Safety
-///
-/// `record` is null or leads to a record, all of it; `argument` is null or leads to such a structure, whose size is set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gputrail_record_argument(
-    record: *const Header,
-    place: u32,
-    argument: *mut Argument,
-) -> Status {
-    done(|| {
-        super::checked(record, "record")?;
-        // SAFETY: not null and aligned, and the caller's promise.
-        let bytes = unsafe { std::slice::from_raw_parts(record.cast::<u8>(), (*record).bytes()) };
-        let read = crate::record::Records::new(bytes).next();
-        let read = read
-            .and_then(|record| record.read::<Arguments>())
-            .ok_or(Status::MALFORMED)?;
-        let held = bytes.len().saturating_sub(Arguments::bytes_for(0)) / 8;
-        let count = (read.count as usize).min(held).min(read.values.len());
-        let value = read.values[..count].get(place as usize).copied();
-        let value = value.ok_or_else(|| no_argument(place, count))?;
-        let names = library::board()?.names();
-        let operation = names.get::<OperationName>(number(read.operation));
-        let signature = operation
-            .and_then(|operation| names.text(operation.arguments))
-            .unwrap_or_default();
-        let (name, kept_as) = signature
-            .split(',')
-            .nth(place as usize)
-            .and_then(|text| text.split_once(':'))
-            .unwrap_or_default();
-        let found = Argument {
-            name: kept(name),
-            value,
-            kept_as: ArgumentType::from_name(kept_as).unwrap_or_default(),
-            ..Argument::blank()
-        };
-        // SAFETY: the caller's promise.
-        unsafe { sized::write(argument, &found) }
-    })
+    work: impl FnOnce(&CallArguments<'_>) -> Answer<R>,
+) -> Answer<R> {
+    let (told, arguments) = TOLD
+        .try_with(Cell::get)
+        .unwrap_or((std::ptr::null(), std::ptr::null()));
+    if callback.is_null() {
+        return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
+    }
+    if !std::ptr::eq(told, callback) {
+        let text = "not the callback that this thread is in";
+        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+    }
+    // SAFETY: set by `tell`, which is further up this thread's stack, to arguments that it holds.
+    work(unsafe { &*arguments.cast::<CallArguments<'_>>() })
 }

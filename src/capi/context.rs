@@ -5,7 +5,7 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place, values};
 use crate::context::{Context, KindSet, OperationSet, Selection};
-use crate::record::{Kind, Operation};
+use crate::record::{ContextId, Kind, Operation};
 use std::sync::Arc;
 
 /// What a service is to get.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn gputrail_context_trace_to(
 /// # Safety
 ///
 /// As for [`gputrail_context_trace_to`].
-unsafe fn selected(selection: *const SelectionOptions) -> Answer<Selection> {
+pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Selection> {
     if selection.is_null() {
         return Ok(Selection::all());
     }
@@ -204,6 +204,36 @@ pub extern "C" fn gputrail_context_enable_kind(
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
         Ok(context.enable_kind(&buffer, kind, on != 0)?)
+    })
+}
+
+/// Says whether a buffer wants records of a kind of one context of a runtime, which supersedes what it wants of all others
+/// (CUPTI: `cuptiActivityEnableContext`): `on` is 1 or 0, or -1, which takes back what was said. Also while the context is
+/// started.
+///
+/// Errors: `GPUTRAIL_UNKNOWN_KIND` for kinds whose records belong to no context of a runtime; `GPUTRAIL_INVALID_ARGUMENT`
+/// for another `on`; `GPUTRAIL_NO_SUCH_SERVICE` if the buffer has no service in the context; `GPUTRAIL_NO_SUCH_CONTEXT`,
+/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_enable_kind_in(
+    context: ContextHandle,
+    buffer: BufferHandle,
+    of: ContextId,
+    kind: Kind,
+    on: i32,
+) -> Status {
+    done(|| {
+        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let on = match on {
+            -1 => None,
+            0 => Some(false),
+            1 => Some(true),
+            _ => {
+                let text = format!("on: {on} is neither 1, 0 nor -1");
+                return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            }
+        };
+        Ok(context.enable_kind_in(&buffer, of, kind, on)?)
     })
 }
 

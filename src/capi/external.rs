@@ -49,6 +49,39 @@ pub unsafe extern "C" fn gputrail_external_register_kind(
     })
 }
 
+/// The name of a kind of external ids, registered or not, ended by a 0. `length`, which may be null, is told without the 0;
+/// a null `to` asks for it alone.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length.
+///
+/// # Safety
+///
+/// `to` is null or leads to `capacity` bytes, `length` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_external_kind_name(
+    kind: ExternalKind,
+    to: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> Status {
+    done(|| {
+        let name = external::kind_name(kind).ok_or(Status::NOT_FOUND)?;
+        // SAFETY: the caller's promises.
+        unsafe { text::copy(&name, to, capacity, length) }
+    })
+}
+
+/// The id that records of the calling thread carry now; 0 for none.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_external_current() -> ExternalId {
+    let mut current = ExternalId::NONE;
+    done(|| {
+        current = external::current();
+        Ok(())
+    });
+    current
+}
+
 /// Pushes `id` on the calling thread's stack of `kind`. Records of the thread's calls carry the id that was pushed
 /// last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
 /// `cuptiActivityPushExternalCorrelationId`).

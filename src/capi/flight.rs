@@ -1,9 +1,10 @@
 //! Flight recorders: keep what was recorded last, and write it out when something happens.
 
+use super::context::{SelectionOptions, selected};
 use super::objects::{Class, FlightHandle, destroy};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
-use super::text::given;
+use super::text::{self, given};
 use super::{callback, done, library, place};
 use crate::context::{FlightOptions, FlightRecorder};
 use core::ffi::c_char;
@@ -29,16 +30,25 @@ pub struct FlightSettings {
     pub most_dumps: u32,
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`; usually the current one.
     pub folder: *const c_char,
+    /// What is recorded; usually everything.
+    pub selection: *const SelectionOptions,
+    /// Bytes of a block, the smallest piece that is overwritten, a multiple of 4096; usually 64 KiB.
+    pub block_bytes: u64,
+    /// Threads that may record at a time; usually 1024.
+    pub threads: u32,
+    /// 0.
+    pub reserved: u32,
 }
 sized!(FlightSettings, "gputrail_flight_options", 48);
 
-/// Starts a flight recorder, which keeps everything that happens last. A null `options` asks for what is usual.
+/// Starts a flight recorder, which keeps what happens last. A null `options` asks for what is usual.
 ///
-/// Errors: as for `gputrail_buffer_create`; `GPUTRAIL_INVALID_ARGUMENT` for a signal that cannot be had.
+/// Errors: as for `gputrail_buffer_create` and `gputrail_context_trace_to`; `GPUTRAIL_INVALID_ARGUMENT` for a signal that
+/// cannot be had.
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options whose text is null or ends with a 0, `flight` is null or a place for the id.
+/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one, `flight` is null or a place for the id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_flight_start(
     options: *const FlightSettings,
@@ -53,11 +63,20 @@ pub unsafe extern "C" fn gputrail_flight_start(
             // SAFETY: the caller's promise.
             let asked = unsafe { sized::read(options) }?;
             let time = |nanos| (nanos != 0).then(|| Duration::from_nanos(nanos));
-            if asked.keep_bytes != 0 {
-                let too_many =
-                    |_| Failure::new(Status::LAYOUT, format!("{} bytes", asked.keep_bytes));
-                made.keep_bytes = usize::try_from(asked.keep_bytes).map_err(too_many)?;
+            for (asked, made) in [
+                (asked.keep_bytes, &mut made.keep_bytes),
+                (asked.block_bytes, &mut made.block_bytes),
+            ] {
+                if asked != 0 {
+                    let too_many = |_| Failure::new(Status::LAYOUT, format!("{asked} bytes"));
+                    *made = usize::try_from(asked).map_err(too_many)?;
+                }
             }
+            if asked.threads != 0 {
+                made.threads = asked.threads;
+            }
+            // SAFETY: the caller's promise.
+            made.selection = unsafe { selected(asked.selection) }?;
             (made.keep_time, made.slow_call) =
                 (time(asked.keep_nanos), time(asked.slow_call_nanos));
             made.signal = (asked.signal != 0).then_some(asked.signal);
@@ -126,6 +145,33 @@ pub unsafe extern "C" fn gputrail_flight_triggered(
         let count = unsafe { place(count, "count") }?;
         count.write(library::state()?.flights.get(flight.0)?.triggered().len());
         Ok(())
+    })
+}
+
+/// The path of a dump that was triggered, by its place from 0. As `gputrail_string`.
+///
+/// Errors: also `GPUTRAIL_NO_SUCH_FLIGHT`.
+///
+/// # Safety
+///
+/// As for `gputrail_string`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_flight_path(
+    flight: FlightHandle,
+    place: usize,
+    to: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> Status {
+    done(|| {
+        let dumps = library::state()?.flights.get(flight.0)?.triggered();
+        let missing = || {
+            let text = format!("dump {place} of {}", dumps.len());
+            Failure::new(Status::NOT_FOUND, text)
+        };
+        let dump = dumps.get(place).ok_or_else(missing)?;
+        // SAFETY: the caller's promises.
+        unsafe { text::copy(&dump.path.to_string_lossy(), to, capacity, length) }
     })
 }
 

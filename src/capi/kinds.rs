@@ -1,10 +1,10 @@
 //! Kinds, domains and operations: counted out, and looked up by name and by number.
 
-use super::library::board;
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
-use crate::record::{Domain, Kind, Operation, OperationName};
+use crate::operations;
+use crate::record::{Domain, Kind, Operation, OperationGroup};
 use core::ffi::c_char;
 
 /// Writes as many of `all` as there is room for, and how many there are.
@@ -124,10 +124,7 @@ pub unsafe extern "C" fn gputrail_domains(
     })
 }
 
-/// The operations of a domain, as far as the domain's source is there: those of OpenCL are, once the OpenCL loader
-/// has been used or gputrail has loaded the tool. As `gputrail_kinds`.
-///
-/// Errors: also `GPUTRAIL_NOT_INITIALISED`.
+/// The operations of a domain. As `gputrail_kinds`. Domains that this library does not observe have none.
 ///
 /// # Safety
 ///
@@ -140,7 +137,8 @@ pub unsafe extern "C" fn gputrail_operations(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        let all: Vec<Operation> = named(domain)?.iter().map(|named| named.operation).collect();
+        let all = crate::operations::of(domain);
+        let all: Vec<Operation> = all.iter().map(|info| info.operation).collect();
         // SAFETY: the caller's promises.
         unsafe { list(&all, operations, capacity, count) }
     })
@@ -149,19 +147,18 @@ pub unsafe extern "C" fn gputrail_operations(
 /// The name of an operation, such as `clFinish`, or null if nothing has that number. It lasts for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_operation_name(operation: Operation) -> *const c_char {
-    let mut name = std::ptr::null();
-    done(|| {
-        let names = board()?.names();
-        let found: OperationName = names.get(number(operation)).ok_or(Status::NOT_FOUND)?;
-        name = kept(&names.text(found.name).ok_or(Status::NOT_FOUND)?);
-        Ok(())
-    });
-    name
+    operations::name(operation).map_or(std::ptr::null(), kept)
+}
+
+/// What an operation does; `GPUTRAIL_OPERATION_GROUP_OTHER` also where nothing has that number.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_group_of_operation(operation: Operation) -> OperationGroup {
+    operations::get(operation).map_or(OperationGroup::OTHER, |info| info.group)
 }
 
 /// The operation of a domain that has this name, such as `clFinish`.
 ///
-/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NULL_POINTER`.
 ///
 /// # Safety
 ///
@@ -175,28 +172,10 @@ pub unsafe extern "C" fn gputrail_operation_by_name(
     done(|| {
         // SAFETY: the caller's promises.
         let (name, operation) = unsafe { (given(name, "name")?, place(operation, "operation")?) };
-        let names = board()?.names();
-        let is_it = |named: &&OperationName| names.text(named.name).as_deref() == Some(name);
-        let all = named(domain)?;
-        let found = all
-            .iter()
-            .find(is_it)
-            .ok_or_else(|| not_found("operation", name))?;
-        operation.write(found.operation);
+        operation
+            .write(operations::find(domain, name).ok_or_else(|| not_found("operation", name))?);
         Ok(())
     })
-}
-
-fn named(domain: Domain) -> Answer<Vec<OperationName>> {
-    let mut all: Vec<OperationName> = board()?.names().all();
-    all.retain(|named| named.operation.domain == domain);
-    all.sort_unstable_by_key(|named| named.operation.number);
-    Ok(all)
-}
-
-/// What the names store files an operation's name under.
-pub(super) fn number(operation: Operation) -> u32 {
-    u32::from(operation.domain.0) << 16 | u32::from(operation.number)
 }
 
 fn not_found(what: &str, name: &str) -> Failure {

@@ -3,7 +3,7 @@
 use super::objects::{Class, Objects, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
-use crate::context::{Context, FlightRecorder, RecordBuffer};
+use crate::context::{CallbackThread, Context, FlightRecorder, InternalThreadWatch, RecordBuffer};
 use crate::process;
 use crate::record::{ProcessId, ThreadId};
 use crate::switchboard::Switchboard;
@@ -28,6 +28,8 @@ pub(super) struct State {
     pub subscribers: Objects<Subscribed>,
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
+    pub threads: Objects<CallbackThread>,
+    pub watches: Objects<InternalThreadWatch>,
 }
 
 impl State {
@@ -40,6 +42,8 @@ impl State {
             subscribers: Objects::new(Class::Subscriber),
             timelines: Objects::new(Class::Timeline),
             flights: Objects::new(Class::Flight),
+            threads: Objects::new(Class::Thread),
+            watches: Objects::new(Class::Watch),
         }
     }
 
@@ -113,8 +117,8 @@ pub extern "C" fn gputrail_initialise() -> Status {
     })
 }
 
-/// Stops every context, delivers what is in every buffer, and destroys them, the subscribers, the timelines and the flight recorders. Ids from before
-/// are invalid from then on. The program goes on; the library can be initialised again.
+/// Stops every context, delivers what is in every buffer, and destroys them and everything else that has an id. Ids from
+/// before are invalid from then on. The program goes on; the library can be initialised again.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a callback.
 #[unsafe(no_mangle)]
@@ -134,6 +138,7 @@ pub(crate) fn finalise() {
     let (contexts, subscribers) = (state.contexts.take_all(), state.subscribers.take_all());
     let flights = state.flights.take_all();
     let (buffers, timelines) = (state.buffers.take_all(), state.timelines.take_all());
+    let (threads, watches) = (state.threads.take_all(), state.watches.take_all());
     // Callbacks may run meanwhile, and call us.
     drop(state);
     for context in &contexts {
@@ -143,7 +148,7 @@ pub(crate) fn finalise() {
     subscribers.into_iter().for_each(destroy);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
-    drop((timelines, flights));
+    drop((timelines, flights, threads, watches));
 }
 
 /// Delivers what is in every buffer.
@@ -183,10 +188,12 @@ pub extern "C" fn gputrail_api_version() -> u32 {
     GPUTRAIL_API_VERSION
 }
 
-/// The calling thread's id, as records have it: that of the system (gettid).
+/// The calling thread's id, as records of threads have it that make their first call now: that of the system (gettid),
+/// or what `gputrail_attributes_set` has asked for.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_thread() -> ThreadId {
-    ThreadId(rustix::thread::gettid().as_raw_nonzero().get() as u32)
+    let system = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    ThreadId(crate::context::thread_id(system))
 }
 
 /// This process's id, as records have it.

@@ -6,6 +6,8 @@
 //! twice, so that the id of a destroyed one is recognised. Structures begin with their size, so that a library of
 //! another version knows which of their fields are there.
 
+mod arguments;
+mod attributes;
 mod buffer;
 mod callback;
 mod context;
@@ -14,15 +16,19 @@ mod flight;
 mod kinds;
 mod library;
 mod markers;
+mod memory;
 mod names;
 mod objects;
 mod sized;
 mod status;
 mod text;
+mod threads;
 mod time;
 mod timeline;
 mod tools;
 
+pub use arguments::*;
+pub use attributes::*;
 pub use buffer::*;
 pub use callback::*;
 pub use context::*;
@@ -31,9 +37,14 @@ pub use flight::*;
 pub use kinds::*;
 pub use library::*;
 pub use markers::*;
+pub use memory::*;
 pub use names::*;
-pub use objects::{BufferHandle, ContextHandle, FlightHandle, SubscriberHandle, TimelineHandle};
+pub use objects::{
+    BufferHandle, ContextHandle, FlightHandle, SubscriberHandle, ThreadHandle, TimelineHandle,
+    WatchHandle,
+};
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
+pub use threads::*;
 pub use time::*;
 pub use timeline::*;
 pub use tools::{
@@ -42,6 +53,8 @@ pub use tools::{
 };
 pub(crate) use tools::{finalise_tools, load_tools};
 
+#[cfg(feature = "tool")]
+pub(crate) use sized::Sized_;
 use status::Failure;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

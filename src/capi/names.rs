@@ -158,6 +158,22 @@ pub unsafe extern "C" fn gputrail_describe_kernel(
     unsafe { describe(id.0, "kernel", record) }
 }
 
+/// What is known of a code object.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_code_object(
+    id: CodeObjectId,
+    record: *mut CodeObject,
+) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "code object", record) }
+}
+
 /// What is known of a thread.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.

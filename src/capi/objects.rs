@@ -3,7 +3,7 @@
 
 use super::status::{Failure, Status};
 use super::{Answer, callback, library};
-use crate::context::{Context, RecordBuffer, Subscriber};
+use crate::context::{CallbackThread, Context, RecordBuffer, Subscriber};
 use std::sync::Arc;
 
 /// A context. 0 is none.
@@ -31,6 +31,16 @@ pub struct TimelineHandle(pub u64);
 #[repr(transparent)]
 pub struct FlightHandle(pub u64);
 
+/// A callback thread. 0 is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct ThreadHandle(pub u64);
+
+/// A watch over the library's threads. 0 is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct WatchHandle(pub u64);
+
 /// What kind of object an id names: the highest byte of the id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -41,14 +51,18 @@ pub(super) enum Class {
     Tool = 4,
     Timeline = 5,
     Flight = 6,
+    Thread = 7,
+    Watch = 8,
 }
 
 impl Class {
     fn of(id: u64) -> Option<Class> {
         use Class::*;
-        [Context, Buffer, Subscriber, Tool, Timeline, Flight]
-            .into_iter()
-            .find(|class| *class as u64 == id >> 56)
+        [
+            Context, Buffer, Subscriber, Tool, Timeline, Flight, Thread, Watch,
+        ]
+        .into_iter()
+        .find(|class| *class as u64 == id >> 56)
     }
 
     fn name(self) -> &'static str {
@@ -59,6 +73,8 @@ impl Class {
             Class::Tool => "tool",
             Class::Timeline => "timeline",
             Class::Flight => "flight recorder",
+            Class::Thread => "callback thread",
+            Class::Watch => "watch",
         }
     }
 
@@ -70,6 +86,8 @@ impl Class {
             Class::Tool => Status::NO_SUCH_TOOL,
             Class::Timeline => Status::NO_SUCH_TIMELINE,
             Class::Flight => Status::NO_SUCH_FLIGHT,
+            Class::Thread => Status::NO_SUCH_THREAD,
+            Class::Watch => Status::NO_SUCH_WATCH,
         }
     }
 }
@@ -159,6 +177,10 @@ pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<RecordBuffer>> {
 
 pub(super) fn subscriber(id: SubscriberHandle) -> Answer<Arc<Subscribed>> {
     library::state()?.subscribers.get(id.0)
+}
+
+pub(super) fn thread(id: ThreadHandle) -> Answer<Arc<CallbackThread>> {
+    library::state()?.threads.get(id.0)
 }
 
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a

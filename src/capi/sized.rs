@@ -55,6 +55,16 @@ fn wrong<T: Sized_>(size: usize) -> Failure {
 ///
 /// `pointer` is null, misaligned, or leads to as many bytes as the size says that it begins with.
 pub unsafe fn read<T: Sized_>(pointer: *const T) -> Answer<T> {
+    // SAFETY: the caller's promise.
+    unsafe { read_over(T::blank(), pointer) }
+}
+
+/// The same where fields that the caller's structure does not have are those of `base`.
+///
+/// # Safety
+///
+/// As for [`read`].
+pub unsafe fn read_over<T: Sized_>(mut base: T, pointer: *const T) -> Answer<T> {
     checked(pointer, T::NAME)?;
     // SAFETY: not null and aligned, and the caller's promise.
     let size = unsafe { pointer.cast::<usize>().read() };
@@ -75,10 +85,9 @@ pub unsafe fn read<T: Sized_>(pointer: *const T) -> Answer<T> {
             return Err(Failure::new(Status::WRONG_SIZE, text));
         }
     }
-    let mut read = T::blank();
     // SAFETY: both have that many bytes, and any bytes are a valid value.
-    unsafe { copy((&raw mut read).cast(), pointer.cast(), size.min(ours)) };
-    Ok(read)
+    unsafe { copy((&raw mut base).cast(), pointer.cast(), size.min(ours)) };
+    Ok(base)
 }
 
 /// Writes an answer into a structure of the caller's, as much of it as it has. Its size stays; what it has beyond ours

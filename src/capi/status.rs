@@ -67,6 +67,8 @@ statuses! {
     ATTRIBUTES_LOCKED = -30, "a context has been started: attributes are set before that";
     NO_SUCH_FLIGHT = -31, "no such flight recorder: it has been stopped, or the id is of something else";
     NOT_WRITTEN = -32, "a file could not be written";
+    NO_SUCH_THREAD = -33, "no such callback thread: it has been destroyed, or the id is of something else";
+    NO_SUCH_WATCH = -34, "no such watch: it has been ended, or the id is of something else";
     INTERNAL = -99, "a fault in gputrail; the library goes on";
 }
 

@@ -91,3 +91,25 @@ pub unsafe extern "C" fn gputrail_device_time_to_nanos(
         Ok(())
     })
 }
+
+/// How far the times that `gputrail_device_time_to_nanos` tells of an agent may be off, or with 0 for the agent those of
+/// the host, in nanoseconds.
+///
+/// Errors: as for `gputrail_device_time_to_nanos`.
+///
+/// # Safety
+///
+/// `nanos` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_clock_error(agent: AgentId, nanos: *mut Nanos) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let nanos = unsafe { place(nanos, "nanos") }?;
+        let error = with_times(|times| match agent {
+            AgentId::NONE => Some(times.host_error()),
+            agent => times.device_error(agent),
+        })?;
+        nanos.write(error.ok_or(Status::CLOCK_UNKNOWN)?);
+        Ok(())
+    })
+}

@@ -240,7 +240,7 @@ impl RecordBuffer {
     ) -> Result<RecordBuffer, ToolError> {
         let thread = match options.callback_thread {
             Some(thread) => thread,
-            None => board.shared_thread().map_err(ToolError::Thread)?,
+            None => board.shared_thread().map_err(ToolError::of_thread)?,
         };
         // A forked child has no use for its parent's blocks; where the system does not know how, it gets a copy.
         let _ = mapping.keep_from_children();

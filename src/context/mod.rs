@@ -170,6 +170,19 @@ impl From<TooMany> for ToolError {
     }
 }
 
+impl ToolError {
+    /// Why there is no callback thread.
+    fn of_thread(error: std::io::Error) -> ToolError {
+        match error.kind() {
+            std::io::ErrorKind::QuotaExceeded => ToolError::TooMany {
+                what: "callback threads",
+                most: crate::buffer::CALLBACK_THREADS,
+            },
+            _ => ToolError::Thread(error),
+        }
+    }
+}
+
 impl From<ServiceError> for ToolError {
     fn from(error: ServiceError) -> ToolError {
         match error {

@@ -37,7 +37,7 @@ pub use crate::capi::{Status, ToolHandle};
 
 use crate::capi::{
     Batch as BatchData, BufferHandle, BufferSettings, CallbackData, ContextHandle, DropCounts,
-    FlightHandle, FlightSettings, GPUTRAIL_API_VERSION, SelectionOptions, SubscriberHandle,
+    FlightHandle, FlightSettings, GPUTRAIL_API_VERSION, SelectionOptions, Sized_, SubscriberHandle,
     TimelineHandle, ToolDescription, WorkData,
 };
 use crate::record::*;
@@ -265,7 +265,7 @@ impl Buffer {
             watermark: options.watermark,
             policy: options.policy as u32,
             threads: options.threads,
-            reserved: 0,
+            ..BufferSettings::blank()
         };
         let callee = Callee::new(Mutex::new(Box::new(deliver) as Deliver));
         let mut handle = BufferHandle::default();
@@ -635,7 +635,7 @@ impl FlightRecorder {
             slow_call_nanos: nanos(options.slow_call),
             signal: options.signal.unwrap_or(0),
             most_dumps: options.most_dumps,
-            folder: std::ptr::null(),
+            ..FlightSettings::blank()
         };
         let mut handle = FlightHandle::default();
         // SAFETY: a structure of this size, and a place for the id.

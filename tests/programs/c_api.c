@@ -1,6 +1,7 @@
 /* Every misuse of the C API, each with its status, and the library works on. Compiled as C and as C++. */
 #include "gputrail.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,24 @@ static int32_t supply(const gputrail_external_request *request, gputrail_externa
     (void)id;
     (void)user_data;
     return 0;
+}
+
+static void request(gputrail_block *block, void *user_data) {
+    (void)block;
+    (void)user_data;
+}
+
+static void complete(const gputrail_block *block, const gputrail_batch *records, void *user_data) {
+    (void)block;
+    (void)records;
+    (void)user_data;
+}
+
+static int made[2];
+
+static void thread_made(int32_t after, void *user_data) {
+    CHECK(user_data == made && (after == 0 || after == 1));
+    made[after]++;
 }
 
 static void before_initialisation(void) {
@@ -199,6 +218,11 @@ static void services(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_external_supply(context, &far_away, 1, supply, NULL, &subscriber), GPUTRAIL_UNKNOWN_OPERATION);
     EXPECT(gputrail_context_enable_kind(context, buffer, GPUTRAIL_KIND_LOSS, 0), GPUTRAIL_OK);
     EXPECT(gputrail_context_enable_operation(context, buffer, far_away, 0), GPUTRAIL_UNKNOWN_OPERATION);
+    EXPECT(gputrail_context_enable_kind_in(context, buffer, 1, api, 1), GPUTRAIL_UNKNOWN_KIND);
+    EXPECT(gputrail_context_enable_kind_in(context, buffer, 1, GPUTRAIL_KIND_MEMORY_COPY, 2), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_context_enable_kind_in(context, other, 1, GPUTRAIL_KIND_MEMORY_COPY, 0), GPUTRAIL_NO_SUCH_SERVICE);
+    EXPECT(gputrail_context_enable_kind_in(context, buffer, 1, GPUTRAIL_KIND_MEMORY_COPY, 0), GPUTRAIL_OK);
+    EXPECT(gputrail_context_enable_kind_in(context, buffer, 1, GPUTRAIL_KIND_MEMORY_COPY, -1), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_destroy(other), GPUTRAIL_OK);
     EXPECT(gputrail_context_stop(context), GPUTRAIL_OK);
 }
@@ -275,11 +299,15 @@ static void clocks(void) {
     EXPECT(gputrail_ticks_to_nanos(0, &a), GPUTRAIL_OK);
     CHECK(a == 0);
     EXPECT(gputrail_device_time_to_nanos(1, 5, &a), GPUTRAIL_CLOCK_UNKNOWN);
+    EXPECT(gputrail_clock_error(1, &a), GPUTRAIL_CLOCK_UNKNOWN);
+    EXPECT(gputrail_clock_error(0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_clock_error(0, &a), GPUTRAIL_OK);
     CHECK(gputrail_thread() == (gputrail_thread_id)getpid() && gputrail_process() == (gputrail_process_id)getpid());
 }
 
 static void flights(gputrail_buffer buffer) {
     gputrail_flight_options options;
+    gputrail_selection selection;
     gputrail_flight flight;
     uint64_t records = 7;
     size_t count = 7;
@@ -289,6 +317,18 @@ static void flights(gputrail_buffer buffer) {
     options.size = sizeof options;
     options.signal = 9999;
     EXPECT(gputrail_flight_start(&options, &flight), GPUTRAIL_INVALID_ARGUMENT);
+    options.signal = 0;
+    options.block_bytes = 5;
+    EXPECT(gputrail_flight_start(&options, &flight), GPUTRAIL_LAYOUT);
+    options.block_bytes = 4096;
+    memset(&selection, 0, sizeof selection);
+    options.selection = &selection;
+    EXPECT(gputrail_flight_start(&options, &flight), GPUTRAIL_WRONG_SIZE);
+    selection.size = sizeof selection;
+    EXPECT(gputrail_flight_start(&options, &flight), GPUTRAIL_OK);
+    EXPECT(gputrail_flight_path(flight, 0, NULL, 0, &count), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_flight_path(buffer, 0, NULL, 0, &count), GPUTRAIL_NO_SUCH_FLIGHT);
+    EXPECT(gputrail_flight_stop(flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_start(NULL, &flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_dump(flight, NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_flight_dump(flight, "/no/such/folder/x", &records), GPUTRAIL_NOT_WRITTEN);
@@ -297,6 +337,244 @@ static void flights(gputrail_buffer buffer) {
     CHECK(count == 0);
     EXPECT(gputrail_flight_stop(flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_stop(flight), GPUTRAIL_NO_SUCH_FLIGHT);
+}
+
+/* Lends one block after the other, of which some cannot be used. */
+typedef struct { int asked, back, used, misaligned, small; uint64_t memory[8][256]; } lender;
+
+static void lend(gputrail_block *block, void *user_data) {
+    lender *of = (lender *)user_data;
+    CHECK(block->size == sizeof *block && block->memory == NULL);
+    if (of->asked == 8) return;
+    block->memory = (uint8_t *)of->memory[of->asked];
+    block->bytes = sizeof of->memory[0];
+    block->most_records = 5;
+    if (of->asked == 1) block->memory += 4;
+    if (of->asked == 2) block->bytes = 512;
+    of->asked++;
+}
+
+static void returned(const gputrail_block *block, const gputrail_batch *records, void *user_data) {
+    lender *of = (lender *)user_data;
+    const gputrail_record_header *record = NULL;
+    of->back++;
+    of->misaligned += (size_t)block->memory % 8 != 0;
+    of->small += block->bytes == 512;
+    CHECK(records->size == sizeof *records && records->records == block->memory && records->bytes <= block->bytes);
+    CHECK(block->shown <= records->bytes);
+    while (gputrail_batch_next(records, &record) == GPUTRAIL_OK) of->used++;
+    CHECK(gputrail_buffer_flush(records->buffer) == GPUTRAIL_BUSY);
+}
+
+static void client_memory(void) {
+    static lender of;
+    gputrail_buffer_options options;
+    gputrail_context context;
+    gputrail_buffer buffer;
+    gputrail_drops drops;
+    gputrail_mark_options mark;
+    int n;
+    memset(&of, 0, sizeof of);
+    memset(&options, 0, sizeof options);
+    EXPECT(gputrail_buffer_create_of_client(NULL, NULL, deliver, complete, NULL, &buffer), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create_of_client(NULL, request, deliver, NULL, NULL, &buffer), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create_of_client(NULL, request, NULL, complete, NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create_of_client(&options, request, NULL, complete, NULL, &buffer), GPUTRAIL_WRONG_SIZE);
+
+    EXPECT(gputrail_buffer_create_of_client(NULL, lend, NULL, returned, &of, &buffer), GPUTRAIL_OK);
+    EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+    EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);
+    EXPECT(gputrail_context_start(context), GPUTRAIL_OK);
+    memset(&mark, 0, sizeof mark);
+    mark.size = sizeof mark;
+    mark.name = "mark";
+    for (n = 0; n < 40; n++) {
+        EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
+        EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_OK);
+    }
+    EXPECT(gputrail_context_stop(context), GPUTRAIL_OK);
+    drops.size = sizeof drops;
+    EXPECT(gputrail_buffer_dropped(buffer, &drops), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_destroy(buffer), GPUTRAIL_OK);
+    CHECK(of.asked == 8 && of.back == 8 && of.misaligned == 1 && of.small == 1);
+    /* Six blocks of at most five records: the rest is counted. What a block says of losses is a record too. */
+    CHECK(drops.total > 0 && drops.of_kind[GPUTRAIL_KIND_MARKER] > 0 && of.used > 0 && of.used <= 30);
+    EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
+}
+
+static int left_behind;
+
+static void count_left_behind(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    CHECK(user_data == &left_behind);
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) left_behind += record->kind == GPUTRAIL_KIND_MARKER;
+}
+
+static void files(void) {
+    gputrail_buffer_options options;
+    gputrail_buffer buffer;
+    gputrail_context context;
+    gputrail_mark_options mark;
+    uint64_t bytes = 0;
+    int status, file = fileno(tmpfile()), other = fileno(tmpfile());
+    pid_t child;
+    memset(&options, 0, sizeof options);
+    EXPECT(gputrail_buffer_file_bytes(&options, &bytes), GPUTRAIL_WRONG_SIZE);
+    options.size = sizeof options;
+    options.pool_bytes = 1 << 16;
+    options.block_bytes = 4096;
+    options.threads = 4;
+    options.period_nanos = 3600000000000u;
+    EXPECT(gputrail_buffer_file_bytes(&options, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_file_bytes(&options, &bytes), GPUTRAIL_OK);
+    CHECK(bytes > options.pool_bytes);
+    EXPECT(gputrail_buffer_create_in_file(file, &options, NULL, NULL, &buffer), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_buffer_create_in_file(-1, &options, deliver, NULL, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_buffer_create_in_file(9999, &options, deliver, NULL, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_buffer_create_in_file(file, &options, deliver, NULL, &buffer), GPUTRAIL_TOO_SMALL);
+    EXPECT(gputrail_recover(file, count_left_behind, &left_behind), GPUTRAIL_MALFORMED);
+    EXPECT(gputrail_recover(file, NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_recover(-1, count_left_behind, &left_behind), GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(ftruncate(file, (off_t)bytes) == 0 && ftruncate(other, (off_t)bytes) == 0 && write(other, "x", 1) == 1);
+    EXPECT(gputrail_buffer_create_in_file(other, &options, deliver, NULL, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+
+    child = fork();
+    if (child == 0) {
+        failures = 0;
+        EXPECT(gputrail_initialise(), GPUTRAIL_OK);
+        EXPECT(gputrail_buffer_create_in_file(file, &options, deliver, NULL, &buffer), GPUTRAIL_OK);
+        EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+        EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);
+        EXPECT(gputrail_context_start(context), GPUTRAIL_OK);
+        memset(&mark, 0, sizeof mark);
+        mark.size = sizeof mark;
+        mark.name = "last words";
+        EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
+        EXPECT(gputrail_mark(&mark), GPUTRAIL_OK);
+        fflush(stdout);
+        if (failures == 0) raise(SIGKILL);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    left_behind = 0;
+    EXPECT(gputrail_recover(file, count_left_behind, &left_behind), GPUTRAIL_OK);
+    CHECK(left_behind == 2);
+    EXPECT(gputrail_recover(file, count_left_behind, &left_behind), GPUTRAIL_OK);
+    CHECK(left_behind == 2);
+}
+
+static void threads(gputrail_buffer buffer) {
+    gputrail_callback_thread thread, more[65];
+    gputrail_buffer_options options;
+    gputrail_buffer other;
+    gputrail_watch watch;
+    int n = 0;
+    EXPECT(gputrail_callback_thread_create(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_thread_watch(NULL, made, &watch), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_thread_watch(thread_made, made, NULL), GPUTRAIL_NULL_POINTER);
+    made[0] = made[1] = 0;
+    EXPECT(gputrail_thread_watch(thread_made, made, &watch), GPUTRAIL_OK);
+    EXPECT(gputrail_callback_thread_create(&thread), GPUTRAIL_OK);
+    CHECK(made[0] == 1 && made[1] == 1);
+    EXPECT(gputrail_thread_unwatch(thread), GPUTRAIL_NO_SUCH_WATCH);
+    EXPECT(gputrail_thread_unwatch(watch), GPUTRAIL_OK);
+    EXPECT(gputrail_thread_unwatch(watch), GPUTRAIL_NO_SUCH_WATCH);
+    EXPECT(gputrail_buffer_assign(buffer, buffer), GPUTRAIL_NO_SUCH_THREAD);
+    EXPECT(gputrail_buffer_assign(thread, thread), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_buffer_assign(buffer, thread), GPUTRAIL_OK);
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.callback_thread = buffer;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &other), GPUTRAIL_NO_SUCH_THREAD);
+    options.callback_thread = thread;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &other), GPUTRAIL_OK);
+    EXPECT(gputrail_callback_thread_destroy(thread), GPUTRAIL_OK);
+    EXPECT(gputrail_callback_thread_destroy(thread), GPUTRAIL_NO_SUCH_THREAD);
+    EXPECT(gputrail_buffer_flush(other), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_destroy(other), GPUTRAIL_OK);
+    while (n < 65 && gputrail_callback_thread_create(&more[n]) == GPUTRAIL_OK) n++;
+    CHECK(n > 10 && n < 65 && made[0] == 1);
+    EXPECT(gputrail_callback_thread_create(&more[n]), GPUTRAIL_TOO_MANY);
+    while (n > 0) EXPECT(gputrail_callback_thread_destroy(more[--n]), GPUTRAIL_OK);
+}
+
+static void attributes(int first) {
+    gputrail_attributes attributes;
+    gputrail_limits limits;
+    gputrail_thread_id system = gputrail_thread();
+    memset(&attributes, 0, sizeof attributes);
+    EXPECT(gputrail_attributes_get(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_WRONG_SIZE);
+    attributes.size = sizeof attributes;
+    EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_OK);
+    CHECK(attributes.pool_bytes >= attributes.block_bytes && attributes.latency_times == 1);
+    EXPECT(gputrail_attributes_set(NULL), GPUTRAIL_NULL_POINTER);
+    attributes.block_bytes = 5;
+    EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_LAYOUT);
+    attributes.block_bytes = 8192;
+    attributes.thread_ids = 77;
+    EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_INVALID_ARGUMENT);
+    attributes.thread_ids = GPUTRAIL_THREAD_IDS_PTHREAD;
+    attributes.latency_times = 2;
+    EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_INVALID_ARGUMENT);
+    attributes.latency_times = 1;
+    EXPECT(gputrail_attributes_set(&attributes), first ? GPUTRAIL_OK : GPUTRAIL_ATTRIBUTES_LOCKED);
+    if (first) {
+        CHECK(gputrail_thread() != system);
+        attributes.thread_ids = GPUTRAIL_THREAD_IDS_SYSTEM;
+        EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_OK);
+    }
+    CHECK(gputrail_thread() == system);
+    EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_OK);
+    CHECK(attributes.block_bytes == 8192);
+    limits.size = 3;
+    EXPECT(gputrail_limits_get(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_limits_get(&limits), GPUTRAIL_WRONG_SIZE);
+    limits.size = sizeof limits;
+    EXPECT(gputrail_limits_get(&limits), GPUTRAIL_OK);
+    CHECK(limits.buffers == 32 && limits.contexts == 64 && limits.smallest_block == 1024);
+}
+
+static void operations(void) {
+    gputrail_operation read, operation, unknown = {GPUTRAIL_DOMAIN_OPENCL, 9999}, all[600];
+    gputrail_subscriber subscriber;
+    gputrail_context context;
+    gputrail_argument argument;
+    char text[16];
+    size_t length = 0, count = 0, known = 0;
+    uint32_t place = 0;
+    argument.size = sizeof argument;
+    EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clEnqueueReadBuffer", &read), GPUTRAIL_OK);
+    CHECK(gputrail_group_of_operation(read) == GPUTRAIL_OPERATION_GROUP_ENQUEUE);
+    while (gputrail_operation_argument(read, place, &argument) == GPUTRAIL_OK) place++;
+    CHECK(place == 9 && strcmp(argument.name, "event") == 0 && argument.dereference_depth == 1);
+    EXPECT(gputrail_operation_argument(read, 9, &argument), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_operation_argument(unknown, 0, &argument), GPUTRAIL_UNKNOWN_OPERATION);
+    EXPECT(gputrail_operation_argument(read, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object loaded", &operation), GPUTRAIL_OK);
+    EXPECT(gputrail_operations(GPUTRAIL_DOMAIN_RESOURCE, all, 600, &count), GPUTRAIL_OK);
+    CHECK(count == 13 && all[0].domain == GPUTRAIL_DOMAIN_RESOURCE);
+    EXPECT(gputrail_callback_argument_text(NULL, 0, 1, text, sizeof text, &length), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, 1, &length), GPUTRAIL_TOO_SMALL);
+    EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, sizeof text, NULL), GPUTRAIL_OK);
+    CHECK(length > 1 && strlen(text) == length);
+    EXPECT(gputrail_external_kind_name(9999, text, sizeof text, NULL), GPUTRAIL_NOT_FOUND);
+
+    EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
+    EXPECT(gputrail_subscribe(context, &read, 1, called_back, NULL, &subscriber), GPUTRAIL_OK);
+    EXPECT(gputrail_enabled_callbacks(subscriber, all, 600, &count), GPUTRAIL_OK);
+    CHECK(count == 1 && all[0].number == read.number);
+    EXPECT(gputrail_enabled_callbacks(subscriber, NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_enable_all_callbacks(subscriber, 1), GPUTRAIL_OK);
+    EXPECT(gputrail_enabled_callbacks(subscriber, NULL, 0, &known), GPUTRAIL_OK);
+    EXPECT(gputrail_enabled_callbacks(subscriber, all, 1, &count), GPUTRAIL_TOO_SMALL);
+    CHECK(known > 100 && count == known);
+    EXPECT(gputrail_enable_all_callbacks(subscriber, 0), GPUTRAIL_OK);
+    EXPECT(gputrail_enabled_callbacks(subscriber, all, 600, &count), GPUTRAIL_OK);
+    CHECK(count == 0);
+    EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
+    EXPECT(gputrail_enable_all_callbacks(subscriber, 1), GPUTRAIL_NO_SUCH_SUBSCRIBER);
+    EXPECT(gputrail_enabled_callbacks(subscriber, all, 600, &count), GPUTRAIL_NO_SUCH_SUBSCRIBER);
 }
 
 static void *from_a_thread(void *user_data) {
@@ -375,6 +653,7 @@ int main(void) {
         EXPECT(gputrail_initialise(), GPUTRAIL_OK);
         EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
         EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
+        attributes(round == 0);
         null_pointers(context, buffer);
         sizes(context, buffer);
         services(context, buffer);
@@ -385,6 +664,10 @@ int main(void) {
         clocks();
         markers();
         flights(buffer);
+        threads(buffer);
+        operations();
+        client_memory();
+        files();
         CHECK(pthread_create(&thread, NULL, from_a_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
         in_a_child(context);
         EXPECT(gputrail_finalise(), GPUTRAIL_OK);

@@ -71,6 +71,32 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 }
 
 static struct {
+    int objects, code, kernels;
+} things;
+
+/* Told of code objects, and of launches. */
+static void told_of_things(gputrail_callback *callback, void *user_data) {
+    char text[200];
+    size_t length;
+    CHECK(user_data == &things);
+    if (callback->record && callback->record->kind == GPUTRAIL_KIND_CODE_OBJECT) {
+        const gputrail_record_code_object *object = (const gputrail_record_code_object *)callback->record;
+        gputrail_record_code_object described;
+        things.objects++;
+        things.code += callback->code && callback->code_bytes > 1000;
+        CHECK(gputrail_describe_code_object(object->id, &described) == GPUTRAIL_OK && described.module == object->module);
+    }
+    if (callback->phase != GPUTRAIL_PHASE_ENTER || strcmp(callback->name, "clEnqueueNDRangeKernel") != 0) return;
+    CHECK(gputrail_kernel_name(callback->kernel, text, sizeof text, NULL) == GPUTRAIL_OK && strcmp(text, "triple") == 0);
+    /* global_work_size: a pointer to what follows it. */
+    CHECK(gputrail_callback_argument_text(callback, 4, 1, text, sizeof text, &length) == GPUTRAIL_OK);
+    CHECK(length == strlen(text) && strstr(text, " -> 1024"));
+    CHECK(gputrail_callback_argument_text(callback, 4, 1, text, 3, &length) == GPUTRAIL_TOO_SMALL);
+    CHECK(gputrail_callback_argument_text(callback, 99, 1, text, 3, &length) == GPUTRAIL_NOT_FOUND);
+    things.kernels++;
+}
+
+static struct {
     int enters, exits, kept, queues;
     gputrail_status again, beyond, finalise, flush;
     cl_command_queue queue;
@@ -147,7 +173,8 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
 
 int main(void) {
     gputrail_context context;
-    gputrail_subscriber subscriber, supplier;
+    gputrail_subscriber subscriber, supplier, thing;
+    gputrail_operation of_things[3];
     gputrail_operation launch;
     gputrail_drops drops;
     cl_context cl_context_ = NULL;
@@ -175,6 +202,10 @@ int main(void) {
     CHECK(gputrail_context_trace_to(context, buffer, NULL) == GPUTRAIL_OK);
     CHECK(gputrail_subscribe(context, &finish, 1, called_back, &told, &subscriber) == GPUTRAIL_OK);
     CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clEnqueueNDRangeKernel", &launch) == GPUTRAIL_OK);
+    of_things[0] = launch;
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object loaded", &of_things[1]) == GPUTRAIL_OK);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object unloaded", &of_things[2]) == GPUTRAIL_OK);
+    CHECK(gputrail_subscribe(context, of_things, 3, told_of_things, &things, &thing) == GPUTRAIL_OK);
     CHECK(gputrail_external_supply(context, &launch, 1, supply, &seen, &supplier) == GPUTRAIL_OK);
     CHECK(gputrail_callback_is_enabled(subscriber, finish, &enabled) == GPUTRAIL_OK && enabled == 1);
     CHECK(gputrail_context_start(context) == GPUTRAIL_OK);
@@ -199,6 +230,7 @@ int main(void) {
 
     CHECK(seen.flush == GPUTRAIL_BUSY && seen.destroy == GPUTRAIL_BUSY && seen.finalise == GPUTRAIL_BUSY);
     CHECK(seen.finishes == ROUNDS + 1 && seen.dispatches == ROUNDS && seen.copies == ROUNDS);
+    CHECK(things.objects == 2 && things.code >= 1 && things.kernels == ROUNDS);
     CHECK(seen.supplied == ROUNDS && seen.pushed == ROUNDS);
     CHECK(seen.completions >= 2 * ROUNDS && seen.timed > 0);
     CHECK(seen.arguments > 0 && seen.named_arguments >= seen.arguments);

@@ -26,13 +26,28 @@ const RECORDS: [&str; 12] = [
     "names",
 ];
 /// Those of the API.
-const API: [&str; 13] = [
-    "library", "status", "time", "kinds", "names", "buffer", "context", "callback", "timeline",
-    "tools", "markers", "external", "flight",
+const API: [&str; 17] = [
+    "library",
+    "status",
+    "attributes",
+    "time",
+    "kinds",
+    "names",
+    "buffer",
+    "memory",
+    "threads",
+    "context",
+    "callback",
+    "arguments",
+    "timeline",
+    "tools",
+    "markers",
+    "external",
+    "flight",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 18] = [
+const NAMED: [(&str, &str); 24] = [
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -43,6 +58,12 @@ const NAMED: [(&str, &str); 18] = [
     ("Argument", "gputrail_argument"),
     ("MarkOptions", "gputrail_mark_options"),
     ("FlightSettings", "gputrail_flight_options"),
+    ("AttributeValues", "gputrail_attributes"),
+    ("LimitValues", "gputrail_limits"),
+    ("Block", "gputrail_block"),
+    ("RequestFunction", "gputrail_request_function"),
+    ("CompleteFunction", "gputrail_complete_function"),
+    ("ThreadFunction", "gputrail_thread_function"),
     ("ExternalRequest", "gputrail_external_request"),
     ("SupplyFunction", "gputrail_supply_function"),
     ("WorkData", "gputrail_work"),
@@ -54,7 +75,7 @@ const NAMED: [(&str, &str); 18] = [
 ];
 
 /// Numbers that name things: in Rust, in C, and what they are.
-const NUMBERS: [(&str, &str, &str); 42] = [
+const NUMBERS: [(&str, &str, &str); 43] = [
     (
         "Ticks",
         "uint64_t",
@@ -131,6 +152,7 @@ const NUMBERS: [(&str, &str, &str); 42] = [
     ),
     ("OverheadKind", "uint8_t", "Who took time."),
     ("AgentKind", "uint8_t", "What an agent is."),
+    ("OperationGroup", "uint8_t", "What a function does."),
     ("MarkerKind", "uint8_t", "What a marker does."),
     ("PayloadKind", "uint8_t", "What the payload of a marker is."),
     (
@@ -196,7 +218,7 @@ const NUMBERS: [(&str, &str, &str); 42] = [
 ];
 
 /// Numbers beyond those that only objects of the API have.
-const HANDLES: [(&str, &str, &str); 6] = [
+const HANDLES: [(&str, &str, &str); 8] = [
     (
         "ContextHandle",
         "gputrail_context",
@@ -222,6 +244,16 @@ const HANDLES: [(&str, &str, &str); 6] = [
         "FlightHandle",
         "gputrail_flight",
         "A flight recorder. 0 is none.",
+    ),
+    (
+        "ThreadHandle",
+        "gputrail_callback_thread",
+        "A callback thread. 0 is none.",
+    ),
+    (
+        "WatchHandle",
+        "gputrail_watch",
+        "A watch over the library's threads. 0 is none.",
     ),
 ];
 
@@ -307,6 +339,8 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         "ToolHandle",
         "TimelineHandle",
         "FlightHandle",
+        "ThreadHandle",
+        "WatchHandle",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -439,7 +473,7 @@ fn preamble() -> String {
         &'static str,
         &'static [(&'static str, i64, &'static str)],
     );
-    let more: [Constants; 4] = [
+    let more: [Constants; 5] = [
         (
             "Bits of flags in gputrail_record_header.",
             "FLAG_",
@@ -516,6 +550,27 @@ fn preamble() -> String {
                     "LOSSLESS",
                     gputrail::buffer::Policy::Lossless as i64,
                     "the thread waits, where it may",
+                ),
+                (
+                    "OVERWRITE",
+                    gputrail::buffer::Policy::Overwrite as i64,
+                    "the oldest are overwritten; what is left is delivered by a flush",
+                ),
+            ],
+        ),
+        (
+            "What records call a thread.",
+            "THREAD_IDS_",
+            &[
+                (
+                    "SYSTEM",
+                    gputrail::context::ThreadIds::System as i64,
+                    "the system's id, gettid(2)",
+                ),
+                (
+                    "PTHREAD",
+                    gputrail::context::ThreadIds::Pthread as i64,
+                    "the low half of pthread_self(3)",
                 ),
             ],
         ),
@@ -617,7 +672,8 @@ fn listed(name: &str) -> Vec<(String, i64, &'static str)> {
         InstructionType,
         NotIssued,
         StallReason,
-        Absent
+        Absent,
+        OperationGroup
     )
 }
 
