@@ -66,6 +66,9 @@ enum {
     GPUTRAIL_NOT_WRITTEN = -32, /* a file could not be written */
     GPUTRAIL_NO_SUCH_THREAD = -33, /* no such callback thread: it has been destroyed, or the id is of something else */
     GPUTRAIL_NO_SUCH_WATCH = -34, /* no such watch: it has been ended, or the id is of something else */
+    GPUTRAIL_SAMPLING_NOT_AVAILABLE = -35, /* the agent cannot be sampled so now: ask again what it can do */
+    GPUTRAIL_CONTEXT_CONFLICT = -36, /* another context has this service, or this one has a service that excludes it */
+    GPUTRAIL_NO_SUCH_AGENT = -37, /* no agent that a source knows has this id */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 

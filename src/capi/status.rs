@@ -1,6 +1,7 @@
 //! Statuses: what every function of the C API returns, and what is known besides of the last failure.
 
 use crate::context::ToolError;
+use crate::sampling::SamplingError;
 use core::ffi::{CStr, c_char};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -69,6 +70,9 @@ statuses! {
     NOT_WRITTEN = -32, "a file could not be written";
     NO_SUCH_THREAD = -33, "no such callback thread: it has been destroyed, or the id is of something else";
     NO_SUCH_WATCH = -34, "no such watch: it has been ended, or the id is of something else";
+    SAMPLING_NOT_AVAILABLE = -35, "the agent cannot be sampled so now: ask again what it can do";
+    CONTEXT_CONFLICT = -36, "another context has this service, or this one has a service that excludes it";
+    NO_SUCH_AGENT = -37, "no agent that a source knows has this id";
     INTERNAL = -99, "a fault in gputrail; the library goes on";
 }
 
@@ -95,6 +99,18 @@ impl From<Status> for Failure {
     }
 }
 
+/// As rocprofiler-sdk has it, as far as it has statuses for them.
+fn sampling(error: &SamplingError) -> Status {
+    match error {
+        SamplingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
+        SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
+        SamplingError::Interval { .. }
+        | SamplingError::PowerOfTwo { .. }
+        | SamplingError::Period(_) => Status::INVALID_ARGUMENT,
+        _ => Status::SAMPLING_NOT_AVAILABLE,
+    }
+}
+
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Failure {
         let status = match error {
@@ -116,6 +132,7 @@ impl From<ToolError> for Failure {
             ToolError::TooMany { .. } => Status::TOO_MANY,
             ToolError::AttributesLocked => Status::ATTRIBUTES_LOCKED,
             ToolError::Signal { .. } => Status::INVALID_ARGUMENT,
+            ToolError::Sampling(ref error) => sampling(error),
         };
         Failure::new(status, error.to_string())
     }

@@ -88,7 +88,8 @@ pub use requests::ExternalRequest;
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::process;
-use crate::record::{ContextId, Domain, Kind, Operation};
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use crate::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
 use crate::switchboard::{
     Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard, TooMany,
 };
@@ -154,6 +155,9 @@ pub enum ToolError {
     /// The buffer's thread could not be started.
     #[error("cannot start the thread that delivers records: {0}")]
     Thread(#[source] std::io::Error),
+    /// PC sampling that is not to be had.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
     /// One thing too many.
     #[error("{what}: {most} at a time, and all are in use")]
     TooMany {
@@ -420,6 +424,64 @@ impl Context {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
         let ask = |selection: &mut Selection| selection.operations.has(operation);
         Ok(self.board.change_service(self.key, consumer, ask)?)
+    }
+
+    /// Configures PC sampling: `agent` is sampled as `request` says while the context is started, and the records go to
+    /// `buffer`. A context can sample several agents; only one context of the process has this service. The configuration
+    /// is valid for as long as the context lives (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Sampling`], which names what the agent can do; [`ToolError::Locked`] after the first start;
+    /// [`ToolError::NoSuchBuffer`].
+    pub fn sample(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        Ok(self
+            .board
+            .sample(self.key, slot, agent, request, deliver)??)
+    }
+
+    /// The same as CUPTI has it asked for (`cuptiActivityConfigurePCSampling`). Returns what that is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::sample`].
+    pub fn sample_every(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        period: SamplingPeriod,
+        deliver: Deliver,
+    ) -> Result<Request, ToolError> {
+        let request = self.board.sampling().request(agent, period)?;
+        self.sample(buffer, agent, request, deliver)?;
+        Ok(request)
+    }
+
+    /// How `agent` can be sampled at this moment: once somebody has configured it, only so; not at all if there is
+    /// nothing in the list.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`].
+    pub fn sampling_configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, ToolError> {
+        Ok(self.board.sampling().configurations(agent)?)
+    }
+
+    /// Says that the context collects counters of agents: by means of the tool's own, as there is no counter service yet.
+    /// It cannot sample then (rocprofiler-sdk: PC sampling and counter collection exclude each other).
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Counters`] if it samples.
+    pub fn collects_counters(&self) -> Result<(), ToolError> {
+        Ok(self.board.sampling().collects_counters(self.key)?)
     }
 
     fn change_operation(

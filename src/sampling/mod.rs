@@ -1,6 +1,20 @@
-//! PC sampling: where a kernel spends its time, and why its waves wait.
+//! PC sampling: where kernels spend their time, and why their waves wait.
+//!
+//! An agent that can be sampled has a [`Sampler`]; the service ([`Sampling`]) hands it to one context of the process, which
+//! says what is sampled how ([`Request`]) and which buffer gets the records. Semantics are those of rocprofiler-sdk's PC
+//! sampling service; CUPTI's way of asking is a [`SamplingPeriod`].
 
 pub mod aggregate;
 pub mod code;
+mod configuration;
+mod debugger;
+mod service;
 #[cfg(feature = "symbols")]
 pub mod symbols;
+#[cfg(test)]
+mod tests;
+
+pub use configuration::{Configuration, PeriodLevel, Possible, Request, SamplingPeriod};
+pub use service::{Deliver, Delivery, Refusal, Sampler, Sampling, SamplingError};
+
+pub use crate::record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};

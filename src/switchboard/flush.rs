@@ -31,5 +31,6 @@ impl Switchboard {
         // They may take their time, and locks.
         let hooks = lock_std(&self.flush_hooks.0).clone();
         hooks.iter().for_each(|hook| hook(flush));
+        self.sampling().flush();
     }
 }

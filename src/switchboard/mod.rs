@@ -42,6 +42,7 @@ use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::correlation::Ids;
 use crate::names::Names;
 use crate::record::{KernelId, Kind, Operation, ThreadId};
+use crate::sampling::Sampling;
 use crate::sync::lock_std;
 use flush::FlushHooks;
 use narrowed::Narrowed;
@@ -85,6 +86,7 @@ pub struct Switchboard {
     retirements: Retirements,
     slow_calls: SlowCallWatches,
     narrowed: Narrowed,
+    sampling: Sampling,
     /// The callback thread of buffers that have none of their own.
     shared_thread: Mutex<SharedThread>,
     /// Numbers of threads that are taken, a bit each.
@@ -196,6 +198,7 @@ impl Switchboard {
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
             narrowed: Narrowed::default(),
+            sampling: Sampling::default(),
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
@@ -266,6 +269,11 @@ impl Switchboard {
         &self.names
     }
 
+    /// The PC sampling service.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
     pub(crate) fn ids(&self) -> &Ids {
         &self.ids
     }
@@ -311,6 +319,9 @@ impl Switchboard {
     /// Takes `key` away from all services and threads: when this returns, nobody writes to the buffer, and
     /// what its lanes had written is committed. `None` if it is gone already.
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
+        if self.incarnations.of(key.slot) == key.incarnation {
+            self.sampling.forget_buffer(key.slot);
+        }
         let mut state = self.state();
         if self.incarnations.of(key.slot) != key.incarnation {
             return None;

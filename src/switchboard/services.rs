@@ -5,7 +5,8 @@ use super::narrowed::Table;
 use super::{
     Buffers, Interest, KindSet, Observed, OperationSet, Selection, State, Switchboard, Wanted,
 };
-use crate::record::{ContextId, Domain, Kind, Operation};
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use crate::sampling::{Deliver, Delivery, Request, SamplingError};
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
@@ -240,6 +241,7 @@ impl Switchboard {
     }
 
     pub(crate) fn remove_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        self.sampling().release(key);
         let mut state = self.state();
         state.services.context(key)?;
         state.services.contexts[key.place] = None;
@@ -264,6 +266,25 @@ impl Switchboard {
         }
         context.services.push((consumer, selection));
         Ok(())
+    }
+
+    /// Has the service that samples `agent` go to the buffer in `slot` while the context is started.
+    pub(crate) fn sample(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<Result<(), SamplingError>, ServiceError> {
+        if self.state().services.context(key)?.locked {
+            return Err(ServiceError::Locked);
+        }
+        let delivery = Delivery {
+            buffers: Interest::buffer(slot).buffers(),
+            deliver,
+        };
+        Ok(self.sampling().configure(key, agent, request, delivery))
     }
 
     /// Changes what a service selects, also while it runs.
@@ -312,10 +333,14 @@ impl Switchboard {
     }
 
     pub(crate) fn start_context(&self, key: ContextKey) -> Result<(), ServiceError> {
-        self.switch(key, true, ServiceError::Started)
+        self.switch(key, true, ServiceError::Started)?;
+        self.sampling().start(key);
+        Ok(())
     }
 
     pub(crate) fn stop_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        // What it has sampled is written while its buffers still listen.
+        self.sampling().stop(key);
         self.switch(key, false, ServiceError::Stopped)
     }
 

@@ -1,0 +1,407 @@
+//! The service: which agents can be sampled, who samples them, and when.
+//!
+//! It keeps rocprofiler-sdk's constraints: an agent has one configuration at a time, which is valid for as long as the
+//! context that asked for it lives; another process may have taken the agent before; one context of a process has the
+//! service, for any number of agents; it is not available under a debugger, and not beside counter collection.
+
+use super::configuration::{Configuration, Possible, Request, SamplingPeriod, check};
+use super::debugger;
+use crate::record::{AgentId, SamplingUnit};
+use crate::switchboard::{Buffers, ContextKey, Interest};
+use crate::sync::lock_std;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// An agent that can be sampled: what a source has to offer. The service calls it from one thread at a time, never while
+/// another call of the same agent is in progress, and a sampler does not call the service back.
+pub trait Sampler: Send + Sync {
+    /// What the agent can do at this moment: if another process has configured it, that configuration alone. Nothing if it
+    /// cannot be sampled.
+    fn configurations(&self) -> Vec<Configuration>;
+
+    /// Takes the agent for this process. `request` is one that [`Sampler::configurations`] allowed a moment ago.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Taken`] if another process has been quicker; [`Refusal::System`].
+    fn configure(&self, request: &Request) -> Result<(), Refusal>;
+
+    /// Gives it back. It is stopped.
+    fn release(&self);
+
+    /// Samples from now on. It is configured, and stopped.
+    fn start(&self, to: Delivery);
+
+    /// Samples no more. What the device holds is written to where the start said, or counted as dropped.
+    fn stop(&self);
+
+    /// Writes what the device holds. It is started.
+    fn flush(&self);
+}
+
+/// Why an agent could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another process has configured it meanwhile.
+    Taken,
+    /// The system does not allow it: a sentence that says what to change.
+    System(String),
+}
+
+/// What a tool gets of its samples. Either way it gets totals per dispatch
+/// ([`SamplingTotals`](crate::record::SamplingTotals)).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Deliver {
+    /// Each of them.
+    #[default]
+    Samples,
+    /// Their numbers by dispatch, address and reason ([`SampleAggregate`](crate::record::SampleAggregate)).
+    Aggregates,
+}
+
+/// Where the records of a started agent go.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The buffers: [`HostThread::write_to`](crate::correlation::HostThread::write_to) takes them.
+    pub buffers: Buffers,
+    /// What is written.
+    pub deliver: Deliver,
+}
+
+/// Sampling that was asked for and is not to be had. Messages name what is possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplingError {
+    /// No agent has this id, or none that a source knows to sample.
+    #[error("no agent that can be asked about sampling has the id {0}")]
+    UnknownAgent(AgentId),
+    /// The agent cannot be sampled.
+    #[error("{agent} cannot be sampled")]
+    NotSupported {
+        /// Its id and name.
+        agent: String,
+    },
+    /// Not by this method, or not in this unit.
+    #[error("{agent} cannot do {request}; it can do: {possible}")]
+    Method {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// What it can do.
+        possible: Possible,
+    },
+    /// The interval is out of range.
+    #[error("{agent} cannot do {request}; it can do: {possible}")]
+    Interval {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// What it can do by this method.
+        possible: Possible,
+    },
+    /// The interval has to be a power of two.
+    #[error(
+        "{agent} cannot do {request}: intervals are powers of two, the nearest {below} and {above} {}",
+        unit(request.unit)
+    )]
+    PowerOfTwo {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// The nearest shorter interval.
+        below: u64,
+        /// The nearest longer interval.
+        above: u64,
+    },
+    /// It samples otherwise already: configured in this process, or meanwhile in another one (rocprofiler-sdk:
+    /// `ROCPROFILER_STATUS_ERROR_NOT_AVAILABLE`). Asked again, the agent names that configuration alone.
+    #[error("{agent} is configured already: {active}")]
+    Taken {
+        /// Its id and name.
+        agent: String,
+        /// Its configuration.
+        active: Possible,
+    },
+    /// Another context of the process samples.
+    #[error("another context of this process has the PC sampling service: only one can have it")]
+    OtherContext,
+    /// The context collects counters, which cannot be done together.
+    #[error("the context collects counters: PC sampling and counter collection exclude each other")]
+    Counters,
+    /// The process is being debugged.
+    #[error("PC sampling is not available under a debugger: process {tracer} traces this one")]
+    Debugger {
+        /// The process that does it.
+        tracer: u32,
+    },
+    /// CUPTI's configuration names no period.
+    #[error(
+        "no such sampling period: level {:?} and exponent {}; levels are min, low, mid, high, max, exponents 5 to 31, 0 \
+         is not set", .0.level, .0.exponent
+    )]
+    Period(SamplingPeriod),
+    /// The system does not allow it.
+    #[error("{agent} cannot be sampled: {reason}")]
+    System {
+        /// Its id and name.
+        agent: String,
+        /// What is in the way, and what to change.
+        reason: String,
+    },
+}
+
+fn unit(unit: SamplingUnit) -> &'static str {
+    unit.name().unwrap_or("units")
+}
+
+/// The sampling service of a process: of its switchboard.
+#[derive(Default)]
+pub struct Sampling(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    agents: Vec<Agent>,
+    /// Contexts that collect counters.
+    counting: Vec<ContextKey>,
+}
+
+struct Agent {
+    id: AgentId,
+    name: String,
+    sampler: Arc<dyn Sampler>,
+    service: Option<Service>,
+}
+
+/// What a context has configured of an agent.
+struct Service {
+    context: ContextKey,
+    request: Request,
+    delivery: Delivery,
+    started: bool,
+}
+
+impl Agent {
+    fn text(&self) -> String {
+        format!("agent {} ({})", self.id, self.name)
+    }
+
+    /// What it can do now.
+    fn configurations(&self) -> Vec<Configuration> {
+        match &self.service {
+            Some(service) => vec![Configuration::active(service.request)],
+            None => self.sampler.configurations(),
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(service) = &mut self.service
+            && std::mem::replace(&mut service.started, false)
+        {
+            self.sampler.stop();
+        }
+    }
+
+    fn release(&mut self) {
+        self.stop();
+        if self.service.take().is_some() {
+            self.sampler.release();
+        }
+    }
+}
+
+impl State {
+    fn check_debugger(&self) -> Result<(), SamplingError> {
+        debugger::tracer().map_or(Ok(()), |tracer| Err(SamplingError::Debugger { tracer }))
+    }
+
+    fn agent(&mut self, id: AgentId) -> Result<&mut Agent, SamplingError> {
+        let found = self.agents.iter_mut().find(|agent| agent.id == id);
+        found.ok_or(SamplingError::UnknownAgent(id))
+    }
+
+    fn of(&mut self, context: ContextKey) -> impl Iterator<Item = &mut Agent> {
+        self.agents.iter_mut().filter(move |agent| {
+            let service = agent.service.as_ref();
+            service.is_some_and(|service| service.context == context)
+        })
+    }
+}
+
+impl Sampling {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock_std(&self.0)
+    }
+
+    /// A source offers `sampler` for one of its agents. A later offer for the same agent replaces one that nobody has
+    /// configured.
+    pub fn offer(&self, agent: AgentId, name: &str, sampler: Arc<dyn Sampler>) {
+        let mut state = self.state();
+        if let Ok(known) = state.agent(agent) {
+            if known.service.is_none() {
+                (known.name, known.sampler) = (name.to_owned(), sampler);
+            }
+            return;
+        }
+        state.agents.push(Agent {
+            id: agent,
+            name: name.to_owned(),
+            sampler,
+            service: None,
+        });
+    }
+
+    /// The agents that a source has offered, by id.
+    pub fn agents(&self) -> Vec<AgentId> {
+        let mut agents: Vec<AgentId> = self.state().agents.iter().map(|agent| agent.id).collect();
+        agents.sort_unstable();
+        agents
+    }
+
+    /// What `agent` can do at this moment: once it is configured, only that; nothing where it cannot be sampled.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::UnknownAgent`]; [`SamplingError::Debugger`].
+    pub fn configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, SamplingError> {
+        let mut state = self.state();
+        state.check_debugger()?;
+        Ok(state.agent(agent)?.configurations())
+    }
+
+    /// What CUPTI's way of asking asks of `agent`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sampling::configurations`] and [`SamplingPeriod::request`].
+    pub fn request(
+        &self,
+        agent: AgentId,
+        period: SamplingPeriod,
+    ) -> Result<Request, SamplingError> {
+        let mut state = self.state();
+        state.check_debugger()?;
+        let agent = state.agent(agent)?;
+        period.request(&agent.text(), &agent.configurations())
+    }
+
+    /// Configures `agent` for `context`: its records go to the buffer in `slot` while the context is started.
+    pub(crate) fn configure(
+        &self,
+        context: ContextKey,
+        agent: AgentId,
+        request: Request,
+        delivery: Delivery,
+    ) -> Result<(), SamplingError> {
+        let mut state = self.state();
+        state.check_debugger()?;
+        if state.counting.contains(&context) {
+            return Err(SamplingError::Counters);
+        }
+        let services = state
+            .agents
+            .iter()
+            .filter_map(|agent| agent.service.as_ref());
+        if services
+            .into_iter()
+            .any(|service| service.context != context)
+        {
+            return Err(SamplingError::OtherContext);
+        }
+        let agent = state.agent(agent)?;
+        let name = agent.text();
+        let taken = |active| SamplingError::Taken {
+            agent: name.clone(),
+            active: Possible(active),
+        };
+        if agent.service.is_some() {
+            return Err(taken(agent.configurations()));
+        }
+        check(&name, agent.sampler.configurations(), &request)?;
+        match agent.sampler.configure(&request) {
+            Ok(()) => {}
+            Err(Refusal::Taken) => return Err(taken(agent.sampler.configurations())),
+            Err(Refusal::System(reason)) => {
+                return Err(SamplingError::System {
+                    agent: name,
+                    reason,
+                });
+            }
+        }
+        agent.service = Some(Service {
+            context,
+            request,
+            delivery,
+            started: false,
+        });
+        Ok(())
+    }
+
+    /// `context` has started.
+    pub(crate) fn start(&self, context: ContextKey) {
+        for agent in self.state().of(context) {
+            if let Some(service) = &mut agent.service
+                && !std::mem::replace(&mut service.started, true)
+            {
+                agent.sampler.start(service.delivery);
+            }
+        }
+    }
+
+    /// `context` stops. When this returns, what was sampled has been written.
+    pub(crate) fn stop(&self, context: ContextKey) {
+        self.state().of(context).for_each(Agent::stop);
+    }
+
+    /// `context` is gone, and its agents are free.
+    pub(crate) fn release(&self, context: ContextKey) {
+        let mut state = self.state();
+        state.of(context).for_each(Agent::release);
+        state.counting.retain(|of| *of != context);
+    }
+
+    /// The buffer in `slot` goes: nothing is sampled for it any more.
+    pub(crate) fn forget_buffer(&self, slot: usize) {
+        let gone = Interest::buffer(slot).buffers();
+        for agent in &mut self.state().agents {
+            if (agent.service.as_ref()).is_some_and(|service| service.delivery.buffers == gone) {
+                agent.release();
+            }
+        }
+    }
+
+    /// Has the devices of started agents write what they hold.
+    pub(crate) fn flush(&self) {
+        for agent in &mut self.state().agents {
+            if agent
+                .service
+                .as_ref()
+                .is_some_and(|service| service.started)
+            {
+                agent.sampler.flush();
+            }
+        }
+    }
+
+    /// `context` collects counters from now on: what a counter service has to say when it is configured.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Counters`] if the context samples.
+    pub(crate) fn collects_counters(&self, context: ContextKey) -> Result<(), SamplingError> {
+        let mut state = self.state();
+        if state.of(context).next().is_some() {
+            return Err(SamplingError::Counters);
+        }
+        state.counting.push(context);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sampling").finish_non_exhaustive()
+    }
+}
