@@ -27,6 +27,8 @@ pub struct Options {
     /// Whether the arguments of calls that enqueue work are shown, where they were recorded. There are
     /// many of these, and their work shows most of it; arguments of other calls are always shown.
     pub arguments: bool,
+    /// Whether each sample of the program counter is kept with all that is known of it, beside the counts.
+    pub raw_samples: bool,
     /// Whether the trace is compressed, in groups of packets that each stand alone.
     pub compress: bool,
     /// The machine that the captures come from, where more is known of it than its name.
@@ -66,6 +68,14 @@ pub struct Report {
     pub before_enqueue: u64,
     /// Work of agents whose clock is not known: placed by when its end was learnt.
     pub estimated: u64,
+    /// Samples of the program counter.
+    pub samples: u64,
+    /// Samples that their agent could not complete.
+    pub invalid_samples: u64,
+    /// Samples that were dropped, by the totals of their dispatches.
+    pub dropped_samples: u64,
+    /// The flame graph shows one sample of so many; 0 if there is none.
+    pub samples_shown_one_of: u64,
     /// Bytes of the trace.
     pub bytes: u64,
     /// What could not be read, and in which capture.

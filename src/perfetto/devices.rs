@@ -9,6 +9,7 @@ use super::functions::context_api;
 use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
+use super::sampling::OfDispatch;
 use super::work::{
     Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Work,
 };
@@ -17,8 +18,8 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
-    AgentId, ClockPair, Completion, ContextId, Domain, Nanos, QueueId, StreamId, Unfinished,
-    WorkId, queue_properties,
+    AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Nanos, Queue, QueueId, StreamId,
+    Unfinished, WorkId, queue_properties,
 };
 
 /// What fills are called, and work of which only the end is known.
@@ -102,6 +103,20 @@ impl Devices {
         self.agents.get(&agent).map(|view| &view.title[..])
     }
 
+    /// A time of an agent's clock, in the clock of the trace; none if it is not known.
+    pub fn time(&self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
+        let told = self.agents.get(&agent)?.clock.to_boottime(time)?;
+        told.is_some().then_some(told)
+    }
+
+    /// What a queue is called among those of the process: "GPU 0 . queue 1".
+    pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
+        let record = metadata.queues.get(&id);
+        let title = record.and_then(|queue| self.title(queue.agent));
+        let title = title.unwrap_or("unknown device");
+        format!("{title} . {}", queue_label(metadata, record))
+    }
+
     /// The id of a piece of work in the trace: processes share one space there. `serial` tells the
     /// kernels of a command buffer apart.
     pub fn event(&self, work: WorkId, serial: u32) -> u64 {
@@ -119,13 +134,14 @@ impl Devices {
         metadata: &Metadata,
         host: &HostClock,
         found: &Found,
+        samples: Option<&OfDispatch>,
     ) -> io::Result<()> {
         let (work, completion) = match found {
             Found::Both(work, completion) => (Some(work), Some(completion)),
             Found::Enqueued(work) => (Some(work), None),
             Found::Completed(completion) => (None, Some(completion)),
         };
-        self.work(making, metadata, host, work, completion, None)
+        self.work(making, metadata, host, (work, completion), samples, None)
     }
 
     /// Tells what had not completed at the end. Where the recording was `cut`, no earlier than that, the
@@ -149,9 +165,9 @@ impl Devices {
         for found in &*found {
             match found {
                 Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
-                    self.work(making, metadata, host, Some(work), None, end)?;
+                    self.work(making, metadata, host, (Some(work), None), None, end)?;
                 }
-                _ => self.tell(making, metadata, host, found)?,
+                _ => self.tell(making, metadata, host, found, None)?,
             }
         }
         Ok(())
@@ -163,8 +179,8 @@ impl Devices {
         making: &mut Making<'_, W, O>,
         metadata: &Metadata,
         host: &HostClock,
-        work: Option<&Enqueued>,
-        completion: Option<&Completion>,
+        (work, completion): (Option<&Enqueued>, Option<&Completion>),
+        samples: Option<&OfDispatch>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
         // What the names store does not hold is all one: the tables grow with names only.
@@ -221,6 +237,15 @@ impl Devices {
         details.number("submit", place.submitted.map(|time| since(start, time)));
         details.number("bytes", (bytes > 0).then_some(bytes as i64));
         details.number("status", (status != 0).then_some(status.into()));
+        let leading = samples.map(OfDispatch::leading).unwrap_or_default();
+        if let Some(samples) = samples {
+            details.number("samples", Some(samples.samples as i64));
+            let dropped = samples.dropped as i64;
+            details.number("samples dropped", (dropped > 0).then_some(dropped));
+            if !leading.is_empty() {
+                details.text("waves", &leading);
+            }
+        }
         if place.interval().is_none() {
             details.text("unfinished", reason(work, completion, place.unfinished));
         }
@@ -266,15 +291,7 @@ impl Devices {
         let record = metadata.queues.get(&id);
         let view = self.agents.get(&agent);
         let properties = record.map_or(0, |queue| queue.properties);
-        let own_name = record.map_or("", |queue| metadata.string(queue.name));
-        let label = match (own_name, record) {
-            ("", Some(queue)) if properties & queue_properties::COPY_ENGINE != 0 => {
-                format!("copy engine {}", queue.number)
-            }
-            ("", Some(queue)) => format!("queue {}", queue.number),
-            ("", None) => "unknown queue".to_owned(),
-            (name, _) => name.to_owned(),
-        };
+        let label = queue_label(metadata, record);
         let title = view.map_or("unknown device", |view| &view.title);
         let mut name = format!("{title} . {} {} . {label}", self.name, self.pid);
         // Perfetto takes queues of one name for one queue.
@@ -304,6 +321,19 @@ impl Devices {
         });
         self.queues.insert((id, agent), queue);
         queue
+    }
+}
+
+/// What a queue is called on its device.
+fn queue_label(metadata: &Metadata, record: Option<&Queue>) -> String {
+    let own_name = record.map_or("", |queue| metadata.string(queue.name));
+    match (own_name, record) {
+        ("", Some(queue)) if queue.properties & queue_properties::COPY_ENGINE != 0 => {
+            format!("copy engine {}", queue.number)
+        }
+        ("", Some(queue)) => format!("queue {}", queue.number),
+        ("", None) => "unknown queue".to_owned(),
+        (name, _) => name.to_owned(),
     }
 }
 
@@ -363,7 +393,7 @@ fn pairs(metadata: &Metadata) -> HashMap<AgentId, Vec<ClockPair>> {
 
 /// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of
 /// `void nn::gelu<half, 8>(half*, long)`.
-fn short_name(demangled: &str) -> &str {
+pub(super) fn short_name(demangled: &str) -> &str {
     let mut depth = 0;
     let opens = |(_, letter): &(usize, char)| {
         depth += match letter {
@@ -437,7 +467,7 @@ fn since(start: Nanos, time: Nanos) -> i64 {
 
 /// The few details of one piece of work, without allocating.
 struct Details<'a> {
-    list: [Detail<'a>; 5],
+    list: [Detail<'a>; 8],
     count: usize,
 }
 
@@ -448,7 +478,7 @@ impl Default for Details<'_> {
             value: DetailValue::Number(0),
         };
         Details {
-            list: [none; 5],
+            list: [none; 8],
             count: 0,
         }
     }

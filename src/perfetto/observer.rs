@@ -2,6 +2,7 @@
 
 use crate::record::{Domain, Kind, Nanos, OperationGroup, ThreadId, Unfinished};
 
+use super::schema::PcSamples;
 use super::work::Launch;
 
 /// A process, by its place among the captures.
@@ -119,6 +120,11 @@ pub trait Observer {
     /// Work of a device.
     fn work(&mut self, work: &DeviceWork<'_>) {
         let _ = work;
+    }
+
+    /// Samples, exactly counted, and what their ids stand for on packet sequence `sequence`. They come in several parts.
+    fn samples(&mut self, sequence: u32, samples: &PcSamples) {
+        let _ = (sequence, samples);
     }
 
     /// Records are missing.

@@ -23,7 +23,7 @@ pub(super) mod field {
 }
 
 /// `sequence_flags`: what was interned before holds no more.
-const CLEARED: u32 = 1;
+pub(super) const CLEARED: u32 = 1;
 /// `sequence_flags`: the packet needs what was interned before.
 pub(super) const NEEDS_STATE: u64 = 2;
 

@@ -13,6 +13,7 @@ use super::join::{Enqueued, Found, Join};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
+use super::sampling::{Ready, Sampling};
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
 use crate::clock::{self, HostClock};
@@ -72,6 +73,8 @@ pub(super) struct ProcessTrace<'a> {
     submitted: Vec<u64>,
     waited: Vec<u64>,
     ranges: Ranges,
+    sampling: Sampling,
+    ready: Ready,
 }
 
 impl<'a> ProcessTrace<'a> {
@@ -95,6 +98,7 @@ impl<'a> ProcessTrace<'a> {
         let arguments: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
         let track = writer.process(pid, name, &arguments)?;
         let notes = writer.process_child(track, "gputrail")?;
+        let sampling = Sampling::new(&metadata, track, name);
         let devices = Devices::new(&metadata, index, pid, name, &host, gpus, writer);
         let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
         let began = times
@@ -121,6 +125,8 @@ impl<'a> ProcessTrace<'a> {
             submitted: Vec::new(),
             waited: Vec::new(),
             ranges: Ranges::default(),
+            sampling,
+            ready: Ready::new(),
         })
     }
 
@@ -132,6 +138,7 @@ impl<'a> ProcessTrace<'a> {
     /// Takes in a record of the names store.
     pub fn learn(&mut self, record: &RecordRef<'_>) {
         self.metadata.to_mut().add(record);
+        self.sampling.learn(record.kind());
     }
 
     /// Tells time by `host` from now on, and by the agents' clocks read since.
@@ -285,6 +292,13 @@ impl<'a> ProcessTrace<'a> {
             Kind::OVERHEAD => self.overhead(making, thread, &read(record)),
             Kind::LOSS => self.loss(making, &read(record)),
             Kind::NOTE => self.note(&mut making.writer, &read(record)),
+            kind if Sampling::takes(kind) => {
+                let (metadata, devices) = (&self.metadata, &self.devices);
+                let ready = &mut self.ready;
+                self.sampling
+                    .record(making, metadata, devices, record, ready)?;
+                self.tell_ready(making)
+            }
             _ => Ok(()),
         }
     }
@@ -317,6 +331,14 @@ impl<'a> ProcessTrace<'a> {
             .finish(&mut making.writer, &self.words, &self.metadata, self.track)?;
         self.memory
             .finish(&mut making.writer, self.track, &self.devices)?;
+        self.sampling.finish(
+            making,
+            &self.metadata,
+            &self.devices,
+            self.track,
+            &mut self.ready,
+        )?;
+        self.tell_ready(making)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
         let (metadata, host, end) = (&self.metadata, &self.host, self.cut());
@@ -503,6 +525,7 @@ impl<'a> ProcessTrace<'a> {
         thread: ThreadId,
         work: Enqueued,
     ) -> io::Result<()> {
+        self.sampling.enqueued(&work);
         let serial = self.join.enqueue(work, &mut self.found);
         let event = self.devices.event(work.work, serial);
         self.tie(making, thread, work.correlation, event, false)?;
@@ -554,8 +577,20 @@ impl<'a> ProcessTrace<'a> {
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
         for found in self.found.drain(..) {
+            self.sampling.found(found, &mut self.ready);
+        }
+        self.tell_ready(making)
+    }
+
+    /// Tells work that waits for nothing any more.
+    fn tell_ready<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+    ) -> io::Result<()> {
+        for (found, samples) in self.ready.drain(..) {
+            let (metadata, host) = (&self.metadata, &self.host);
             self.devices
-                .tell(making, &self.metadata, &self.host, &found)?;
+                .tell(making, metadata, host, &found, samples.as_ref())?;
         }
         Ok(())
     }
@@ -659,7 +694,7 @@ fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
     if named.is_some() { named } else { lane }
 }
 
-fn read<R: crate::record::Record>(record: &RecordRef<'_>) -> R {
+pub(super) fn read<R: crate::record::Record>(record: &RecordRef<'_>) -> R {
     record.read().expect("the kind was looked at")
 }
 

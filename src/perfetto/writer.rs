@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use super::events::{Event, EventTrack};
 use super::header::{self, Machine, SystemClocks};
 use super::names::{Name, Names};
-use super::packets::Packets;
+use super::packets::{CLEARED, NEEDS_STATE, Packets};
 use super::schema::trace_packet::Data;
 use super::schema::{
-    CounterDescriptor, GpuInfo, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes,
-    TracePacket, TraceStats, TraceUuid, TrackDescriptor, Utsname, counter_descriptor, gpu_info,
-    trace_attributes, trace_stats, track_event,
+    CounterDescriptor, GpuInfo, InternedData, ProcessDescriptor, SystemInfo, ThreadDescriptor,
+    TraceAttributes, TracePacket, TraceStats, TraceUuid, TrackDescriptor, Utsname,
+    counter_descriptor, gpu_info, trace_attributes, trace_stats, track_event,
 };
 use super::work::{
     ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Work, WorkTrack,
@@ -36,6 +36,27 @@ pub struct Device(u32);
 pub struct ProcessTrack {
     uuid: u64,
     pid: u32,
+}
+
+impl ProcessTrack {
+    /// The process's id.
+    pub(super) fn pid(self) -> u32 {
+        self.pid
+    }
+}
+
+/// A sequence of packets about samples.
+#[derive(Debug)]
+pub(super) struct SampleSequence {
+    number: u32,
+    begun: bool,
+}
+
+impl SampleSequence {
+    /// Its number, which no other sequence has.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
 }
 
 /// A device.
@@ -68,6 +89,8 @@ pub struct TraceWriter<W> {
     /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
     seed: u64,
     lost: u64,
+    /// BOOTTIME and MONOTONIC, read together.
+    monotonic: Vec<(u64, u64)>,
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -87,6 +110,7 @@ impl<W: Write> TraceWriter<W> {
             sequences: DESCRIPTIONS,
             seed,
             lost: 0,
+            monotonic: Vec::new(),
         };
         writer.describe(Data::ExtensionDescriptor(header::extensions()))?;
         writer.describe(Data::TraceUuid(TraceUuid {
@@ -116,6 +140,9 @@ impl<W: Write> TraceWriter<W> {
     /// The system clocks, read together. Nothing in the trace is converted by them: they are for what
     /// is merged with it.
     pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
+        if clocks.monotonic != 0 {
+            self.monotonic.push((clocks.boottime, clocks.monotonic));
+        }
         self.packets.message(&TracePacket {
             timestamp: Some(clocks.boottime),
             trusted_packet_sequence_id: Some(DESCRIPTIONS),
@@ -229,6 +256,57 @@ impl<W: Write> TraceWriter<W> {
             ..TrackDescriptor::default()
         }))?;
         Ok(self.add_track(uuid))
+    }
+
+    /// A counter of percent below another track.
+    pub fn share_counter(&mut self, parent: Track, name: &str) -> io::Result<Track> {
+        let parent = self.tracks[parent.0 as usize].uuid();
+        let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
+        self.describe(Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            parent_uuid: Some(parent),
+            name: Some(name.to_owned()),
+            counter: Some(CounterDescriptor {
+                unit: None,
+                unit_name: Some("%".to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(self.add_track(uuid))
+    }
+
+    /// A time of the trace in CLOCK_MONOTONIC, as Perfetto converts it back; none if no snapshot tells that clock.
+    pub(super) fn monotonic(&self, boottime: u64) -> Option<u64> {
+        let after = self.monotonic.partition_point(|(own, _)| *own <= boottime);
+        let (own, monotonic) = self.monotonic.get(after.saturating_sub(1))?;
+        Some(boottime.wrapping_sub(*own).wrapping_add(*monotonic))
+    }
+
+    /// A sequence for packets about samples.
+    pub(super) fn sample_sequence(&mut self) -> SampleSequence {
+        self.sequences += 1;
+        SampleSequence {
+            number: self.sequences,
+            begun: false,
+        }
+    }
+
+    /// A packet about samples, with what it interns.
+    pub(super) fn sample_packet(
+        &mut self,
+        sequence: &mut SampleSequence,
+        interned_data: Option<InternedData>,
+        data: Data,
+    ) -> io::Result<()> {
+        let first = !std::mem::replace(&mut sequence.begun, true);
+        self.packets.message(&TracePacket {
+            trusted_packet_sequence_id: Some(sequence.number),
+            sequence_flags: Some(if first { CLEARED } else { NEEDS_STATE as u32 }),
+            first_packet_on_sequence: first.then_some(true),
+            interned_data,
+            data: Some(data),
+            ..TracePacket::default()
+        })
     }
 
     fn named_track(&mut self, parent: Option<u64>, name: &str) -> io::Result<Track> {

@@ -25,11 +25,11 @@ pub(super) const HELPER: ThreadId = ThreadId(101);
 pub(super) struct Making {
     pub(super) directory: tempfile::TempDir,
     path: PathBuf,
-    writer: Writer,
-    names: Names,
-    agent: AgentId,
+    pub(super) writer: Writer,
+    pub(super) names: Names,
+    pub(super) agent: AgentId,
     queue: QueueId,
-    kernel: KernelId,
+    pub(super) kernel: KernelId,
     runs: RefCell<u32>,
 }
 
@@ -154,7 +154,7 @@ impl Making {
     }
 }
 
-fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
+pub(super) fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
     let mut out = Vec::new();
     let report = convert(captures, &mut out, options, &mut ()).unwrap();
     assert_eq!(report.bytes, out.len() as u64);

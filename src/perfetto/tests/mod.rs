@@ -2,6 +2,7 @@
 
 mod asked;
 mod convert;
+mod sampling;
 mod writer;
 
 use std::collections::HashMap;

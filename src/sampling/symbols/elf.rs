@@ -43,7 +43,6 @@ pub(super) struct ElfCode {
     lines: Option<Context<Reader>>,
     /// Why there is none although there should be.
     damage: Option<Arc<str>>,
-    formatter: SpecializedFormatter<Format>,
     /// Names of functions and files that were seen, each once.
     names: HashMap<Box<str>, Arc<str>>,
 }
@@ -90,7 +89,6 @@ impl ElfCode {
             architecture: file.architecture(),
             lines,
             damage,
-            formatter: SpecializedFormatter::new(),
             names: HashMap::new(),
         })
     }
@@ -214,7 +212,8 @@ impl ElfCode {
             return None;
         }
         let mut text = String::new();
-        self.formatter.format(&instruction, &mut text);
+        // One of its own each time: it cannot be sent to another thread.
+        SpecializedFormatter::<Format>::new().format(&instruction, &mut text);
         Some(text.into())
     }
 }

@@ -183,13 +183,8 @@ pub struct Record {
     #[arg(long)]
     pub capture: bool,
 
-    /// Show the arguments of calls that enqueue work too; makes the trace larger
-    #[arg(long)]
-    pub arguments: bool,
-
-    /// Compress the trace; it opens as it is
-    #[arg(long)]
-    pub compress: bool,
+    #[command(flatten)]
+    pub contents: Contents,
 
     /// Open the trace in Perfetto's UI, as `gputrail view` does
     #[arg(long)]
@@ -205,6 +200,23 @@ pub struct Record {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// What a trace holds beyond what it always does
+#[derive(Args, Copy, Clone, Debug, Default)]
+pub struct Contents {
+    /// Show the arguments of calls that enqueue work too; makes the trace larger
+    #[arg(long)]
+    pub arguments: bool,
+
+    /// Keep each sample of the program counter with all that is known of it, for `gputrail hotspots --format csv`; some
+    /// 15 bytes a sample
+    #[arg(long)]
+    pub raw_samples: bool,
+
+    /// Compress the trace; it opens as it is
+    #[arg(long)]
+    pub compress: bool,
 }
 
 /// What to record and when
@@ -272,13 +284,8 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
 
-    /// Show the arguments of calls that enqueue work too; makes the trace larger
-    #[arg(long)]
-    pub arguments: bool,
-
-    /// Compress the trace; it opens as it is
-    #[arg(long)]
-    pub compress: bool,
+    #[command(flatten)]
+    pub contents: Contents,
 
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
@@ -301,13 +308,8 @@ pub struct Demo {
     #[arg(long)]
     pub capture: bool,
 
-    /// Show the arguments of calls that enqueue work too; makes the trace larger
-    #[arg(long)]
-    pub arguments: bool,
-
-    /// Compress the trace; it opens as it is
-    #[arg(long)]
-    pub compress: bool,
+    #[command(flatten)]
+    pub contents: Contents,
 
     /// No summary; only errors and warnings are said
     #[arg(short, long)]

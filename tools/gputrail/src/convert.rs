@@ -36,8 +36,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
-        arguments: arguments.arguments,
-        compress: arguments.compress,
+        contents: arguments.contents,
         captures_may_go: false,
     }
     .make()

@@ -26,8 +26,7 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
-        arguments: arguments.arguments,
-        compress: arguments.compress,
+        contents: arguments.contents,
         captures_may_go: !arguments.capture,
     }
     .make()

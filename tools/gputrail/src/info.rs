@@ -1,6 +1,6 @@
 //! `gputrail info`: what is inside a trace or a capture, and how complete it is, on standard output.
 
-use crate::cli::Info;
+use crate::cli::{Contents, Info};
 use crate::figures::{bytes, count, grouped, time};
 use crate::input::Input;
 use crate::trace::Order;
@@ -166,7 +166,10 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
     let report = perfetto::convert(
         captures,
         std::io::sink(),
-        &Order::options(true, false),
+        &Order::options(Contents {
+            arguments: true,
+            ..Contents::default()
+        }),
         &mut summary,
     )
     .map_err(|error| anyhow!(error))?;

@@ -1,6 +1,6 @@
 //! `gputrail merge`: one trace of several, and of captures, of one machine or of several.
 
-use crate::cli::Merge;
+use crate::cli::{Contents, Merge};
 use crate::figures::{bytes, count, time};
 use crate::input::Input;
 use crate::output::Output;
@@ -120,7 +120,7 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
         let report = perfetto::convert(
             &readers,
             progress.through(file),
-            &Order::options(false, false),
+            &Order::options(Contents::default()),
             &mut (),
         )?;
         for (capture, finding) in report.findings.iter().take(MOST) {

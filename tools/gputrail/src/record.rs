@@ -69,7 +69,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         workshop.path(),
         layout,
         arguments.policy,
-        Order::options(arguments.arguments, arguments.compress),
+        Order::options(arguments.contents),
     )?;
     drop(reserve);
     for capture in &recorded.finished.processes {
@@ -85,8 +85,7 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         output: &output,
         path: &path,
         workshop: workshop.path(),
-        arguments: arguments.arguments,
-        compress: arguments.compress,
+        contents: arguments.contents,
         captures_may_go: !arguments.capture,
     };
     let made = match recorded.ahead.take() {

@@ -1,6 +1,6 @@
 //! `gputrail summary`: where the time of a recording went, as tables on standard output.
 
-use crate::cli::Summary as Arguments;
+use crate::cli::{Contents, Summary as Arguments};
 use crate::input::Input;
 use crate::tables::{Cell, Column, Table};
 use crate::trace::Order;
@@ -36,7 +36,7 @@ fn read(files: &[PathBuf], summary: &mut Summary) -> Result<Vec<String>, Failure
     }
     match (&captures[..], &mut traces[..]) {
         ([_, ..], []) => {
-            let options = Order::options(false, false);
+            let options = Order::options(Contents::default());
             let report = perfetto::convert(&captures, std::io::sink(), &options, summary)
                 .map_err(|error| anyhow!(error))?;
             let findings = report.findings.iter();

@@ -1,6 +1,7 @@
 //! Makes a trace of captures: on the output's disk, where it gets its name only when it is whole; on
 //! another disk where that one is full; and cut where no disk has room.
 
+use crate::cli::Contents;
 use crate::output::{Output, free_name};
 use crate::private_dir::PrivateDir;
 use crate::progress::Progress;
@@ -34,10 +35,8 @@ pub struct Order<'a> {
     pub path: &'a Path,
     /// A private directory on the output's disk.
     pub workshop: &'a Path,
-    /// Whether arguments of enqueuing calls are shown.
-    pub arguments: bool,
-    /// Whether the trace is compressed.
-    pub compress: bool,
+    /// What it holds.
+    pub contents: Contents,
     /// Whether captures may be removed when the trace needs their room.
     pub captures_may_go: bool,
 }
@@ -59,10 +58,11 @@ impl Order<'_> {
     }
 
     /// What a trace of the order is made with.
-    pub fn options(arguments: bool, compress: bool) -> Options {
+    pub fn options(contents: Contents) -> Options {
         Options {
-            compress,
-            arguments,
+            compress: contents.compress,
+            arguments: contents.arguments,
+            raw_samples: contents.raw_samples,
             machine: Machine::this(),
         }
     }
@@ -113,7 +113,7 @@ impl Order<'_> {
             report: Report::default(),
             summary: Summary::default(),
         };
-        let options = Order::options(self.arguments, self.compress);
+        let options = Order::options(self.contents);
         let result = match File::create_new(path) {
             Ok(file) => perfetto::convert(
                 readers,
