@@ -1698,6 +1698,21 @@ typedef struct gputrail_record_instruction_correlation {
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
 
+/*
+ * Something waits for a piece of work: another piece of work, by the list of events it was enqueued with, or else
+ * the call itself. Written ahead of the record of what waits, on the same lane. 32 bytes.
+ */
+typedef struct gputrail_record_dependency {
+  /* Kind GPUTRAIL_KIND_DEPENDENCY. */
+  struct gputrail_record_header header;
+  /* The call that waits, or that enqueued what waits. */
+  gputrail_correlation_id correlation;
+  /* The work that waits; none if the call does. */
+  gputrail_work_id work;
+  /* The work that it waits for. */
+  gputrail_work_id waited_for;
+} gputrail_record_dependency;
+
 /* What a tool is told when it is asked what it is. */
 typedef struct gputrail_tool_host {
   /* Size of this structure. */

@@ -29,6 +29,8 @@ pub mod operations;
 pub mod perfetto;
 #[cfg(not(loom))]
 pub mod process;
+#[cfg(not(loom))]
+mod rank;
 pub mod record;
 #[cfg(not(loom))]
 pub mod recorder;

@@ -11,6 +11,7 @@ use crate::clock::{self, TickSource};
 use crate::correlation::HostThread;
 use crate::names::Names;
 use crate::process;
+use crate::rank;
 use crate::record::{KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{Consumer, ContextKey, KindSet, Selection, Switchboard, TooMany};
@@ -304,6 +305,8 @@ impl Recorder {
         process.version = names.string(env!("CARGO_PKG_VERSION"));
         process.configuration = names.string(configuration);
         process.main_thread = ThreadId(std::process::id());
+        let rank = rank::of_this_process().map(|rank| rank.to_string());
+        process.rank = names.string(&rank.unwrap_or_default());
         names.process(process);
     }
 

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use gputrail::perfetto::schema::GpuApi;
 use gputrail::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription,
-    Resources, Stage, SystemClocks, TraceWriter, Value, Work,
+    Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
+    Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources, Stage,
+    SystemClocks, TraceWriter, Value, Work,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::program::run;
@@ -20,6 +21,12 @@ const START: u64 = 1_000_000;
 const PID: u32 = 42;
 const QUEUES: usize = 3;
 const NAMES: [&str; 4] = ["a", "clFinish", "", "ä · 名"];
+
+/// The counters of each block: name, unit, and Perfetto's numbers for what is over and under the fraction bar.
+const COUNTERS: [(&str, CounterUnit, u32, u32); 2] = [
+    ("share", CounterUnit::Percent, 37, 0),
+    ("bandwidth", CounterUnit::BytesPerSecond, 7, 22),
+];
 
 /// A value beside an event, by its kind and its bits.
 type AnyValue = (u8, u64);
@@ -65,7 +72,25 @@ enum Record {
         waits: Vec<u64>,
         detail: Option<i64>,
     },
+    Counters {
+        block: usize,
+        time: u64,
+        values: [AnyCount; 2],
+    },
     Reset,
+}
+
+/// The value of a counter: whether it is whole, and what it is.
+type AnyCount = (bool, i64);
+
+fn count_of((whole, value): AnyCount) -> (CounterValue, serde_json::Value) {
+    match whole {
+        true => (CounterValue::Int(value), json!(["int_value", value])),
+        false => {
+            let value = value as f64 / 8.0;
+            (CounterValue::Double(value), json!(["double_value", value]))
+        }
+    }
 }
 
 fn record() -> impl Strategy<Value = Record> {
@@ -110,6 +135,9 @@ fn record() -> impl Strategy<Value = Record> {
         2 => (time(), any::<i64>()).prop_map(|(time, value)| Record::Value { time, value }),
         8 => work.prop_map(|((event, start, duration, queue, stream, name), (kernel, launch), (resources, correlation, waits, detail))| {
             Record::Work { event, start, duration, queue, stream, name, kernel, launch, resources, correlation, waits, detail }
+        }),
+        4 => (0_usize..2, time(), any::<[AnyCount; 2]>()).prop_map(|(block, time, values)| {
+            Record::Counters { block, time, values }
         }),
         1 => Just(Record::Reset),
     ]
@@ -163,6 +191,23 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
             })
         })
         .collect();
+    let mut blocks = Vec::new();
+    for gpu in 0..2 {
+        let block = trace.counter_block();
+        let counter = |(name, unit, ..): &(&str, CounterUnit, u32, u32)| CounterDescription {
+            name: format!("{name} of {gpu}"),
+            description: String::new(),
+            unit: *unit,
+        };
+        let description = BlockDescription {
+            name: "both".into(),
+            gpu,
+            memory: false,
+            counters: COUNTERS.iter().map(counter).collect(),
+        };
+        trace.describe_counters(block, &description)?;
+        blocks.push(block);
+    }
     let mut expected = Vec::new();
     for record in records {
         match record {
@@ -302,6 +347,25 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                     "kernel": [kernel.then_some(NAMES[*name]), "void f()", "arch"], "arguments": arguments,
                     "details": details.iter().zip(detail).map(|(_, number)| json!(["bytes", number.to_string()])).collect::<Vec<_>>(),
                 }));
+            }
+            Record::Counters {
+                block,
+                time,
+                values,
+            } => {
+                let values = values.map(count_of);
+                trace.counter_values(blocks[*block], *time, &[values[0].0, values[1].0])?;
+                let counters = values.map(|(_, told)| told);
+                let counters = counters.iter().zip(COUNTERS);
+                let counters: Vec<_> = counters
+                    .map(|(told, (name, _, numerator, denominator))| {
+                        let name = format!("{name} of {block}");
+                        json!([name, numerator, denominator, told[0], told[1]])
+                    })
+                    .collect();
+                expected.push(
+                    json!({"time": time, "gpu": block, "block": "both", "counters": counters}),
+                );
             }
             Record::Reset => trace.reset(),
         }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use gputrail::perfetto::schema::GpuApi;
 use gputrail::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Gpu, Label, Launch, Machine,
-    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work,
+    Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
+    Detail, DetailValue, Event, Gpu, Label, Launch, Machine, QueueDescription, Resources, Stage,
+    SystemClocks, TraceWriter, Value, Work,
 };
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -89,6 +90,31 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         let memory = trace.bytes_counter(process, "memory in use")?;
         for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
             trace.value(memory, time, bytes)?;
+        }
+        let block = trace.counter_block();
+        let counter = |what: &str, unit| CounterDescription {
+            name: format!("GPU 0 . app {pid} . {what}"),
+            description: "how much".into(),
+            unit,
+        };
+        let block_of_kernels = BlockDescription {
+            name: "kernels".into(),
+            gpu: 0,
+            memory: false,
+            counters: vec![
+                counter("kernels in flight", CounterUnit::Count),
+                counter("compute units filled", CounterUnit::Percent),
+                counter("copy bandwidth", CounterUnit::BytesPerSecond),
+            ],
+        };
+        trace.describe_counters(block, &block_of_kernels)?;
+        for time in [START + 30, START + 40] {
+            let values = [
+                CounterValue::Double(0.5),
+                CounterValue::Int(100),
+                CounterValue::Int(1 << 40),
+            ];
+            trace.counter_values(block, time, &values)?;
         }
         let device = trace.device();
         let context = trace.context(pid, ContextApi::OpenCl);
@@ -227,6 +253,7 @@ fn every_field_of_every_packet_is_one_that_perfetto_knows() {
         "track_event",
         "track_descriptor",
         "gpu_render_stage_event",
+        "gpu_counter_event",
         "gpu_info",
     ] {
         assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");

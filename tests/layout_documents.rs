@@ -94,6 +94,7 @@ records!(
     Synchronization,
     Completion,
     Retirement,
+    Dependency,
     Arguments,
     Overhead,
     Loss,

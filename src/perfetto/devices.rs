@@ -6,10 +6,12 @@ use std::io::{self, Write};
 
 use super::convert::{Making, Report};
 use super::functions::context_api;
+use super::gauges::{self, Gauges, Runs};
 use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
 use super::sampling::OfDispatch;
+use super::waits::Waits;
 use super::work::{
     Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Work,
 };
@@ -35,7 +37,8 @@ const OWN_BITS: u32 = 40;
 pub(super) struct Devices {
     process: ProcessIndex,
     pid: u32,
-    name: String,
+    /// What its tracks are named after: name and id.
+    title: String,
     device: Device,
     agents: BTreeMap<AgentId, AgentView>,
     contexts: NumberMap<ContextId, GpuContext>,
@@ -43,6 +46,9 @@ pub(super) struct Devices {
     queue_names: HashMap<String, u32>,
     /// When the latest work of a queue ended.
     latest: NumberMap<HardwareQueue, Nanos>,
+    /// What work waits for.
+    pub waits: Waits,
+    gauges: Gauges,
 }
 
 impl Devices {
@@ -50,7 +56,7 @@ impl Devices {
         metadata: &Metadata,
         process: ProcessIndex,
         pid: u32,
-        name: &str,
+        title: String,
         host: &HostClock,
         gpus: HashMap<AgentId, GpuIndex>,
         writer: &mut TraceWriter<W>,
@@ -63,7 +69,7 @@ impl Devices {
         Devices {
             process,
             pid,
-            name: name.to_owned(),
+            title,
             device: writer.device(),
             agents: metadata
                 .agents
@@ -74,6 +80,8 @@ impl Devices {
             queues: NumberMap::default(),
             queue_names: HashMap::new(),
             latest: NumberMap::default(),
+            waits: Waits::default(),
+            gauges: Gauges::default(),
         }
     }
 
@@ -173,6 +181,11 @@ impl Devices {
         Ok(())
     }
 
+    /// Tells the counters that are held back.
+    pub fn finish<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
+        self.gauges.finish(writer)
+    }
+
     /// Tells a piece of work, which lasts at least until `hangs`.
     fn work<W: Write, O: Observer + ?Sized>(
         &mut self,
@@ -217,6 +230,23 @@ impl Devices {
             launch,
             status,
         });
+        if let (Some(view), Some(interval)) = (view, place.interval()) {
+            let runs = match kind {
+                WorkKind::Kernel => Some(Runs::Kernel(groups(launch))),
+                WorkKind::Copy if bytes > 0 => Some(Runs::Copy(bytes)),
+                _ => None,
+            };
+            if let Some(runs) = runs {
+                let gpu = gauges::Gpu {
+                    index: view.gpu,
+                    title: &view.title,
+                    compute_units: view.compute_units,
+                };
+                let process = &self.title;
+                self.gauges
+                    .add(&mut making.writer, process, gpu, runs, interval)?;
+            }
+        }
         let latest = self.latest.entry(hardware).or_default();
         let Some(mut start) = place.begin() else {
             return Ok(());
@@ -246,6 +276,17 @@ impl Devices {
                 details.text("waves", &leading);
             }
         }
+        let shared = work.is_some_and(|work| work.shared);
+        let waits = id_of(work, completion).map_or(Vec::new(), |id| self.waits.take(id, shared));
+        // Older versions show no arrows, and no event ids but those beside calls.
+        let mut waits_for = String::new();
+        for event in &waits {
+            let comma = if waits_for.is_empty() { "" } else { ", " };
+            write!(waits_for, "{comma}{event}").expect("a string can be written to");
+        }
+        if !waits.is_empty() {
+            details.text("waits_for", &waits_for);
+        }
         if place.interval().is_none() {
             details.text("unfinished", reason(work, completion, place.unfinished));
         }
@@ -272,7 +313,7 @@ impl Devices {
                 launch,
                 resources,
                 correlation: correlation.0,
-                waits: &[],
+                waits: &waits,
                 details: details.get(),
             },
         )
@@ -293,7 +334,7 @@ impl Devices {
         let properties = record.map_or(0, |queue| queue.properties);
         let label = queue_label(metadata, record);
         let title = view.map_or("unknown device", |view| &view.title);
-        let mut name = format!("{title} . {} {} . {label}", self.name, self.pid);
+        let mut name = format!("{title} . {} . {label}", self.title);
         // Perfetto takes queues of one name for one queue.
         let uses = self.queue_names.entry(name.clone()).or_default();
         *uses += 1;
@@ -358,7 +399,7 @@ fn stage<'m>(
             (WorkKind::Copy, number(2, transfer.0.into()), name)
         }
         Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), FILL.into()),
-        Some(What::Synchronization(what)) => {
+        Some(What::Synchronization { what, .. }) => {
             let name = what.name().unwrap_or("synchronization").into();
             (WorkKind::Synchronization, number(4, what.0.into()), name)
         }
@@ -448,6 +489,18 @@ fn sizes(work: Option<&Enqueued>) -> (Option<super::work::Launch>, Resources, u6
     }
 }
 
+fn id_of(work: Option<&Enqueued>, completion: Option<&Completion>) -> Option<WorkId> {
+    let of_completion = completion.map(|completion| completion.work);
+    work.map(|work| work.work).or(of_completion)
+}
+
+/// Workgroups of a launch, if they are known.
+fn groups(launch: Option<super::work::Launch>) -> Option<u64> {
+    let groups = launch?.workgroups()?;
+    let product = groups.iter().map(|groups| u64::from(*groups));
+    Some(product.fold(1, u64::saturating_mul))
+}
+
 fn reason(
     work: Option<&Enqueued>,
     completion: Option<&Completion>,
@@ -467,7 +520,7 @@ fn since(start: Nanos, time: Nanos) -> i64 {
 
 /// The few details of one piece of work, without allocating.
 struct Details<'a> {
-    list: [Detail<'a>; 8],
+    list: [Detail<'a>; 9],
     count: usize,
 }
 
@@ -478,7 +531,7 @@ impl Default for Details<'_> {
             value: DetailValue::Number(0),
         };
         Details {
-            list: [none; 8],
+            list: [none; 9],
             count: 0,
         }
     }

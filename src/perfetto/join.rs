@@ -23,7 +23,11 @@ pub(super) enum What {
     Set {
         bytes: u64,
     },
-    Synchronization(SynchronizationType),
+    Synchronization {
+        what: SynchronizationType,
+        /// It names no events, so it waits for all that is in its queue.
+        after_all: bool,
+    },
 }
 
 /// An enqueue record, as far as the trace shows it.
@@ -123,9 +127,26 @@ impl From<&Synchronization> for Enqueued {
             stream: record.stream,
             untracked: record.header.has(flags::UNTRACKED),
             shared: record.header.has(flags::SHARED),
-            what: What::Synchronization(record.what),
+            what: What::Synchronization {
+                what: record.what,
+                after_all: record.events == 0
+                    && matches!(
+                        record.what,
+                        SynchronizationType::BARRIER | SynchronizationType::MARKER
+                    ),
+            },
             serial: 0,
         }
+    }
+}
+
+impl Enqueued {
+    /// Whether all that is enqueued later waits for it.
+    pub fn is_barrier(&self) -> bool {
+        let What::Synchronization { what, .. } = self.what else {
+            return false;
+        };
+        what == SynchronizationType::BARRIER
     }
 }
 

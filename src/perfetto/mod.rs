@@ -9,9 +9,11 @@
 mod ahead;
 mod calls;
 mod convert;
+mod counters;
 mod devices;
 mod events;
 mod functions;
+mod gauges;
 mod gpus;
 mod header;
 mod join;
@@ -26,12 +28,15 @@ mod process;
 pub mod reader;
 mod sampling;
 pub mod schema;
+mod ties;
+mod waits;
 pub mod wire;
 mod work;
 mod writer;
 
 pub use ahead::{Ahead, Following};
 pub use convert::{ConvertError, Options, Report, convert};
+pub use counters::{BlockDescription, CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};
 pub use names::Name;

@@ -17,6 +17,7 @@ pub(super) mod field {
     pub const TRACK_EVENT: u32 = 11;
     pub const INTERNED_DATA: u32 = 12;
     pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const GPU_COUNTER: u32 = 52;
     pub const RENDER_STAGE: u32 = 53;
     pub const COMPRESSED: u32 = 50;
     pub const CLOCK: u32 = 58;
@@ -181,6 +182,11 @@ impl Sequence {
             now: None,
             begun: false,
         }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.id
     }
 
     /// Whether [`Sequence::restart`] must come before the next packet.

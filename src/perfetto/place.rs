@@ -15,6 +15,8 @@ pub(super) struct AgentView {
     pub gpu: GpuIndex,
     pub clock: AgentClock,
     pub architecture: String,
+    /// Compute units; 0 if that is not known.
+    pub compute_units: u32,
     pub domain: Domain,
     /// What its tracks begin with: "GPU 0".
     pub title: String,
@@ -41,6 +43,7 @@ impl AgentView {
             bound: bound(&clock, host),
             clock,
             architecture: metadata.string(agent.architecture).to_owned(),
+            compute_units: agent.compute_units,
             domain: agent.domain,
             title: format!("{title} {}", gpu.0),
         }

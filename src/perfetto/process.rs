@@ -9,32 +9,26 @@ use super::convert::Making;
 use super::devices::Devices;
 use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
-use super::join::{Enqueued, Found, Join};
+use super::join::{Enqueued, Found, Join, What};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
 use super::sampling::{Ready, Sampling};
+use super::ties::{Tied, Ties};
+use super::waits::Entering;
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
 use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
-    AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, KernelDispatch,
-    Kind, Loss, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind, Operation,
-    OperationGroup, Overhead, ProcessId, RecordRef, StringId, Synchronization, ThreadId, flags,
+    AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, Dependency,
+    KernelDispatch, Kind, Loss, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind,
+    Operation, OperationGroup, Overhead, ProcessId, QueueId, RecordRef, StringId, Synchronization,
+    ThreadId, flags, queue_properties,
 };
 
-/// Most ties between calls and work that one thread holds for calls that have not been seen yet.
-const MOST_TIES: usize = 1 << 16;
-
-/// That a call submitted work, or waited for it.
-#[derive(Copy, Clone, Debug)]
-struct Tie {
-    call: CorrelationId,
-    event: u64,
-    waited: bool,
-    told: bool,
-}
+/// Most calls whose arguments one thread holds until the calls are seen.
+const MOST_ARGUMENTS: usize = 1 << 16;
 
 /// A thread: its track, and what waits for the end of its outermost call.
 #[derive(Debug)]
@@ -43,7 +37,7 @@ struct Thread {
     track: Track,
     overhead: Option<Track>,
     calls: Calls,
-    ties: Vec<Tie>,
+    ties: Ties,
     arguments: NumberMap<CorrelationId, Arguments>,
     markers: ThreadMarkers,
 }
@@ -70,8 +64,7 @@ pub(super) struct ProcessTrace<'a> {
     join: Join,
     memory: Memory,
     found: Vec<Found>,
-    submitted: Vec<u64>,
-    waited: Vec<u64>,
+    tied: Tied,
     ranges: Ranges,
     sampling: Sampling,
     ready: Ready,
@@ -96,10 +89,17 @@ impl<'a> ProcessTrace<'a> {
         let name = executable.rsplit('/').next().unwrap_or(executable);
         let command = text(process.map(|process| process.command));
         let arguments: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
-        let track = writer.process(pid, name, &arguments)?;
+        let rank = text(process.map(|process| process.rank));
+        let (mut named, mut title) = (name.to_owned(), format!("{name} {pid}"));
+        if !rank.is_empty() {
+            // Behind the id, where it does not come between what people look for.
+            named += &format!(" ({rank})");
+            title += &format!(" ({rank})");
+        }
+        let track = writer.process(pid, &named, &arguments)?;
         let notes = writer.process_child(track, "gputrail")?;
         let sampling = Sampling::new(&metadata, track, name);
-        let devices = Devices::new(&metadata, index, pid, name, &host, gpus, writer);
+        let devices = Devices::new(&metadata, index, pid, title, &host, gpus, writer);
         let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
         let began = times
             .filter(|time| time.is_some())
@@ -122,8 +122,7 @@ impl<'a> ProcessTrace<'a> {
             join: Join::default(),
             memory: Memory::default(),
             found: Vec::new(),
-            submitted: Vec::new(),
-            waited: Vec::new(),
+            tied: Tied::default(),
             ranges: Ranges::default(),
             sampling,
             ready: Ready::new(),
@@ -254,6 +253,7 @@ impl<'a> ProcessTrace<'a> {
                 self.enqueue(making, known_or(record.thread, thread), (&record).into())
             }
             Kind::SYNCHRONIZATION => self.synchronization(making, thread, &read(record)),
+            Kind::DEPENDENCY => self.dependency(making, thread, &read(record)),
             Kind::COMPLETION => {
                 let completion: Completion = read(record);
                 self.join.complete(completion, &mut self.found);
@@ -265,7 +265,7 @@ impl<'a> ProcessTrace<'a> {
                     return Ok(());
                 }
                 let thread = self.thread(&mut making.writer, thread)?;
-                if thread.arguments.len() >= MOST_TIES {
+                if thread.arguments.len() >= MOST_ARGUMENTS {
                     // Left behind by calls that were dropped.
                     thread.arguments.clear();
                 }
@@ -344,6 +344,7 @@ impl<'a> ProcessTrace<'a> {
         let (metadata, host, end) = (&self.metadata, &self.host, self.cut());
         self.devices
             .tell_unfinished(making, metadata, host, &mut unfinished, end)?;
+        self.devices.finish(&mut making.writer)?;
         making.report.clocks.extend(self.devices.clocks());
         self.introduce(&mut making.writer)?;
         // Last, for what has no time of its own is about the end.
@@ -385,7 +386,7 @@ impl<'a> ProcessTrace<'a> {
                     track,
                     overhead: None,
                     calls: Calls::default(),
-                    ties: Vec::new(),
+                    ties: Ties::default(),
                     arguments: NumberMap::default(),
                     markers: ThreadMarkers::default(),
                 });
@@ -447,9 +448,7 @@ impl<'a> ProcessTrace<'a> {
             ..
         } = thread;
         let (id, track) = (*id, *track);
-        if ties.len() > 1 {
-            ties.sort_by_key(|tie| tie.call);
-        }
+        ties.sort();
         calls.steps(|step| match step {
             Step::End(time) => making.writer.end(track, time.0),
             Step::Begin(call) => {
@@ -461,21 +460,7 @@ impl<'a> ProcessTrace<'a> {
                     record.operation,
                 );
                 let function = self.functions.at(place);
-                self.submitted.clear();
-                self.waited.clear();
-                let first = ties.partition_point(|tie| tie.call < record.correlation);
-                for tie in ties[first..]
-                    .iter_mut()
-                    .take_while(|tie| tie.call == record.correlation)
-                {
-                    let list = if tie.waited {
-                        &mut self.waited
-                    } else {
-                        &mut self.submitted
-                    };
-                    list.push(tie.event);
-                    tie.told = true;
-                }
+                ties.tell(record.correlation, &mut self.tied);
                 let mut annotations = Vec::new();
                 if failed(record) {
                     let value = Value::Int(record.return_code.into());
@@ -499,7 +484,6 @@ impl<'a> ProcessTrace<'a> {
                 making
                     .observer
                     .call(&observed(self.index, id, function, call));
-                let tied = !(self.submitted.is_empty() && self.waited.is_empty());
                 making.writer.begin(
                     track,
                     call.start.0,
@@ -507,15 +491,15 @@ impl<'a> ProcessTrace<'a> {
                         label: function.label.get(),
                         category: function.category,
                         correlation: Some(record.correlation.0),
-                        submitted: &self.submitted,
-                        waited: &self.waited,
-                        api: function.api.filter(|_| tied),
+                        submitted: &self.tied.submitted,
+                        waited: &self.tied.waited,
+                        api: function.api.filter(|_| !self.tied.is_empty()),
                         annotations: &annotations,
                     },
                 )
             }
         })?;
-        ties.retain(|tie| !tie.told);
+        ties.forget_told();
         Ok(())
     }
 
@@ -528,8 +512,41 @@ impl<'a> ProcessTrace<'a> {
         self.sampling.enqueued(&work);
         let serial = self.join.enqueue(work, &mut self.found);
         let event = self.devices.event(work.work, serial);
+        self.devices.waits.enter(&Entering {
+            work: work.work,
+            event,
+            queue: work.queue,
+            enqueued: work.enqueued,
+            after_all: matches!(
+                work.what,
+                What::Synchronization {
+                    after_all: true,
+                    ..
+                }
+            ),
+            before_all: work.is_barrier() && self.is_out_of_order(work.queue),
+        });
         self.tie(making, thread, work.correlation, event, false)?;
         self.tell_found(making)
+    }
+
+    fn is_out_of_order(&self, queue: QueueId) -> bool {
+        let queue = self.metadata.queues.get(&queue);
+        queue.is_some_and(|queue| queue.properties & queue_properties::OUT_OF_ORDER != 0)
+    }
+
+    fn dependency<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        thread: ThreadId,
+        record: &Dependency,
+    ) -> io::Result<()> {
+        let event = self.devices.event(record.waited_for, 0);
+        if record.work.is_some() {
+            self.devices.waits.add(record.work, event);
+            return Ok(());
+        }
+        self.tie(making, thread, record.correlation, event, true)
     }
 
     fn synchronization<W: Write, O: Observer + ?Sized>(
@@ -557,18 +574,8 @@ impl<'a> ProcessTrace<'a> {
         event: u64,
         waited: bool,
     ) -> io::Result<()> {
-        let ties = &mut self.thread(&mut making.writer, thread)?.ties;
-        if ties.len() < MOST_TIES {
-            ties.push(Tie {
-                call,
-                event,
-                waited,
-                told: false,
-            });
-        } else {
-            // Calls that were dropped leave theirs behind.
-            ties.clear();
-        }
+        let thread = self.thread(&mut making.writer, thread)?;
+        thread.ties.add(call, event, waited);
         Ok(())
     }
 

@@ -116,7 +116,7 @@ pub struct Launch {
 
 impl Launch {
     /// Workgroups in x, y, z, as Perfetto counts grids; none if the workgroup is not known.
-    fn workgroups(&self) -> Option<[u32; 3]> {
+    pub(super) fn workgroups(&self) -> Option<[u32; 3]> {
         let mut groups = [0; 3];
         for ((groups, items), size) in groups.iter_mut().zip(self.grid).zip(self.workgroup) {
             if size == 0 {

@@ -6,10 +6,11 @@
 
 use std::io::{self, Write};
 
+use super::counters::{BlockDescription, CounterBlock, CounterTrack, CounterValue};
 use super::events::{Event, EventTrack};
 use super::header::{self, Machine, SystemClocks};
 use super::names::{Name, Names};
-use super::packets::{CLEARED, NEEDS_STATE, Packets};
+use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
 use super::schema::trace_packet::Data;
 use super::schema::{
     CounterDescriptor, GpuInfo, InternedData, ProcessDescriptor, SystemInfo, ThreadDescriptor,
@@ -84,6 +85,10 @@ pub struct TraceWriter<W> {
     queues: Queues,
     tracks: Vec<EventTrack>,
     devices: Vec<WorkTrack>,
+    /// Blocks of counters; none until they are described.
+    counters: Vec<Option<CounterTrack>>,
+    /// Number of the counter described last.
+    last_counter: u32,
     /// Number of the sequence made last.
     sequences: u32,
     /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
@@ -107,6 +112,8 @@ impl<W: Write> TraceWriter<W> {
             queues: Queues::default(),
             tracks: Vec::new(),
             devices: Vec::new(),
+            counters: Vec::new(),
+            last_counter: 0,
             sequences: DESCRIPTIONS,
             seed,
             lost: 0,
@@ -327,6 +334,41 @@ impl<W: Write> TraceWriter<W> {
         Device(self.devices.len() as u32 - 1)
     }
 
+    /// A block of counters, to be described before its first values.
+    pub fn counter_block(&mut self) -> CounterBlock {
+        self.counters.push(None);
+        CounterBlock(self.counters.len() as u32 - 1)
+    }
+
+    /// Says what a block of counters is, once.
+    pub fn describe_counters(
+        &mut self,
+        block: CounterBlock,
+        description: &BlockDescription,
+    ) -> io::Result<()> {
+        self.sequences += 1;
+        let sequence = Sequence::new(self.sequences);
+        let first = self.last_counter + 1;
+        self.last_counter += description.counters.len() as u32;
+        let packets = &mut self.packets;
+        let track = CounterTrack::new(packets, sequence, block.0 + 1, first, description)?;
+        self.counters[block.0 as usize] = Some(track);
+        Ok(())
+    }
+
+    /// The counters of a block had these values since the time before this one. A block that was not described has none.
+    pub fn counter_values(
+        &mut self,
+        block: CounterBlock,
+        time: u64,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        match &mut self.counters[block.0 as usize] {
+            Some(track) => track.values(&mut self.packets, time, values),
+            None => Ok(()),
+        }
+    }
+
     /// A context of a compute API.
     pub fn context(&mut self, pid: u32, api: ContextApi) -> GpuContext {
         self.queues.add_context(pid, api)
@@ -391,6 +433,8 @@ impl<W: Write> TraceWriter<W> {
     pub fn reset(&mut self) {
         self.tracks.iter_mut().for_each(EventTrack::clear);
         self.devices.iter_mut().for_each(WorkTrack::clear);
+        let counters = self.counters.iter_mut().flatten();
+        counters.for_each(CounterTrack::clear);
     }
 
     /// Bytes of the trace so far.

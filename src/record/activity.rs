@@ -49,6 +49,7 @@ activities!(
     Synchronization,
     Completion,
     Retirement,
+    Dependency,
     ExternalCorrelation,
     Overhead,
     Loss,

@@ -25,7 +25,7 @@ open_enum! {
         CHILD_KERNEL = 0x16, "child kernel";
         /// Nothing more will come for a correlation id: [`Retirement`](super::Retirement).
         RETIREMENT = 0x17, "retirement";
-        /// Reserved: one piece of work waits for another.
+        /// Something waits for a piece of work: [`Dependency`](super::Dependency).
         DEPENDENCY = 0x18, "dependency";
         /// The latest external id of one kind, ahead of a call's record: [`ExternalCorrelation`](super::ExternalCorrelation).
         EXTERNAL_CORRELATION = 0x19, "external correlation";

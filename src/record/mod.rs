@@ -54,7 +54,7 @@ pub use sample::{
     SourceLocator, StochasticSample,
 };
 pub use synchronization::{Synchronization, SynchronizationType};
-pub use work::{Completion, KernelDispatch, LaunchType, Retirement, Unfinished};
+pub use work::{Completion, Dependency, KernelDispatch, LaunchType, Retirement, Unfinished};
 
 use bytemuck::{Pod, Zeroable};
 

@@ -44,8 +44,10 @@ pub struct Process {
     pub configuration: StringId,
     /// The thread that runs main, whose external ids others inherit.
     pub main_thread: ThreadId,
+    /// Its place in a job of several processes, "rank 3 of 8" say, or none.
+    pub rank: StringId,
     /// 0.
-    pub reserved: u64,
+    pub reserved: u32,
 }
 record!(Process, Kind::PROCESS, 48);
 

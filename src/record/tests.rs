@@ -24,6 +24,7 @@ fn layouts_are_pinned() {
     layout!(Completion, 80, work @ 8, correlation @ 16, queued @ 24, submitted @ 32, start @ 40, end @ 48,
         completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
     layout!(Retirement, 24, correlation @ 8, time @ 16);
+    layout!(Dependency, 32, correlation @ 8, work @ 16, waited_for @ 24);
     layout!(MemoryCopy, 112, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, bytes @ 40,
         source_address @ 48, destination_address @ 56, source_agent @ 64, destination_agent @ 68,
         agent @ 72, context @ 76, queue @ 80, stream @ 84, thread @ 88, transfer @ 92, source_memory @ 93,
@@ -106,6 +107,7 @@ fn every_kind_has_one_type() {
         Synchronization::KIND,
         Completion::KIND,
         Retirement::KIND,
+        Dependency::KIND,
         Arguments::KIND,
         Overhead::KIND,
         Loss::KIND,

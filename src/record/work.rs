@@ -146,3 +146,19 @@ pub struct Retirement {
     pub time: Ticks,
 }
 record!(Retirement, Kind::RETIREMENT, 24);
+
+/// Something waits for a piece of work: another piece of work, by the list of events it was enqueued with, or else
+/// the call itself. Written ahead of the record of what waits, on the same lane. 32 bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Dependency {
+    /// Kind [`Kind::DEPENDENCY`].
+    pub header: Header,
+    /// The call that waits, or that enqueued what waits.
+    pub correlation: CorrelationId,
+    /// The work that waits; none if the call does.
+    pub work: WorkId,
+    /// The work that it waits for.
+    pub waited_for: WorkId,
+}
+record!(Dependency, Kind::DEPENDENCY, 32);

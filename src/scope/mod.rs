@@ -56,13 +56,14 @@ pub enum ScopeError {
 }
 
 /// Kinds that a scope may name.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::API,
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
     Kind::MEMORY_SET,
     Kind::MEMORY_ALLOCATION,
     Kind::SYNCHRONIZATION,
+    Kind::DEPENDENCY,
     Kind::ARGUMENTS,
     Kind::OVERHEAD,
     Kind::MARKER,

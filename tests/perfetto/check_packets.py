@@ -157,6 +157,23 @@ def work(sequence, time, event):
             'details': [[detail.name, detail.value] for detail in event.extra_data]}
 
 
+def counters(described, time, event):
+    """A GpuCounterEvent, as tests/agreement.rs describes one; None for one that only describes its counters."""
+    descriptor = event.counter_descriptor
+    blocks = {counter: block.name for block in descriptor.blocks for counter in block.counter_ids}
+    for spec in descriptor.specs:
+        described[spec.counter_id] = (spec, blocks[spec.counter_id])
+    if not event.counters:
+        return None
+    told = []
+    for counter in event.counters:
+        spec = described[counter.counter_id][0]
+        kind = counter.WhichOneof('value')
+        told.append([spec.name, sum(spec.numerator_units), sum(spec.denominator_units), kind, getattr(counter, kind)])
+    (block,) = {described[counter.counter_id][1] for counter in event.counters}
+    return {'time': time, 'gpu': event.gpu_id, 'block': block, 'counters': told}
+
+
 def compare(records, expected):
     """What differs between what a trace says and what it has to say."""
     for index, (record, wanted) in enumerate(zip(records, expected)):
@@ -175,6 +192,7 @@ def main():
     findings = []
     records = []
     tracks = {}
+    described = {}
     sequences = collections.defaultdict(Sequence)
     for at, data in packets(trace):
         packet = perfetto_trace_pb2.TracePacket()
@@ -196,6 +214,9 @@ def main():
             records.append(host_event(tracks, sequence, sequence.time(packet), packet.track_event))
         elif packet.HasField('gpu_render_stage_event'):
             records.append(work(sequence, sequence.time(packet), packet.gpu_render_stage_event))
+        elif packet.HasField('gpu_counter_event'):
+            told = counters(described, sequence.time(packet), packet.gpu_counter_event)
+            records += [told] if told else []
     if len(sys.argv) > 2:
         with open(sys.argv[2]) as file:
             findings += compare(records, json.load(file))

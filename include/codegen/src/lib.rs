@@ -369,7 +369,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
 
 /// The records, as Rust and as C call them.
 fn structures() -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 33] = [
+    const NAMES: [&str; 34] = [
         "Header",
         "Api",
         "Arguments",
@@ -403,6 +403,7 @@ fn structures() -> Vec<(&'static str, String)> {
         "SampleAggregate",
         "SourceLocator",
         "InstructionCorrelation",
+        "Dependency",
     ];
     NAMES
         .iter()

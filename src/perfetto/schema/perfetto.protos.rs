@@ -94,6 +94,217 @@ pub mod gpu_render_stage_event {
         pub args: ::prost::alloc::vec::Vec<ExtraComputeArg>,
     }
 }
+/// Values of a device's counters. The first event of a counter describes it, for every version reads that form.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GpuCounterEvent {
+    #[prost(message, optional, tag = "1")]
+    pub counter_descriptor: ::core::option::Option<GpuCounterDescriptor>,
+    #[prost(message, repeated, tag = "2")]
+    pub counters: ::prost::alloc::vec::Vec<gpu_counter_event::GpuCounter>,
+    /// Index into GpuInfo.gpus.
+    #[prost(int32, optional, tag = "3")]
+    pub gpu_id: ::core::option::Option<i32>,
+}
+/// Nested message and enum types in `GpuCounterEvent`.
+pub mod gpu_counter_event {
+    #[derive(Clone, Copy, PartialEq, ::prost::Message)]
+    pub struct GpuCounter {
+        /// One number for the whole trace.
+        #[prost(uint32, optional, tag = "1")]
+        pub counter_id: ::core::option::Option<u32>,
+        #[prost(oneof = "gpu_counter::Value", tags = "2, 3")]
+        pub value: ::core::option::Option<gpu_counter::Value>,
+    }
+    /// Nested message and enum types in `GpuCounter`.
+    pub mod gpu_counter {
+        #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
+        pub enum Value {
+            #[prost(int64, tag = "2")]
+            IntValue(i64),
+            #[prost(double, tag = "3")]
+            DoubleValue(f64),
+        }
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GpuCounterDescriptor {
+    #[prost(message, repeated, tag = "1")]
+    pub specs: ::prost::alloc::vec::Vec<gpu_counter_descriptor::GpuCounterSpec>,
+    #[prost(message, repeated, tag = "2")]
+    pub blocks: ::prost::alloc::vec::Vec<gpu_counter_descriptor::GpuCounterBlock>,
+}
+/// Nested message and enum types in `GpuCounterDescriptor`.
+pub mod gpu_counter_descriptor {
+    #[derive(Clone, PartialEq, ::prost::Message)]
+    pub struct GpuCounterSpec {
+        #[prost(uint32, optional, tag = "1")]
+        pub counter_id: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "2")]
+        pub name: ::core::option::Option<::prost::alloc::string::String>,
+        #[prost(string, optional, tag = "3")]
+        pub description: ::core::option::Option<::prost::alloc::string::String>,
+        #[prost(enumeration = "MeasureUnit", repeated, packed = "false", tag = "7")]
+        pub numerator_units: ::prost::alloc::vec::Vec<i32>,
+        #[prost(enumeration = "MeasureUnit", repeated, packed = "false", tag = "8")]
+        pub denominator_units: ::prost::alloc::vec::Vec<i32>,
+        #[prost(bool, optional, tag = "9")]
+        pub select_by_default: ::core::option::Option<bool>,
+        #[prost(enumeration = "GpuCounterGroup", repeated, packed = "false", tag = "10")]
+        pub groups: ::prost::alloc::vec::Vec<i32>,
+        #[prost(enumeration = "ValueDirection", optional, tag = "11")]
+        pub value_direction: ::core::option::Option<i32>,
+        #[prost(oneof = "gpu_counter_spec::PeakValue", tags = "5, 6")]
+        pub peak_value: ::core::option::Option<gpu_counter_spec::PeakValue>,
+    }
+    /// Nested message and enum types in `GpuCounterSpec`.
+    pub mod gpu_counter_spec {
+        #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
+        pub enum PeakValue {
+            #[prost(int64, tag = "5")]
+            IntPeakValue(i64),
+            #[prost(double, tag = "6")]
+            DoublePeakValue(f64),
+        }
+    }
+    /// What counts together.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct GpuCounterBlock {
+        #[prost(uint32, optional, tag = "1")]
+        pub block_id: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub block_capacity: ::core::option::Option<u32>,
+        #[prost(string, optional, tag = "3")]
+        pub name: ::core::option::Option<::prost::alloc::string::String>,
+        #[prost(string, optional, tag = "4")]
+        pub description: ::core::option::Option<::prost::alloc::string::String>,
+        #[prost(uint32, repeated, packed = "false", tag = "5")]
+        pub counter_ids: ::prost::alloc::vec::Vec<u32>,
+    }
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum GpuCounterGroup {
+        Unclassified = 0,
+        System = 1,
+        Memory = 5,
+        Compute = 6,
+    }
+    impl GpuCounterGroup {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unclassified => "UNCLASSIFIED",
+                Self::System => "SYSTEM",
+                Self::Memory => "MEMORY",
+                Self::Compute => "COMPUTE",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "UNCLASSIFIED" => Some(Self::Unclassified),
+                "SYSTEM" => Some(Self::System),
+                "MEMORY" => Some(Self::Memory),
+                "COMPUTE" => Some(Self::Compute),
+                _ => None,
+            }
+        }
+    }
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum MeasureUnit {
+        None = 0,
+        Byte = 7,
+        Second = 22,
+        Percent = 37,
+    }
+    impl MeasureUnit {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::None => "NONE",
+                Self::Byte => "BYTE",
+                Self::Second => "SECOND",
+                Self::Percent => "PERCENT",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "NONE" => Some(Self::None),
+                "BYTE" => Some(Self::Byte),
+                "SECOND" => Some(Self::Second),
+                "PERCENT" => Some(Self::Percent),
+                _ => None,
+            }
+        }
+    }
+    /// Which time a value is for: that since the value before it, or that until the next one.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum ValueDirection {
+        Unspecified = 0,
+        BackwardsLooking = 1,
+        ForwardsLooking = 2,
+    }
+    impl ValueDirection {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "VALUE_DIRECTION_UNSPECIFIED",
+                Self::BackwardsLooking => "VALUE_DIRECTION_BACKWARDS_LOOKING",
+                Self::ForwardsLooking => "VALUE_DIRECTION_FORWARDS_LOOKING",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "VALUE_DIRECTION_UNSPECIFIED" => Some(Self::Unspecified),
+                "VALUE_DIRECTION_BACKWARDS_LOOKING" => Some(Self::BackwardsLooking),
+                "VALUE_DIRECTION_FORWARDS_LOOKING" => Some(Self::ForwardsLooking),
+                _ => None,
+            }
+        }
+    }
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InternedGraphicsContext {
     #[prost(uint64, optional, tag = "1")]
@@ -851,7 +1062,7 @@ pub struct TracePacket {
     pub first_packet_on_sequence: ::core::option::Option<bool>,
     #[prost(
         oneof = "trace_packet::Data",
-        tags = "6, 11, 35, 44, 45, 53, 54, 60, 72, 89, 126, 128, 1789"
+        tags = "6, 11, 35, 44, 45, 52, 53, 54, 60, 72, 89, 126, 128, 1789"
     )]
     pub data: ::core::option::Option<trace_packet::Data>,
 }
@@ -911,6 +1122,8 @@ pub mod trace_packet {
         ThreadDescriptor(super::ThreadDescriptor),
         #[prost(message, tag = "45")]
         SystemInfo(super::SystemInfo),
+        #[prost(message, tag = "52")]
+        GpuCounterEvent(super::GpuCounterEvent),
         #[prost(message, tag = "53")]
         GpuRenderStageEvent(super::GpuRenderStageEvent),
         #[prost(message, tag = "54")]

@@ -544,6 +544,119 @@ fn a_wait_of_the_host_is_tied_to_what_it_waited_for() {
 }
 
 #[test]
+fn work_is_tied_to_the_work_it_waited_for() {
+    let making = Making::new(1);
+    let depends = |work, waited_for| Dependency {
+        correlation: CorrelationId(work),
+        work: WorkId(work),
+        waited_for: WorkId(waited_for),
+        ..Dependency::blank()
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&making.dispatch(1, 1, 100)),
+            bytes_of(&making.dispatch(2, 2, 110)),
+            bytes_of(&depends(3, 1)),
+            bytes_of(&depends(3, 2)),
+            bytes_of(&making.dispatch(3, 3, 120)),
+            bytes_of(&making.completion(1, 200, 300)),
+            bytes_of(&making.completion(2, 300, 400)),
+            bytes_of(&making.completion(3, 400, 500)),
+        ],
+    );
+    let (_, trace) = making.convert();
+    let stages: Vec<_> = trace
+        .stages()
+        .into_iter()
+        .map(|(_, stage, _)| stage)
+        .collect();
+    let ids: Vec<u64> = stages.iter().map(GpuRenderStageEvent::event_id).collect();
+    assert_eq!(stages[2].event_wait_ids, ids[..2]);
+    let shown = format!("{}, {}", ids[0], ids[1]);
+    assert!(details(&stages[2]).contains(&("waits_for", shown.as_str())));
+    assert!(
+        stages[..2]
+            .iter()
+            .all(|stage| stage.event_wait_ids.is_empty())
+    );
+}
+
+#[test]
+fn a_call_is_tied_to_the_last_work_of_every_queue_it_waited_for() {
+    let making = Making::new(1);
+    let also = Dependency {
+        correlation: CorrelationId(3),
+        waited_for: WorkId(2),
+        ..Dependency::blank()
+    };
+    let wait = Synchronization {
+        correlation: CorrelationId(3),
+        waited_for: WorkId(1),
+        what: SynchronizationType::EVENT_SYNCHRONIZE,
+        start: Ticks(200),
+        end: Ticks(400),
+        thread: MAIN,
+        ..Synchronization::blank()
+    };
+    making.run(
+        MAIN,
+        &[
+            bytes_of(&also),
+            bytes_of(&wait),
+            bytes_of(&call(3, 0, 200, 400)),
+        ],
+    );
+    let (_, trace) = making.convert();
+    let waited = begins(&trace)[0].1.gpu_correlation.clone().unwrap();
+    let own = waited
+        .render_stage_wait_event_ids
+        .iter()
+        .map(|id| id & 0xff);
+    assert_eq!(own.collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn what_runs_at_a_time_is_counted() {
+    let making = Making::new(1);
+    let mut records = Vec::new();
+    // Two that overlap, then so many in one window that only their mean is told.
+    let mut spans = vec![(1_000_000, 3_000_000), (2_000_000, 4_000_000)];
+    spans.extend((0..10).map(|n| (5_000_000 + n * 10_000, 5_005_000 + n * 10_000)));
+    for (work, (start, end)) in (1..).zip(spans) {
+        records.push(bytes_of(&making.dispatch(work, work, 100)).to_vec());
+        records.push(bytes_of(&making.completion(work, start, end)).to_vec());
+    }
+    let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    making.run(MAIN, &records);
+    let (_, trace) = making.convert();
+    let mut told = Vec::new();
+    let mut described = 0;
+    trace.walk(|packet, time, _| {
+        let Some(Data::GpuCounterEvent(event)) = &packet.data else {
+            return;
+        };
+        described += usize::from(event.counter_descriptor.is_some());
+        use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
+        told.extend(event.counters.iter().map(|counter| match counter.value {
+            Some(Value::IntValue(value)) => (time, value as f64),
+            Some(Value::DoubleValue(value)) => (time, value),
+            None => panic!("a counter without a value"),
+        }));
+    });
+    // Each value is that of the time before it.
+    let expected = [
+        (1_000_000, 0.0),
+        (2_000_000, 1.0),
+        (3_000_000, 2.0),
+        (4_000_000, 1.0),
+        (5_000_000, 0.0),
+        (5_100_000, 0.5),
+    ];
+    assert_eq!((described, &told[..]), (1, &expected[..]));
+}
+
+#[test]
 fn a_damaged_run_costs_itself_alone_and_is_reported() {
     let making = Making::new(1);
     making.run(MAIN, &[bytes_of(&call(1, 0, 100, 150))]);

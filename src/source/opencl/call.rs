@@ -9,7 +9,7 @@ use super::dispatch::{next, operation};
 use super::ffi::*;
 use super::outstanding::Enqueued;
 use super::queues::{self, QueueInfo};
-use super::waits;
+use super::waits::{self, WaitList};
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
@@ -221,7 +221,7 @@ impl Call {
     /// # Safety
     ///
     /// `asked` is null or the program's place for an event; `event` is null or an event that
-    /// the program has not been given yet.
+    /// the program has not been given yet. `waits` is a list that the runtime has taken.
     #[inline(always)]
     pub unsafe fn enqueued(
         &mut self,
@@ -230,6 +230,7 @@ impl Call {
         event: cl_event,
         asked: *mut cl_event,
         blocking: bool,
+        waits: WaitList,
     ) {
         let Some(thread) = self.thread else {
             // SAFETY: the caller's promise.
@@ -286,6 +287,10 @@ impl Call {
                 buffers,
                 flags: tracked | if blocking { 0 } else { flags::ASYNCHRONOUS },
             };
+            if !waits.is_empty() {
+                // SAFETY: the caller's promise.
+                unsafe { waits::depend(&mut host, &place, waits) };
+            }
             work.enqueue(&mut host, &place);
             Some((id, lane, ticket))
         } else {
@@ -294,7 +299,7 @@ impl Call {
         let id = put.map(|(id, ..)| id).unwrap_or_default();
         waits::last_work(info.id, id);
         if !asked.is_null() {
-            waits::remember(event, id);
+            waits::remember(event, id, info.id);
             // SAFETY: the program's place for it.
             unsafe { asked.write(event) };
         }

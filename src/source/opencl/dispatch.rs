@@ -233,6 +233,14 @@ macro_rules! tell_enqueue {
 }
 pub(super) use tell_enqueue;
 
+/// The list of events among the arguments, that what is enqueued waits for.
+macro_rules! wait_list {
+    ($($arg:ident),*) => {
+        $crate::source::opencl::waits::WaitList::NONE$(.after($arg))*
+    };
+}
+pub(super) use wait_list;
+
 /// Ends a call, and tells subscribers.
 macro_rules! exit {
     ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
@@ -333,7 +341,7 @@ macro_rules! wrapper {
             if result == CL_SUCCESS {
                 let blocking = false $(|| $blocking.0 != 0)?;
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-                unsafe { call.enqueued($queue, $work, own, asked, blocking) };
+                unsafe { call.enqueued($queue, $work, own, asked, blocking, wait_list!($($arg),*)) };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
             exit!(call result, values, $($arg),*);
@@ -359,7 +367,10 @@ macro_rules! wrapper {
             let status = unsafe { $errcode.read() };
             if status == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-                unsafe { call.enqueued($queue, $work.mapped_at(result), own, asked, $blocking.0 != 0) };
+                unsafe {
+                    let work = $work.mapped_at(result);
+                    call.enqueued($queue, work, own, asked, $blocking.0 != 0, wait_list!($($arg),*))
+                };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
             exit!(call status, values, $($arg),*);
@@ -376,7 +387,10 @@ macro_rules! wrapper {
             let result = next!($name($($arg),*));
             if result == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-                unsafe { call.enqueued($queue, $work, cl_event::NULL, ptr::null_mut(), false) };
+                unsafe {
+                    let (event, asked) = (cl_event::NULL, ptr::null_mut());
+                    call.enqueued($queue, $work, event, asked, false, wait_list!($($arg),*))
+                };
             }
             let values = kept_arguments!(call $group $($arg: $ty),*);
             exit!(call result, values, $($arg),*);
@@ -483,6 +497,8 @@ pub(super) const fn operation(number: u16) -> Operation {
 /// Pointers to lists, results and callbacks are not kept: what they led to is gone.
 pub(super) trait Argument: Copy {
     const TYPE: Option<ArgumentType> = None;
+    /// Whether it is a list of events to wait for.
+    const LIST_OF_EVENTS: bool = false;
 
     fn value(self, _call: &mut Call) -> u64 {
         0
@@ -555,7 +571,6 @@ left_out!(
     *const cl_program,
     *mut cl_kernel,
     *const cl_command_queue,
-    *const cl_event,
     *mut cl_event,
     *mut cl_command_queue,
     *const cl_semaphore_khr,
@@ -574,6 +589,10 @@ left_out!(
     *mut *const c_void,
     *mut *mut c_void
 );
+
+impl Argument for *const cl_event {
+    const LIST_OF_EVENTS: bool = true;
+}
 
 impl Argument for NativeKernel {
     const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);

@@ -7,6 +7,7 @@
 use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
+use super::dispatch::wait_list;
 use super::dispatch::{
     self, Argument, Description, FUNCTIONS, Inside, after, all_bits, exit, inside, kept_arguments,
     middle, observed, tell_enqueue, tell_enter, type_name, wrapper,

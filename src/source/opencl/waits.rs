@@ -4,8 +4,9 @@ use super::call::Call;
 use super::dispatch::next;
 use super::ffi::*;
 use super::queues::{self, QueueInfo};
-use super::work::{list, synchronization};
-use crate::record::{Kind, QueueId, Synchronization, SynchronizationType, WorkId};
+use super::work::{self, Place, synchronization};
+use crate::correlation::HostThread;
+use crate::record::{Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Queues whose last work is known.
@@ -15,13 +16,22 @@ const EVENTS: usize = 1024;
 
 /// The last work of each queue.
 static LAST: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
-/// Events and their work, each at the place that its handle gives; a newer one takes the place. A reader that
-/// meets a writer may see one event's work as another's: that costs a wrong arrow.
-static RECENT: [[AtomicU64; 2]; EVENTS] = [const { [const { AtomicU64::new(0) }; 2] }; EVENTS];
+/// Events, their work and its queue, each at the place that its handle gives; a newer one takes the place. A reader
+/// that meets a writer may see one event's work as another's: that costs a wrong arrow.
+static RECENT: [Recent; EVENTS] = [const { Recent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
+
+/// An event, its work, and the queue of that.
+#[repr(align(32))]
+struct Recent([AtomicU64; 3]);
+
+/// Most events of one list that are looked at.
+const MOST_EVENTS: usize = 256;
+/// Most queues that one call is said to wait for.
+const MOST_QUEUES: usize = 16;
 
 pub(super) fn forget_all() {
     LAST.iter()
-        .chain(RECENT.iter().flatten())
+        .chain(RECENT.iter().flat_map(|recent| &recent.0))
         .for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
@@ -33,27 +43,107 @@ pub(super) fn last_work(queue: QueueId, work: WorkId) {
     }
 }
 
-/// The program was given `event`, which is that of `work`.
+/// The program was given `event`, which is that of `work` in `queue`.
 #[inline(always)]
-pub(super) fn remember(event: cl_event, work: WorkId) {
-    let place = place(event);
-    place[1].store(work.0, Ordering::Relaxed);
-    place[0].store(event.into(), Ordering::Relaxed);
+pub(super) fn remember(event: cl_event, work: WorkId, queue: QueueId) {
+    let [known, of, its_queue] = place(event);
+    its_queue.store(queue.0.into(), Ordering::Relaxed);
+    of.store(work.0, Ordering::Relaxed);
+    known.store(event.into(), Ordering::Relaxed);
 }
 
-fn place(event: cl_event) -> &'static [AtomicU64; 2] {
+fn place(event: cl_event) -> &'static [AtomicU64; 3] {
     let hash = (u64::from(event) >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    &RECENT[hash as usize % EVENTS]
+    &RECENT[hash as usize % EVENTS].0
 }
 
-fn work_of(event: cl_event) -> WorkId {
-    let [known, work] = place(event);
-    let known = known.load(Ordering::Relaxed) == u64::from(event);
-    if known {
-        WorkId(work.load(Ordering::Relaxed))
-    } else {
-        WorkId::NONE
+/// The work of an event that the program was given lately, and its queue.
+fn work_of(event: cl_event) -> Option<(WorkId, QueueId)> {
+    let [known, work, queue] = place(event);
+    if known.load(Ordering::Relaxed) != u64::from(event) {
+        return None;
     }
+    let work = WorkId(work.load(Ordering::Relaxed));
+    let queue = QueueId(queue.load(Ordering::Relaxed) as u32);
+    work.is_some().then_some((work, queue))
+}
+
+/// The list of events that a call was given, if it has one, and its length.
+#[derive(Copy, Clone)]
+pub(super) struct WaitList {
+    count: cl_uint,
+    events: *const cl_event,
+}
+
+impl WaitList {
+    pub const NONE: WaitList = WaitList {
+        count: 0,
+        events: core::ptr::null(),
+    };
+
+    /// Takes in the next of a call's arguments: a list of events comes right behind its length.
+    #[inline(always)]
+    pub fn after<T: super::dispatch::Argument>(self, argument: T) -> WaitList {
+        match T::LIST_OF_EVENTS {
+            true => WaitList {
+                events: super::dispatch::bits(argument) as *const cl_event,
+                ..self
+            },
+            false if self.events.is_null() => WaitList {
+                count: super::dispatch::bits(argument) as cl_uint,
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.events.is_null() || self.count == 0
+    }
+}
+
+/// The work of `place` waits for the events of `list`.
+///
+/// # Safety
+///
+/// The list is the program's, and the runtime did not refuse it.
+#[cold]
+pub(super) unsafe fn depend(host: &mut HostThread, place: &Place, list: WaitList) {
+    let buffers = place.buffers.and(host.buffers_for(Kind::DEPENDENCY));
+    if buffers.is_none() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let events = unsafe { work::list(list.events, list.count) };
+    for (waited_for, _) in known(events) {
+        let mut record = Dependency::blank();
+        (record.correlation, record.work) = (place.correlation, place.work);
+        record.waited_for = waited_for;
+        host.write_to(buffers, record);
+    }
+}
+
+/// The work of `events`, as far as it is known.
+fn known(events: &[cl_event]) -> impl Iterator<Item = (WorkId, QueueId)> {
+    let events = events.iter().take(MOST_EVENTS);
+    events.filter_map(|event| work_of(*event))
+}
+
+/// The last work of each queue that `events` are of.
+fn last_of_each_queue(events: &[cl_event]) -> ([(QueueId, WorkId); MOST_QUEUES], usize) {
+    let (mut last, mut count) = ([(QueueId::NONE, WorkId::NONE); MOST_QUEUES], 0);
+    for (work, queue) in known(events) {
+        match last[..count].iter_mut().find(|(of, _)| *of == queue) {
+            Some((_, latest)) => *latest = (*latest).max(work),
+            None if count < MOST_QUEUES => {
+                last[count] = (queue, work);
+                count += 1;
+            }
+            None => {}
+        }
+    }
+    (last, count)
 }
 
 pub(super) unsafe fn for_events(
@@ -66,19 +156,26 @@ pub(super) unsafe fn for_events(
     call.tell_wait(before);
     let result = next!(clWaitForEvents(count, events));
     call.end();
-    // SAFETY: the program's list, if the runtime did not refuse it.
-    let record = unsafe {
-        let (count, events) = if result == CL_INVALID_VALUE {
-            (0, core::ptr::null())
-        } else {
-            (count, events)
-        };
-        let mut record = synchronization(SynchronizationType::EVENT_SYNCHRONIZE, count, events);
-        record.waited_for = list(events, count)
-            .last()
-            .map_or(WorkId::NONE, |event| work_of(*event));
-        record
+    let (count, events) = if result == CL_INVALID_VALUE {
+        (0, core::ptr::null())
+    } else {
+        (count, events)
     };
+    // SAFETY: the program's list, which the runtime did not refuse.
+    let (mut record, waited) = unsafe {
+        let waited = last_of_each_queue(work::list(events, count));
+        let what = SynchronizationType::EVENT_SYNCHRONIZE;
+        (synchronization(what, count, events), waited)
+    };
+    let (last, queues) = waited;
+    if let [(_, first), others @ ..] = &last[..queues] {
+        record.waited_for = *first;
+        for (_, other) in others {
+            let mut also = Dependency::blank();
+            (also.correlation, also.waited_for) = (call.correlation(), *other);
+            call.host(|host| host.write(also));
+        }
+    }
     write(call, record, result);
     result
 }

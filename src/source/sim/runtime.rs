@@ -297,6 +297,13 @@ impl Runtime {
         let mut random = device.random.borrow_mut();
         let submitted = self.now() + Nanos(random.around(450, 30));
         let mut after = std::mem::take(&mut state.waits);
+        let work = host.new_work();
+        for waited_for in &after {
+            let mut record = Dependency::blank();
+            (record.correlation, record.work) = (call.correlation, work);
+            record.waited_for = self.works.borrow()[waited_for.0].id;
+            host.write(record);
+        }
         after.extend(state.last);
         let index = self.machine.borrow_mut().submit(Command {
             queue: queue.index,
@@ -307,7 +314,6 @@ impl Runtime {
         });
         state.last = Some(index);
         state.submitted += 1;
-        let work = host.new_work();
         host.work_begins(call.correlation);
         self.works.borrow_mut().push(WorkState {
             id: work,

@@ -22,6 +22,7 @@ struct Run {
     overheads: Vec<Overhead>,
     arguments: Vec<Arguments>,
     markers: Vec<Marker>,
+    dependencies: Vec<Dependency>,
     completions: HashMap<WorkId, Completion>,
 }
 
@@ -72,6 +73,7 @@ impl Run {
             overheads: Vec::new(),
             arguments: Vec::new(),
             markers: Vec::new(),
+            dependencies: Vec::new(),
             completions: HashMap::new(),
         };
         for bytes in records {
@@ -97,6 +99,7 @@ impl Run {
             Kind::OVERHEAD => self.overheads.extend(record.read::<Overhead>()),
             Kind::ARGUMENTS => self.arguments.extend(record.read::<Arguments>()),
             Kind::MARKER => self.markers.extend(record.read::<Marker>()),
+            Kind::DEPENDENCY => self.dependencies.extend(record.read::<Dependency>()),
             Kind::COMPLETION => {
                 let completion = record.read::<Completion>().unwrap();
                 let second = self.completions.insert(completion.work, completion);
@@ -426,6 +429,23 @@ fn a_wait_of_the_host_outlasts_what_it_waited_for() {
         }
     }
     assert!(waits > 10);
+}
+
+#[test]
+fn work_starts_after_what_it_depends_on_in_other_streams() {
+    let run = demo();
+    let works: HashMap<WorkId, Work> = run.work().iter().map(|work| (work.id, *work)).collect();
+    let mut between_streams = 0;
+    for dependency in &run.dependencies {
+        let (work, other) = (works[&dependency.work], works[&dependency.waited_for]);
+        assert_eq!(dependency.correlation, work.correlation);
+        if work.agent == other.agent {
+            let ends = [other.id, work.id].map(|id| run.completions[&id]);
+            assert!(ends[0].end <= ends[1].start);
+        }
+        between_streams += usize::from(work.stream != other.stream);
+    }
+    assert!(between_streams > 10);
 }
 
 #[test]

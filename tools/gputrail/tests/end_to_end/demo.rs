@@ -145,9 +145,57 @@ fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
     trace.assert_sound();
     let counters: Vec<(String, String, f64, i64)> = trace.rows(
         "select t.name, t.unit, (select value from counter where track_id = t.id order by ts desc, id desc limit 1), \
-         (select max(value) from counter where track_id = t.id) > 0 from counter_track t order by 1",
+         (select max(value) from counter where track_id = t.id) > 0 from counter_track t where name glob '*memory in use' order by 1",
     );
     let expected = ["GPU 0", "GPU 1", "host"]
         .map(|place| (format!("{place} memory in use"), "bytes".to_owned(), 0.0, 1));
     assert_eq!(counters, expected, "the demo frees all that it allocates");
+}
+
+#[test]
+fn what_runs_on_a_device_at_a_time_is_counted() {
+    needs!(what_runs_on_a_device_at_a_time_is_counted: Need::TraceProcessor);
+    let place = Place::new();
+    let mut trace = demo(&place);
+    let counters: Vec<(String, String, f64)> = trace.rows(
+        "select t.name, unit, (select max(value) from counter where track_id = t.id) from gpu_counter_track t \
+         order by substr(t.name, 6), 1",
+    );
+    let expected = [
+        ("compute units filled", "37"),
+        ("copy bandwidth", "7/22"),
+        ("kernels in flight", "0"),
+    ];
+    let expected = expected.into_iter().flat_map(|(what, unit)| {
+        let name = move |gpu| format!("GPU {gpu} . train 4000 . {what}");
+        [(name(0), unit.to_owned()), (name(1), unit.to_owned())]
+    });
+    let told = counters.iter();
+    let told = told.map(|(name, unit, _)| (name.clone(), unit.clone()));
+    assert!(told.eq(expected), "{counters:?}");
+    assert!(
+        counters.iter().all(|(_, _, most)| *most > 1.0),
+        "{counters:?}"
+    );
+    // What was running at each moment adds up to how long kernels ran, and to the bytes that were copied.
+    let under = |what: &str| {
+        format!(
+            "select sum(value * (next - ts)) from (select value, ts, lead(ts, 1, ts) over (partition by track_id \
+             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '*{what}')"
+        )
+    };
+    let ran = trace.value::<f64>(
+        "select sum(dur) from gpu_slice where name not in ('fill') and name not glob 'copy *'",
+    );
+    let bytes = trace.value::<f64>(
+        "select sum(cast(extract_arg(arg_set_id, 'bytes') as int)) from gpu_slice where name glob 'copy *'",
+    );
+    for (what, expected, unit) in [("in flight", ran, 1.0), ("bandwidth", bytes, 1e9)] {
+        let counted = trace.value::<f64>(&under(what)) / unit;
+        let ratio = counted / expected;
+        assert!(
+            (0.999..1.001).contains(&ratio),
+            "{what}: {counted} of {expected}"
+        );
+    }
 }

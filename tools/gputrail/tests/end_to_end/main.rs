@@ -6,6 +6,7 @@ mod command;
 mod completeness;
 mod damages;
 mod demo;
+mod dependencies;
 mod guide;
 mod hangs;
 mod inspection;

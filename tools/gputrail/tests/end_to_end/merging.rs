@@ -2,6 +2,7 @@
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 
@@ -122,6 +123,16 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
         "select count(distinct substr(name, 1, 5)) from gpu_track where name glob 'GPU *'",
     );
     assert_eq!(devices, 4);
+    // Counters are named after their devices.
+    let counters: Vec<(String,)> =
+        both.rows("select name from gpu_counter_track where name glob '*in flight' order by 1");
+    let expected = [
+        "GPU 0 . train 4000 . kernels in flight",
+        "GPU 1 . train 4000 . kernels in flight",
+        "GPU 2 . machine 1 . train 4000 . kernels in flight",
+        "GPU 3 . machine 1 . train 4000 . kernels in flight",
+    ];
+    assert_eq!(counters, expected.map(|name| (name.to_owned(),)));
 }
 
 #[test]
@@ -158,5 +169,34 @@ fn what_cannot_be_merged_is_said() {
             place.files("out.pftrace").is_empty(),
             "nothing is left behind"
         );
+    }
+}
+
+#[test]
+fn the_ranks_of_a_job_are_told_apart_by_name() {
+    needs!(the_ranks_of_a_job_are_told_apart_by_name: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let program = place.program("waits");
+    for rank in ["0", "1"] {
+        let name = format!("{rank}.pftrace");
+        let mut record = place.record(Driver::Basic, &program, &[]);
+        // Under Slurm, by torchrun.
+        let job = [("SLURM_PROCID", "0"), ("RANK", rank), ("WORLD_SIZE", "2")];
+        well(record.envs(job));
+        std::fs::rename(place.join("run.pftrace"), place.join(&name)).unwrap();
+    }
+    well(&mut place.gputrail(["merge", "-q", "0.pftrace", "1.pftrace", "-o", "job.pftrace"]));
+    well(&mut place.gputrail(["check", "job.pftrace"]));
+    let mut job = Trace::open(place.join("job.pftrace"));
+    job.assert_sound();
+    let names: Vec<(String,)> =
+        job.rows("select name from process where name glob 'waits*' order by 1");
+    let expected = ["waits (rank 0 of 2)", "waits (rank 1 of 2)"];
+    assert_eq!(names, expected.map(|name| (name.to_owned(),)));
+    let queues =
+        "select count(distinct t.name) from gpu_slice g join gpu_track t on g.track_id = t.id";
+    for rank in ["(rank 0 of 2)", "(rank 1 of 2)"] {
+        let own = format!("{queues} where t.name glob '* {rank} . *'");
+        assert_eq!(job.value::<i64>(&own), 3, "queues of {rank}");
     }
 }

@@ -1,0 +1,180 @@
+//! Counters of devices, as GpuCounterEvents.
+//!
+//! Counters that change together are a block, with a packet sequence of its own. The first packet describes them, in the
+//! form that every version of Perfetto shows: the description stands in the event itself, once, and the numbers of
+//! counters and blocks are those of the whole trace. A value is that of the time since the value before: versions that do not
+//! ask what direction values look in take them so.
+
+use std::io::{self, Write};
+
+use super::packets::{NEEDS_STATE, Packets, Sequence, field};
+use super::schema::gpu_counter_descriptor::{
+    GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, MeasureUnit, ValueDirection, gpu_counter_spec,
+};
+use super::schema::trace_packet::Data;
+use super::schema::{GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults};
+
+/// Field numbers of `GpuCounterEvent`.
+mod number {
+    pub const COUNTERS: u32 = 2;
+    pub const GPU: u32 = 3;
+
+    pub const COUNTER: u32 = 1;
+    pub const INT: u32 = 2;
+    pub const DOUBLE: u32 = 3;
+}
+
+/// What a counter counts in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CounterUnit {
+    /// Pieces.
+    Count,
+    /// Percent, up to 100.
+    Percent,
+    /// Bytes per second.
+    BytesPerSecond,
+}
+
+/// A counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterDescription {
+    /// Its name, different from that of every other counter of the trace.
+    pub name: String,
+    /// More about it.
+    pub description: String,
+    /// What it counts in.
+    pub unit: CounterUnit,
+}
+
+/// Counters of one device that change together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockDescription {
+    /// The block's name.
+    pub name: String,
+    /// The device, as an index into the devices of the trace.
+    pub gpu: u32,
+    /// Whether they are about memory; otherwise about computing.
+    pub memory: bool,
+    /// The counters.
+    pub counters: Vec<CounterDescription>,
+}
+
+/// A block of counters.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CounterBlock(pub(super) u32);
+
+/// The value of a counter up to a time.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum CounterValue {
+    /// A whole number.
+    Int(i64),
+    /// Any number.
+    Double(f64),
+}
+
+/// A block on its way into the trace.
+#[derive(Debug)]
+pub(super) struct CounterTrack {
+    sequence: Sequence,
+    gpu: u32,
+    /// Number of its first counter in the trace.
+    first: u32,
+}
+
+impl CounterTrack {
+    /// Describes block `number`, whose first counter has the number `first`.
+    pub fn new<W: Write>(
+        packets: &mut Packets<W>,
+        mut sequence: Sequence,
+        number: u32,
+        first: u32,
+        block: &BlockDescription,
+    ) -> io::Result<CounterTrack> {
+        sequence.restart(packets, TracePacketDefaults::default())?;
+        let group = match block.memory {
+            true => GpuCounterGroup::Memory,
+            false => GpuCounterGroup::Compute,
+        };
+        let specs = (first..).zip(&block.counters);
+        let descriptor = GpuCounterDescriptor {
+            specs: specs.map(|(id, one)| spec(id, one, group)).collect(),
+            blocks: vec![GpuCounterBlock {
+                block_id: Some(number),
+                block_capacity: Some(block.counters.len() as u32),
+                name: Some(block.name.clone()),
+                description: None,
+                counter_ids: (first..).take(block.counters.len()).collect(),
+            }],
+        };
+        packets.message(&TracePacket {
+            trusted_packet_sequence_id: Some(sequence.id()),
+            // None has passed since the sequence began.
+            timestamp: Some(0),
+            sequence_flags: Some(NEEDS_STATE as u32),
+            data: Some(Data::GpuCounterEvent(GpuCounterEvent {
+                counter_descriptor: Some(descriptor),
+                counters: Vec::new(),
+                gpu_id: Some(block.gpu as i32),
+            })),
+            ..TracePacket::default()
+        })?;
+        Ok(CounterTrack {
+            sequence,
+            gpu: block.gpu,
+            first,
+        })
+    }
+
+    /// Forgets what readers know of the sequence; what the counters are, they know for ever.
+    pub fn clear(&mut self) {
+        self.sequence.clear();
+    }
+
+    /// The values of all counters of the block since the time before this one.
+    pub fn values<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        time: u64,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        if self.sequence.is_cleared() {
+            self.sequence
+                .restart(packets, TracePacketDefaults::default())?;
+        }
+        packets.packet(|packet| {
+            self.sequence.stamp(packet, time);
+            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            let body = packet.open(field::GPU_COUNTER);
+            for (id, value) in (self.first..).zip(values) {
+                let counter = packet.open(number::COUNTERS);
+                packet.uint(number::COUNTER, id.into());
+                match *value {
+                    CounterValue::Int(value) => packet.int(number::INT, value),
+                    CounterValue::Double(value) => packet.double(number::DOUBLE, value),
+                }
+                packet.close(counter);
+            }
+            packet.uint(number::GPU, self.gpu.into());
+            packet.close(body);
+        })
+    }
+}
+
+fn spec(id: u32, counter: &CounterDescription, group: GpuCounterGroup) -> GpuCounterSpec {
+    let (numerator, denominator, peak) = match counter.unit {
+        CounterUnit::Count => (MeasureUnit::None, None, None),
+        CounterUnit::Percent => (MeasureUnit::Percent, None, Some(100)),
+        CounterUnit::BytesPerSecond => (MeasureUnit::Byte, Some(MeasureUnit::Second), None),
+    };
+    GpuCounterSpec {
+        counter_id: Some(id),
+        name: Some(counter.name.clone()),
+        description: Some(counter.description.clone()),
+        numerator_units: vec![numerator as i32],
+        denominator_units: denominator.into_iter().map(|unit| unit as i32).collect(),
+        select_by_default: Some(true),
+        groups: vec![group as i32],
+        value_direction: Some(ValueDirection::BackwardsLooking as i32),
+        peak_value: peak.map(gpu_counter_spec::PeakValue::IntPeakValue),
+    }
+}

@@ -1,0 +1,71 @@
+//! What has to be known of a trace before it is merged.
+
+use std::io::Read;
+
+use super::super::reader::{Finding, Findings, Known, Packet, Visitor, rare, read};
+use super::super::schema::{ClockSnapshot, GpuInfo, SystemInfo, TraceStats, gpu_info};
+use super::{BOOTTIME, field};
+
+/// REALTIME among Perfetto's clocks.
+const REALTIME: u32 = 1;
+
+/// What has to be known of a trace before it is merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Survey {
+    /// The machine's name; empty if it is not told.
+    pub host: String,
+    /// When the machine was started by its real-time clock, ns; none if the trace does not tell.
+    pub started: Option<u64>,
+    /// The devices.
+    pub(super) gpus: Vec<gpu_info::Gpu>,
+    /// Records lost.
+    pub(super) lost: u64,
+    /// Packets.
+    pub packets: u64,
+    /// What cannot be read.
+    pub findings: Vec<Finding>,
+}
+
+impl Visitor for Survey {
+    fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
+        let (kind, data) = packet.data;
+        match kind {
+            field::SYSTEM_INFO => {
+                let system = rare::<SystemInfo>(data).unwrap_or_default();
+                if let Some(host) = system.machine_name {
+                    self.host = host;
+                }
+            }
+            field::CLOCK_SNAPSHOT if self.started.is_none() => {
+                let snapshot = rare::<ClockSnapshot>(data).unwrap_or_default();
+                let time = |id: u32| {
+                    let clock = snapshot
+                        .clocks
+                        .iter()
+                        .find(|clock| clock.clock_id == Some(id));
+                    clock.and_then(|clock| clock.timestamp)
+                };
+                if let (Some(boottime), Some(realtime)) = (time(BOOTTIME), time(REALTIME)) {
+                    self.started = realtime.checked_sub(boottime);
+                }
+            }
+            field::GPU_INFO => self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus,
+            field::TRACE_STATS => {
+                for buffer in rare::<TraceStats>(data).unwrap_or_default().buffer_stats {
+                    let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
+                    self.lost = self.lost.saturating_add(lost);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a trace for what has to be known before it is merged.
+pub fn survey<R: Read>(source: R) -> Survey {
+    let mut survey = Survey::default();
+    let outcome = read(source, &mut survey);
+    survey.packets = outcome.packets;
+    survey.findings = outcome.findings.list().to_vec();
+    survey
+}

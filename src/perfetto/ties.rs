@@ -1,0 +1,80 @@
+//! What ties a thread's calls to device work: what they submitted, and what they waited for.
+
+use crate::record::CorrelationId;
+
+/// Most ties that one thread holds for calls that have not been seen yet.
+const MOST: usize = 1 << 16;
+
+/// That a call submitted work, or waited for it.
+#[derive(Copy, Clone, Debug)]
+struct Tie {
+    call: CorrelationId,
+    event: u64,
+    waited: bool,
+    told: bool,
+}
+
+/// The ties of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    list: Vec<Tie>,
+}
+
+/// What one call is tied to, by event ids.
+#[derive(Debug, Default)]
+pub(super) struct Tied {
+    pub submitted: Vec<u64>,
+    pub waited: Vec<u64>,
+}
+
+impl Tied {
+    pub fn is_empty(&self) -> bool {
+        self.submitted.is_empty() && self.waited.is_empty()
+    }
+}
+
+impl Ties {
+    /// `call` submitted the work of `event`, or `waited` for it.
+    pub fn add(&mut self, call: CorrelationId, event: u64, waited: bool) {
+        if self.list.len() >= MOST {
+            // Calls that were dropped leave theirs behind.
+            self.list.clear();
+            return;
+        }
+        self.list.push(Tie {
+            call,
+            event,
+            waited,
+            told: false,
+        });
+    }
+
+    /// To be called before calls are asked after.
+    pub fn sort(&mut self) {
+        if self.list.len() > 1 {
+            self.list.sort_by_key(|tie| tie.call);
+        }
+    }
+
+    /// What `call` is tied to.
+    pub fn tell(&mut self, call: CorrelationId, tied: &mut Tied) {
+        tied.submitted.clear();
+        tied.waited.clear();
+        let first = self.list.partition_point(|tie| tie.call < call);
+        let of_call = self.list[first..].iter_mut();
+        for tie in of_call.take_while(|tie| tie.call == call) {
+            let list = if tie.waited {
+                &mut tied.waited
+            } else {
+                &mut tied.submitted
+            };
+            list.push(tie.event);
+            tie.told = true;
+        }
+    }
+
+    /// Forgets what has been told.
+    pub fn forget_told(&mut self) {
+        self.list.retain(|tie| !tie.told);
+    }
+}
