@@ -8,6 +8,8 @@ pub mod aggregate;
 pub mod code;
 mod configuration;
 mod debugger;
+#[cfg(feature = "perfetto")]
+pub mod hotspots;
 mod service;
 #[cfg(feature = "symbols")]
 pub mod symbols;

@@ -10,10 +10,11 @@ use prost::Message;
 
 use super::findings::{Findings, Place};
 use super::id_set::IdSet;
+use super::samples::SamplesTold;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::number_map::NumberMap;
-use crate::perfetto::schema::{GpuInfo, SystemInfo, TraceStats};
+use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
 use crate::record::Nanos;
 
 /// Most slices that are open at the same time, on all tracks.
@@ -79,6 +80,7 @@ struct Check {
     waited: NumberMap<u64, Place>,
     left_out: u64,
     gpus: Option<usize>,
+    samples: SamplesTold,
 }
 
 impl Visitor for Check {
@@ -98,6 +100,10 @@ impl Visitor for Check {
                 }
             }),
             field::GPU_INFO => rare::<GpuInfo>(data).map(|info| self.gpus = Some(info.gpus.len())),
+            field::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
+                self.samples
+                    .check(place, packet.sequence, &samples, findings);
+            }),
             field::SYSTEM_INFO => rare::<SystemInfo>(data).map(drop),
             _ => Some(()),
         };

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::number_map::NumberMap;
 use crate::perfetto::schema::{
-    BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceAttributes, TraceStats, trace_attributes,
+    BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
+    trace_attributes,
 };
 use crate::record::{Nanos, ProcessId};
 
@@ -90,6 +91,14 @@ pub struct Info {
     pub unfinished: u64,
     /// Records that were lost while recording.
     pub lost: u64,
+    /// Samples of the program counter.
+    pub samples: u64,
+    /// Samples that their agent could not complete.
+    pub invalid_samples: u64,
+    /// Samples that were dropped, by the totals of their dispatches.
+    pub dropped_samples: u64,
+    /// The flame graph shows one sample of so many; 0 if that is not told.
+    pub samples_shown_one_of: u64,
     /// Facts that the trace tells of itself.
     pub attributes: Vec<(String, String)>,
     /// Instants of ours that say what is missing or was noticed, with how often.
@@ -169,6 +178,19 @@ impl Visitor for Reading {
                     let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
                     info.lost = info.lost.saturating_add(lost);
                 }
+            }
+            field::PC_SAMPLES => {
+                let samples = rare::<PcSamples>(data).unwrap_or_default();
+                let counted = samples.counts.iter();
+                let counted = counted.flat_map(|count| count.outcomes.chunks_exact(3));
+                for outcome in counted {
+                    info.samples = info.samples.saturating_add(outcome[1]);
+                }
+                for totals in &samples.totals {
+                    info.dropped_samples = info.dropped_samples.saturating_add(totals.dropped());
+                }
+                info.invalid_samples = info.invalid_samples.saturating_add(samples.invalid());
+                info.samples_shown_one_of = info.samples_shown_one_of.max(samples.shown_one_of());
             }
             field::TRACE_ATTRIBUTES => {
                 for attribute in rare::<TraceAttributes>(data).unwrap_or_default().attribute {

@@ -16,6 +16,7 @@ mod id_set;
 mod info;
 mod packets;
 mod replay;
+mod samples;
 mod sequences;
 mod texts;
 mod tracks;
@@ -59,6 +60,7 @@ pub(super) mod field {
     pub const MACHINE: u32 = 98;
     pub const TRACE_ATTRIBUTES: u32 = 126;
     pub const GPU_INFO: u32 = 128;
+    pub const PC_SAMPLES: u32 = 1789;
 
     /// Whether a field that is a message is not what the packet is about.
     pub fn is_beside(number: u32) -> bool {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::number_map::NumberMap;
 use crate::perfetto::devices::{FILL, NO_ENQUEUE};
-use crate::perfetto::schema::{GpuInfo, TraceStats};
+use crate::perfetto::schema::{GpuInfo, PcSamples, TraceStats};
 use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
 use crate::record::{
     Domain, Kind, Nanos, OperationGroup, ProcessId, SynchronizationType, ThreadId, TransferKind,
@@ -151,6 +151,11 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
                     self.observer
                         .gpu(GpuIndex(index), gpu.name.as_deref().unwrap_or(""));
                     self.gpus = self.gpus.max(index + 1);
+                }
+            }
+            field::PC_SAMPLES => {
+                if let Some(samples) = rare::<PcSamples>(data) {
+                    self.observer.samples(packet.sequence, &samples);
                 }
             }
             field::TRACE_STATS => {

@@ -23,11 +23,13 @@ const MOST_ADDRESSES: usize = 1 << 18;
 /// Most texts.
 const MOST_TEXTS: usize = 1 << 18;
 /// Bytes of the longest text, and of the longest line of source code.
-const LONGEST: usize = 1024;
+const LONGEST: usize = 512;
 /// Lines around one that was sampled that are kept too.
 const AROUND: u32 = 2;
 /// Entries of a packet, so that none becomes large.
 const PACKET: usize = 1000;
+/// Outcomes of one entry.
+const OUTCOMES: usize = 256;
 
 /// The number of an address that is not told apart.
 const NO_ADDRESS: u32 = 0;
@@ -69,17 +71,19 @@ impl Counts {
         for at_one in all.chunk_by(|(first, ..), (second, ..)| first == second) {
             let (address, ..) = at_one[0];
             let address = self.address(names, address);
-            let numbers = at_one.iter().flat_map(|(_, outcome, count)| {
-                [outcome.code().into(), count.samples, count.latency]
-            });
-            self.next.counts.push(Count {
-                agent: Some(agent.0),
-                kernel: Some(kernel.0),
-                address: Some(address),
-                outcomes: numbers.collect(),
-            });
-            self.entries += 1;
-            self.hand_on_if_full(full)?;
+            for some in at_one.chunks(OUTCOMES) {
+                let numbers = some.iter().flat_map(|(_, outcome, count)| {
+                    [outcome.code().into(), count.samples, count.latency]
+                });
+                self.next.counts.push(Count {
+                    agent: Some(agent.0),
+                    kernel: Some(kernel.0),
+                    address: Some(address),
+                    outcomes: numbers.collect(),
+                });
+                self.entries += some.len();
+                self.hand_on_if_full(full)?;
+            }
         }
         for (method, totals) in samples.totals() {
             self.next.totals.push(Totals {
@@ -99,7 +103,7 @@ impl Counts {
         &mut self,
         full: &mut impl FnMut(PcSamples) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        match self.entries >= PACKET {
+        match self.is_full() {
             true => full(self.take().expect("it is full")),
             false => Ok(()),
         }
@@ -110,6 +114,11 @@ impl Counts {
         self.entries = 0;
         let next = std::mem::take(&mut self.next);
         (next != PcSamples::default()).then_some(next)
+    }
+
+    /// Whether there is enough for a packet.
+    pub fn is_full(&self) -> bool {
+        self.entries >= PACKET
     }
 
     /// Whether there is nothing to be told.

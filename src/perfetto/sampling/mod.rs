@@ -341,7 +341,7 @@ impl Sampling {
         while let Some(dispatch) = self.aggregates.excess() {
             self.fold(dispatch);
         }
-        if self.raw.is_full() {
+        if self.raw.is_full() || self.counts.is_full() {
             self.counts.next().raw = self.raw.take();
             let counts = self.counts.take();
             self.tell_all(making, counts)?;

@@ -2,9 +2,9 @@
 
 use crate::merge::Offset;
 use crate::tables::Format;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail::buffer::Policy;
-use gputrail::record::Kind;
+use gputrail::record::{Kind, SamplingMethod};
 use gputrail::scope;
 use gputrail::session::Size;
 use std::ffi::OsString;
@@ -106,6 +106,19 @@ Medians come from a sketch of the values and are off by at most the share that t
 else is exact. Times of calls include the calls they make. A gap is a time in which a device had no
 work between two pieces of it; before the work that ends it was enqueued, the host let the device wait.";
 
+const HOTSPOTS_EXAMPLES: &str = "\
+Examples:
+  gputrail hotspots run.pftrace
+  gputrail hotspots run.pftrace --kernel 'gemm*'
+  gputrail hotspots run.pftrace --format json | jq '.kernels[0].lines[0]'
+  gputrail hotspots run.gputrail --format csv > pc_sampling.csv";
+
+const HOTSPOTS_NOTES: &str = "\
+Samples come from `gputrail record --pc-sampling`. Counts are exact, also where the flame graph shows only some of the
+samples. `issued` is the share of samples at which the wave issued an instruction; stochastic sampling alone tells that,
+and why the others did not. CSV has a row for each sample, in the columns of rocprofv3's PC sampling files: it
+takes a capture, or a trace that was made with --raw-samples.";
+
 const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
@@ -146,6 +159,7 @@ pub enum Command {
     Info(Info),
     Check(Check),
     Summary(Summary),
+    Hotspots(Hotspots),
     Library(Library),
     /// What `record` runs to look at a tool before it loads it into a program
     #[command(hide = true)]
@@ -385,6 +399,42 @@ pub struct Summary {
     pub format: Format,
 }
 
+/// Tell where kernels spend their time: samples by kernel, source line and instruction
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = HOTSPOTS_EXAMPLES, after_help = HOTSPOTS_NOTES)]
+pub struct Hotspots {
+    /// A trace, or the captures (.gputrail) of one recording
+    #[arg(required = true, value_name = "TRACE|CAPTURE")]
+    pub files: Vec<PathBuf>,
+
+    /// Only kernels of this name, with all of their lines and instructions; * and ? stand for any letters
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+
+    /// Of captures and traces with both: only samples taken this way, as rows of CSV
+    #[arg(long, value_name = "METHOD", value_parser = sampling_method)]
+    pub method: Option<SamplingMethod>,
+
+    /// How it is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
+    pub format: HotspotsFormat,
+}
+
+/// How hotspots are written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HotspotsFormat {
+    /// For eyes, next to the source text
+    Table,
+    /// One object with all kernels, lines and instructions
+    Json,
+    /// A row for each sample, as rocprofv3 writes them
+    Csv,
+}
+
+fn sampling_method(name: &str) -> Result<SamplingMethod, String> {
+    SamplingMethod::from_name(name).ok_or_else(|| "expected host-trap or stochastic".into())
+}
+
 /// Look whether a library is a tool, in this process
 #[derive(Args)]
 pub struct ProbeTool {
@@ -426,7 +476,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         for name in [
-            "record", "convert", "demo", "merge", "view", "info", "check", "summary", "library",
+            "record", "convert", "demo", "merge", "view", "info", "check", "summary", "hotspots",
+            "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

@@ -72,6 +72,25 @@ fn span(first: Nanos, last: Nanos) -> String {
     )
 }
 
+/// How many samples there are, how many were dropped and how many invalid; and of how many the flame graph shows one.
+fn samples([samples, dropped, invalid]: [u64; 3], shown_one_of: u64) -> Option<String> {
+    if [samples, dropped, invalid] == [0; 3] {
+        return None;
+    }
+    let mut text = count(samples, "sample") + " of the program counter";
+    let _ = match dropped {
+        0 => write!(text, ", none dropped"),
+        dropped => write!(text, ", {} dropped", grouped(dropped)),
+    };
+    if invalid > 0 {
+        let _ = write!(text, ", {} invalid", grouped(invalid));
+    }
+    if shown_one_of > 1 {
+        let _ = write!(text, "; the flame graph shows one of {shown_one_of}");
+    }
+    Some(text)
+}
+
 fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     let outcome = &info.outcome;
     let by = match (&info.version, &info.writer[..]) {
@@ -137,6 +156,12 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
             count(info.other_work, "other operation"),
         ),
     );
+    if let Some(text) = samples(
+        [info.samples, info.dropped_samples, info.invalid_samples],
+        info.samples_shown_one_of,
+    ) {
+        lines.line("samples", text);
+    }
     let clocks = info
         .clocks
         .iter()
@@ -231,6 +256,14 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
             count(report.work() - report.kernels, "other operation"),
         ),
     );
+    let counts = [
+        report.samples,
+        report.dropped_samples,
+        report.invalid_samples,
+    ];
+    if let Some(text) = samples(counts, 0) {
+        lines.line("samples", text);
+    }
     lines.list(
         "device clocks",
         report

@@ -1,10 +1,14 @@
 //! The files that commands look into: captures and traces.
 
+use crate::Failure;
+use crate::cli::Contents;
+use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
+use gputrail::perfetto::{self, Observer, reader};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a capture begins with.
 const CAPTURE: &[u8] = b"GPUTRAIL";
@@ -36,5 +40,47 @@ impl Input {
         }
         file.rewind().with_context(cannot)?;
         Ok(Input::Trace(file))
+    }
+}
+
+/// Lets `observer` hear of what is in all files, captures or a trace; tells what could not be read.
+pub fn observe(
+    files: &[PathBuf],
+    contents: Contents,
+    observer: &mut impl Observer,
+) -> Result<Vec<String>, Failure> {
+    let mut captures: Vec<Reader> = Vec::new();
+    let mut traces = Vec::new();
+    for path in files {
+        match Input::open(path)? {
+            Input::Capture(reader) => captures.push(*reader),
+            Input::Trace(file) => traces.push((path, file)),
+        }
+    }
+    match (&captures[..], &mut traces[..]) {
+        ([_, ..], []) => {
+            let options = Order::options(contents);
+            let report = perfetto::convert(&captures, std::io::sink(), &options, observer)
+                .map_err(|error| anyhow!(error))?;
+            let findings = report.findings.iter();
+            let findings = findings.map(|(path, finding)| format!("{}: {finding}", path.display()));
+            Ok(findings.collect())
+        }
+        ([], [(path, file)]) => {
+            let replayed = reader::replay(file, observer);
+            let findings = &replayed.outcome.findings;
+            if replayed.outcome.packets == 0 {
+                let what = findings.list().first().map(ToString::to_string);
+                return Err(anyhow!("{}: {}", path.display(), what.unwrap_or_default()).into());
+            }
+            let findings = findings.list().iter();
+            Ok(findings
+                .map(|finding| format!("{}: {finding}", path.display()))
+                .collect())
+        }
+        ([], _) => {
+            Err(anyhow!("one trace at a time; `gputrail merge` makes one of several").into())
+        }
+        _ => Err(anyhow!("captures and traces together: the same work would count twice").into()),
     }
 }

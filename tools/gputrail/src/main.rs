@@ -8,6 +8,7 @@ mod cli;
 mod convert;
 mod demo;
 mod figures;
+mod hotspots;
 mod http;
 mod info;
 mod input;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         Command::Merge(arguments) => merge::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
+        Command::Hotspots(arguments) => hotspots::run(&arguments),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::Library(arguments) => library::write_out(
             &arguments.path,

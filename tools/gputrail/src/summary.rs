@@ -1,65 +1,22 @@
 //! `gputrail summary`: where the time of a recording went, as tables on standard output.
 
 use crate::cli::{Contents, Summary as Arguments};
-use crate::input::Input;
+use crate::input::observe;
 use crate::tables::{Cell, Column, Table};
-use crate::trace::Order;
 use crate::{Failure, say, status, stdout, tables};
-use anyhow::anyhow;
-use gputrail::capture::Reader;
-use gputrail::perfetto::{self, reader};
 use gputrail::record::Nanos;
 use gputrail::summary::{Distribution, Summary, WorkSummary};
-use std::path::PathBuf;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut summary = Summary::default();
-    let problems = read(&arguments.files, &mut summary)?;
+    let problems = observe(&arguments.files, Contents::default(), &mut summary)?;
     for problem in &problems {
         say!("{problem}");
     }
     let tables = tables_of(&summary, problems.len() as u64);
     stdout::print(&tables::write(&tables, arguments.format))?;
     Ok(0)
-}
-
-/// Lets `summary` hear of all files; tells what could not be read.
-fn read(files: &[PathBuf], summary: &mut Summary) -> Result<Vec<String>, Failure> {
-    let mut captures: Vec<Reader> = Vec::new();
-    let mut traces = Vec::new();
-    for path in files {
-        match Input::open(path)? {
-            Input::Capture(reader) => captures.push(*reader),
-            Input::Trace(file) => traces.push((path, file)),
-        }
-    }
-    match (&captures[..], &mut traces[..]) {
-        ([_, ..], []) => {
-            let options = Order::options(Contents::default());
-            let report = perfetto::convert(&captures, std::io::sink(), &options, summary)
-                .map_err(|error| anyhow!(error))?;
-            let findings = report.findings.iter();
-            let findings = findings.map(|(path, finding)| format!("{}: {finding}", path.display()));
-            Ok(findings.collect())
-        }
-        ([], [(path, file)]) => {
-            let replayed = reader::replay(file, summary);
-            let findings = &replayed.outcome.findings;
-            if replayed.outcome.packets == 0 {
-                let what = findings.list().first().map(ToString::to_string);
-                return Err(anyhow!("{}: {}", path.display(), what.unwrap_or_default()).into());
-            }
-            let findings = findings.list().iter();
-            Ok(findings
-                .map(|finding| format!("{}: {finding}", path.display()))
-                .collect())
-        }
-        ([], _) => {
-            Err(anyhow!("one trace at a time; `gputrail merge` makes one of several").into())
-        }
-        _ => Err(anyhow!("captures and traces together: the same work would count twice").into()),
-    }
 }
 
 const fn column(title: &'static str, key: &'static str) -> Column {

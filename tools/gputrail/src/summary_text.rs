@@ -235,6 +235,17 @@ fn remarks(text: &mut String, report: &Report) {
         "device interval",
         "placed by when the end was learnt: the device's clock is unknown",
     );
+    if report.samples > 0 {
+        let dropped = match report.dropped_samples {
+            0 => "none dropped".to_owned(),
+            dropped => format!("{} dropped", grouped(dropped)),
+        };
+        let samples = count(report.samples, "sample");
+        let _ = writeln!(
+            text,
+            "{samples} of the program counter, {dropped}: see `gputrail hotspots`"
+        );
+    }
     for (path, finding) in report.findings.iter().take(MOST) {
         let _ = writeln!(text, "{}: {finding}", path.display());
     }

@@ -1,0 +1,78 @@
+//! `gputrail hotspots`: where kernels spend their time, on standard output.
+
+mod csv;
+mod json;
+mod table;
+
+use crate::cli::{Contents, Hotspots as Arguments, HotspotsFormat};
+use crate::input::observe;
+use crate::{Failure, say, stdout};
+use anyhow::anyhow;
+use gputrail::sampling::hotspots::{Hotspots, Kernel, Report};
+use std::io::IsTerminal;
+use wildmatch::WildMatch;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if arguments.format == HotspotsFormat::Csv {
+        return csv::run(arguments);
+    }
+    let mut hotspots = Hotspots::default();
+    let problems = observe(&arguments.files, Contents::default(), &mut hotspots)?;
+    for problem in &problems {
+        say!("{problem}");
+    }
+    let report = hotspots.report();
+    if report.left_out > 0 {
+        say!(
+            "{} entries were left out: there are more than there is memory for",
+            report.left_out
+        );
+    }
+    let wanted = wanted(&report, arguments)?;
+    let text = match arguments.format {
+        HotspotsFormat::Json => json::write(&report, &wanted),
+        _ => {
+            let colours = std::io::stdout().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+            table::write(&report, &wanted, arguments.kernel.is_some(), colours)
+        }
+    };
+    stdout::print(&text)?;
+    Ok(0)
+}
+
+/// The kernels that are asked for.
+fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kernel>, Failure> {
+    let files = arguments.files.iter();
+    let files = files.map(|file| file.display().to_string());
+    let files = files.collect::<Vec<_>>().join(", ");
+    if report.kernels.is_empty() {
+        return Err(anyhow!(
+            "{files}: no samples of the program counter: record with --pc-sampling"
+        )
+        .into());
+    }
+    let Some(name) = &arguments.kernel else {
+        return Ok(report.kernels.iter().collect());
+    };
+    let pattern = WildMatch::new(name);
+    let kernels = report.kernels.iter();
+    let wanted: Vec<_> = kernels
+        .filter(|kernel| pattern.matches(&kernel.name))
+        .collect();
+    if wanted.is_empty() {
+        let names: Vec<_> = report
+            .kernels
+            .iter()
+            .take(10)
+            .map(|kernel| &kernel.name[..])
+            .collect();
+        return Err(anyhow!(
+            "{files}: no samples of a kernel {name}; there are samples of {}",
+            names.join(", ")
+        )
+        .into());
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,468 @@
+//! Hotspots for eyes: a table of kernels, and each kernel's source text with what its lines and instructions took.
+
+use crate::figures::{count, grouped, shortened, time};
+use gputrail::record::{Nanos, SamplingUnit};
+use gputrail::sampling::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
+use std::fmt::Write;
+
+/// Kernels that are shown in detail, unless they were asked for by name.
+const DETAILED: usize = 3;
+/// Lines and instructions of a kernel that are shown, unless it was asked for by name.
+const LINES: usize = 12;
+const INSTRUCTIONS: usize = 4;
+/// Widest source text and instruction.
+const WIDEST: usize = 56;
+/// Lines that are shown around one that was sampled.
+const AROUND: u32 = 2;
+/// Reasons that are shown.
+const REASONS: usize = 3;
+
+/// Colours of a terminal, or none.
+#[derive(Copy, Clone)]
+struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    fn with(self, code: &str, text: &str) -> String {
+        match self.on {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    /// A share, as hot as it is.
+    fn share(self, share: f64) -> String {
+        let text = format!("{:5.1} %", 100.0 * share);
+        match share {
+            0.25.. => self.with("1;31", &text),
+            0.05.. => self.with("33", &text),
+            _ => text,
+        }
+    }
+}
+
+/// Writes the report. `all` has everything of `kernels` shown.
+pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> String {
+    let paint = Paint { on: colours };
+    let mut text = headline(report);
+    overview(&mut text, report, kernels, paint);
+    let detailed = if all { kernels.len() } else { DETAILED };
+    for kernel in kernels.iter().take(detailed) {
+        detail(&mut text, kernel, report.samples, all, paint);
+    }
+    if kernels.len() > detailed {
+        let _ = writeln!(
+            text,
+            "\n{} without details: --kernel NAME shows one",
+            count((kernels.len() - detailed) as u64, "kernel")
+        );
+    }
+    text
+}
+
+fn headline(report: &Report) -> String {
+    let mut text = count(report.samples, "sample");
+    for sampled in &report.sampled {
+        let _ = write!(text, "; {}", how(sampled));
+    }
+    for (number, what) in [(report.dropped, "dropped"), (report.invalid, "invalid")] {
+        if number > 0 {
+            let _ = write!(text, "; {} {what}", grouped(number));
+        }
+    }
+    text + "\n"
+}
+
+fn how(sampled: &Sampled) -> String {
+    let interval = match sampled.unit {
+        SamplingUnit::TIME => time(Nanos(sampled.interval)),
+        unit => format!(
+            "{} {}",
+            grouped(sampled.interval),
+            unit.name().unwrap_or("units")
+        ),
+    };
+    let method = sampled.method.name().unwrap_or("unknown method");
+    format!("{}: {method}, every {interval}", sampled.agent)
+}
+
+fn part(part: u64, all: u64) -> f64 {
+    part as f64 / all.max(1) as f64
+}
+
+fn issued(tally: &Tally) -> String {
+    match tally.issue_rate() {
+        Some(rate) => format!("{:5.1} %", 100.0 * rate),
+        None => "      -".to_owned(),
+    }
+}
+
+/// Why waves waited, in percent of the samples.
+fn reasons(tally: &Tally) -> String {
+    let leading = tally.leading();
+    let leading = leading.iter().take(REASONS).map(|(why, samples)| {
+        let share = 100.0 * part(*samples, tally.stochastic);
+        format!("{} {share:.0} %", why.name().unwrap_or("unknown"))
+    });
+    leading.collect::<Vec<_>>().join(", ")
+}
+
+fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], paint: Paint) {
+    let name = |kernel: &&Kernel| shortened(&kernel.name, 40).chars().count();
+    let device = |kernel: &&Kernel| shortened(&kernel.agent, 40).chars().count();
+    let wide = kernels.iter().map(name).max().unwrap_or(0).max(6);
+    let devices = kernels.iter().map(device).max().unwrap_or(0).max(6);
+    let head = format!(
+        "\n  {:>7}  {:>10}  {:>7}  {:wide$}  {:devices$}  why waves waited",
+        "share", "samples", "issued", "kernel", "device"
+    );
+    let _ = writeln!(text, "{}", head.trim_end());
+    for kernel in kernels {
+        let row = format!(
+            "  {}  {:>10}  {}  {:wide$}  {:devices$}  {}",
+            paint.share(part(kernel.tally.samples, report.samples)),
+            grouped(kernel.tally.samples),
+            issued(&kernel.tally),
+            shortened(&kernel.name, 40),
+            shortened(&kernel.agent, 40),
+            reasons(&kernel.tally),
+        );
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+}
+
+fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Paint) {
+    let mut title = format!(
+        "{} on {}: {}",
+        kernel.name,
+        kernel.agent,
+        count(kernel.tally.samples, "sample")
+    );
+    if kernel.dispatches > 0 {
+        let dispatches = count(kernel.dispatches, "dispatch").replace("dispatchs", "dispatches");
+        let _ = write!(title, " of {dispatches}");
+    }
+    let _ = write!(
+        title,
+        ", {:.1} % of all",
+        100.0 * part(kernel.tally.samples, all)
+    );
+    if kernel.dropped > 0 {
+        let _ = write!(title, "; {} dropped", grouped(kernel.dropped));
+    }
+    let _ = writeln!(text, "\n{}", paint.bold(&title));
+    lines(text, kernel, whole, paint);
+    without_line(text, kernel, whole, paint);
+}
+
+/// One row of a kernel's details: what it took, where, its text, and why waves waited.
+fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, paint: Paint) {
+    let reasons = reasons(tally);
+    let what = format!("{place} {}", shortened(what, WIDEST));
+    let row = format!(
+        "  {}  {}  {what:wide$}  {}",
+        paint.share(part(tally.samples, all)),
+        issued(tally),
+        paint.dim(&reasons),
+        wide = WIDEST + 8,
+    );
+    let empty = paint.dim("");
+    let _ = writeln!(text, "{}", row.trim_end_matches(&empty).trim_end());
+}
+
+/// The source text, file by file, with the instructions of its lines.
+fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
+    let most = if whole { usize::MAX } else { LINES };
+    let mut shown: Vec<usize> = (0..kernel.lines.len().min(most)).collect();
+    shown.sort_by_key(|place| (&kernel.lines[*place].file, kernel.lines[*place].line));
+    let by_file = shown.chunk_by(|a, b| kernel.lines[*a].file == kernel.lines[*b].file);
+    for places in by_file {
+        let file = &kernel.lines[places[0]].file;
+        let _ = writeln!(text, "  {:>7}  {:>7}  {}", "share", "issued", file);
+        let mut next = 0;
+        for place in places {
+            let line = &kernel.lines[*place];
+            let before = line.line.saturating_sub(AROUND).max(next);
+            if next != 0 && before > next {
+                let _ = writeln!(text, "{}", paint.dim(&format!("{:22}...", "")));
+            }
+            context(text, kernel, file, before..line.line, paint);
+            let source = line.text.as_deref().unwrap_or("").replace('\t', "    ");
+            let number = format!("{:5} |", line.line);
+            row(
+                text,
+                &line.tally,
+                kernel.tally.samples,
+                &number,
+                &source,
+                paint,
+            );
+            instructions(text, kernel, *place, whole, paint);
+            let following = places.iter().map(|place| kernel.lines[*place].line);
+            let following = following.filter(|number| *number > line.line).min();
+            let end = following
+                .unwrap_or(u32::MAX)
+                .min(line.line.saturating_add(AROUND + 1));
+            context(text, kernel, file, line.line.saturating_add(1)..end, paint);
+            next = end;
+        }
+    }
+    let rest = &kernel.lines[shown.len()..];
+    if !rest.is_empty() {
+        let samples: u64 = rest.iter().map(|line| line.tally.samples).sum();
+        let _ = writeln!(
+            text,
+            "  {}           and {} more: --kernel '{}' shows all",
+            paint.share(part(samples, kernel.tally.samples)),
+            count(rest.len() as u64, "line"),
+            kernel.name
+        );
+    }
+}
+
+/// Lines that were not sampled, where their text is known.
+fn context(
+    text: &mut String,
+    kernel: &Kernel,
+    file: &str,
+    numbers: std::ops::Range<u32>,
+    paint: Paint,
+) {
+    for number in numbers {
+        if let Some(source) = kernel.source.get(&(file.to_owned(), number)) {
+            let source = shortened(&source.replace('\t', "    "), WIDEST);
+            let line = format!("{:20}{number:5} | {source}", "");
+            let _ = writeln!(text, "{}", paint.dim(line.trim_end()));
+        }
+    }
+}
+
+/// What is executed there: the instruction, or where it is.
+fn named(instruction: &Instruction) -> String {
+    match &instruction.text[..] {
+        "" => format!("{:#x}", instruction.offset),
+        name => format!("{:#x}  {name}", instruction.offset),
+    }
+}
+
+fn instructions(text: &mut String, kernel: &Kernel, line: usize, whole: bool, paint: Paint) {
+    let most = if whole { usize::MAX } else { INSTRUCTIONS };
+    let of_line = kernel.instructions.iter();
+    let of_line = of_line.filter(|instruction| instruction.line == Some(line));
+    let mut of_line: Vec<&Instruction> = of_line.collect();
+    let rest = of_line.split_off(of_line.len().min(most));
+    for instruction in of_line {
+        let mut what = named(instruction);
+        if let [(function, ..), _, ..] = &instruction.frames[..] {
+            let _ = write!(what, "  [{function}, inlined]");
+        }
+        row(
+            text,
+            &instruction.tally,
+            kernel.tally.samples,
+            "         ",
+            &what,
+            paint,
+        );
+    }
+    if !rest.is_empty() {
+        let samples: u64 = rest.iter().map(|one| one.tally.samples).sum();
+        let _ = writeln!(
+            text,
+            "  {}                      and {}",
+            paint.share(part(samples, kernel.tally.samples)),
+            count(rest.len() as u64, "more instruction")
+        );
+    }
+}
+
+/// Instructions that no line is known of, and what would help.
+fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
+    let instructions = kernel.instructions.iter();
+    let all: Vec<_> = instructions.filter(|one| one.line.is_none()).collect();
+    if all.is_empty() {
+        return;
+    }
+    let most = if whole { usize::MAX } else { LINES };
+    let mut object = "";
+    for instruction in all.iter().take(most) {
+        if instruction.code_object != object {
+            object = &instruction.code_object;
+            let _ = writeln!(text, "  {:>7}  {:>7}  {object}", "share", "issued");
+        }
+        let mut what = named(instruction);
+        if !instruction.symbol.is_empty() && instruction.symbol != kernel.name {
+            let _ = write!(what, "  [{}]", instruction.symbol);
+        }
+        row(
+            text,
+            &instruction.tally,
+            kernel.tally.samples,
+            "  ",
+            &what,
+            paint,
+        );
+    }
+    if all.len() > most {
+        let samples: u64 = all[most..].iter().map(|one| one.tally.samples).sum();
+        let _ = writeln!(
+            text,
+            "  {}           and {} more: --kernel '{}' shows all",
+            paint.share(part(samples, kernel.tally.samples)),
+            count((all.len() - most) as u64, "instruction"),
+            kernel.name
+        );
+    }
+    for (why, samples) in kernel.missing.iter().take(3) {
+        let why = if why.is_empty() {
+            "it is not known why"
+        } else {
+            why
+        };
+        let _ = writeln!(
+            text,
+            "  no source line for {}: {why}",
+            count(*samples, "sample")
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail::record::{NotIssued, SamplingMethod};
+    use gputrail::sampling::hotspots::SourceLine;
+
+    fn tally(samples: u64, issued: u64, waits: u64) -> Tally {
+        let reasons = [
+            (NotIssued::WAITCNT, waits),
+            (NotIssued::BARRIER_WAIT, samples - issued - waits),
+        ];
+        Tally {
+            samples,
+            stochastic: samples,
+            issued,
+            reasons: reasons
+                .into_iter()
+                .filter(|(_, samples)| *samples > 0)
+                .collect(),
+            ..Tally::default()
+        }
+    }
+
+    fn report() -> Report {
+        let instruction = |offset, text: &str, line, tally| Instruction {
+            code_object: "/tmp/a.so".into(),
+            offset,
+            symbol: "saxpy".into(),
+            text: text.into(),
+            line,
+            frames: vec![("saxpy".into(), "a.cl".into(), 4)],
+            tally,
+        };
+        let source = [
+            "kernel void saxpy()",
+            "{",
+            "  float sum = 0;",
+            "  sum += x[i];",
+            "  y[i] = sum;",
+            "}",
+        ];
+        let source = (1..)
+            .zip(source)
+            .map(|(line, text)| (("a.cl".to_owned(), line), text.to_owned()));
+        let kernel = Kernel {
+            name: "saxpy".into(),
+            agent: "GPU 0 (Simulated GPU)".into(),
+            tally: tally(1000, 200, 700),
+            dispatches: 2,
+            dropped: 3,
+            lines: vec![SourceLine {
+                file: "a.cl".into(),
+                line: 4,
+                text: Some("  sum += x[i];".into()),
+                tally: tally(900, 180, 700),
+            }],
+            instructions: vec![
+                instruction(16, "s_waitcnt vmcnt(0)", Some(0), tally(700, 0, 700)),
+                instruction(24, "v_add_f32 v0, v0, v1", Some(0), tally(200, 180, 0)),
+                instruction(32, "", None, tally(100, 20, 0)),
+            ],
+            missing: vec![("code object 3 has no line for 0x20".into(), 100)],
+            source: source.collect(),
+        };
+        Report {
+            samples: 1250,
+            dropped: 3,
+            sampled: vec![Sampled {
+                agent: "GPU 0".into(),
+                method: SamplingMethod::STOCHASTIC,
+                unit: SamplingUnit::CYCLES,
+                interval: 1024,
+            }],
+            kernels: vec![kernel],
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_shown_next_to_its_source() {
+        let report = report();
+        let kernels: Vec<_> = report.kernels.iter().collect();
+        let text = write(&report, &kernels, false, false);
+        let expected = "\
+1 250 samples; GPU 0: stochastic, every 1 024 cycles; 3 dropped
+
+    share     samples   issued  kernel  device                 why waves waited
+   80.0 %       1 000   20.0 %  saxpy   GPU 0 (Simulated GPU)  waitcnt 70 %, barrier wait 10 %
+
+saxpy on GPU 0 (Simulated GPU): 1 000 samples of 2 dispatches, 80.0 % of all; 3 dropped
+    share   issued  a.cl
+                        2 | {
+                        3 |   float sum = 0;
+   90.0 %   20.0 %      4 |   sum += x[i];                                            waitcnt 78 %, barrier wait 2 %
+   70.0 %    0.0 %            0x10  s_waitcnt vmcnt(0)                                waitcnt 100 %
+   20.0 %   90.0 %            0x18  v_add_f32 v0, v0, v1                              barrier wait 10 %
+                        5 |   y[i] = sum;
+                        6 | }
+    share   issued  /tmp/a.so
+   10.0 %   20.0 %     0x20                                                           barrier wait 80 %
+  no source line for 100 samples: code object 3 has no line for 0x20
+";
+        assert_eq!(text, expected, "\n{text}");
+        assert!(!text.contains('\x1b'));
+    }
+
+    #[test]
+    fn colours_change_nothing_else() {
+        let report = report();
+        let kernels: Vec<_> = report.kernels.iter().collect();
+        let mut coloured = write(&report, &kernels, false, true);
+        assert!(
+            coloured.contains("\x1b[1;31m 90.0 %\x1b[0m"),
+            "{coloured:?}"
+        );
+        while let Some(at) = coloured.find('\x1b') {
+            let end = at + coloured[at..].find('m').unwrap();
+            coloured.replace_range(at..=end, "");
+        }
+        let trimmed = |text: &str| {
+            text.lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            trimmed(&coloured),
+            trimmed(&write(&report, &kernels, false, false))
+        );
+    }
+}
