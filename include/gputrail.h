@@ -2545,6 +2545,14 @@ gputrail_status gputrail_recording_stop(void);
 gputrail_status gputrail_recording_flush(void);
 
 /*
+ * Has gputrail record --flight-recorder, which keeps only what happens last, write that out soon, while the program goes
+ * on.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the process is not recorded; GPUTRAIL_NOT_AVAILABLE if its recording keeps everything.
+ */
+gputrail_status gputrail_recording_dump(void);
+
+/*
  * Registers a kind of external ids of the tool's own. The same name gives the same kind. The kinds that there are
  * without that have names of their own: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on.
  *

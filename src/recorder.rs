@@ -14,7 +14,9 @@ use crate::process;
 use crate::rank;
 use crate::record::{KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
 use crate::scope::{Gate, Scope};
-use crate::switchboard::{Consumer, ContextKey, KindSet, Selection, Switchboard, TooMany};
+use crate::switchboard::{
+    Consumer, ContextKey, KindSet, Selection, SlowCalls, Switchboard, TooMany,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,6 +110,8 @@ pub struct Recorder {
     writer: Writer,
     ticks: TickSource,
     gate: Option<Arc<Gate>>,
+    /// Calls after which what is kept is to be dumped.
+    _slow_calls: Option<SlowCalls>,
 }
 
 impl Recorder {
@@ -190,6 +194,7 @@ impl Recorder {
             writer,
             ticks,
             gate,
+            _slow_calls: None,
         })
     }
 
@@ -211,6 +216,24 @@ impl Recorder {
         mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
         mapping.begin();
         Self::of_buffer(board, (buffer, true), None, writer, ticks, scope)
+    }
+
+    /// Asks for a [dump](Recorder::dump) after each call that takes at least as long.
+    pub(crate) fn dumped_after_calls_of(mut self, slow: Option<Duration>) -> Recorder {
+        let buffer = self.buffer.clone();
+        let watch = |slow| self.board.watch_slow_calls(slow, move || buffer.trigger());
+        self._slow_calls = slow.map(watch);
+        self
+    }
+
+    /// Asks `gputrail record --flight-recorder`, which keeps what happens last, to write it out soon. `false`: the recording
+    /// is of another kind.
+    pub fn dump(&self) -> bool {
+        let keeps = self.buffer.policy() == Policy::Overwrite && self.collector.is_none();
+        if keeps {
+            self.buffer.trigger();
+        }
+        keeps
     }
 
     /// The header of a new capture of this process.

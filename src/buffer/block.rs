@@ -8,6 +8,7 @@
 use super::Mapping;
 use crate::record::ThreadId;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// Who may touch a block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) enum BlockState {
 /// Under [`Policy::Overwrite`](super::Policy) a dump may read a block meanwhile. For everybody else it is what it was.
 const FULL_READ: u32 = 3;
 const FILLING_READ: u32 = 4;
+/// How often a dump tries to claim a block whose lane changes its state meanwhile.
+const CLAIMS: u32 = 8;
 
 /// What the mapping knows of one block. 64 bytes, a cache line of its own.
 #[repr(C, align(64))]
@@ -38,7 +41,9 @@ pub(crate) struct BlockHeader {
     thread: AtomicU32,
     /// Bytes that the collector has handed to its sinks. Only the collector writes it.
     pub consumed: AtomicU32,
-    reserved: [u64; 4],
+    /// Under [`Policy::Overwrite`](super::Policy): when this use of it began, in ticks, for those who compare ages.
+    begun: PlainU64,
+    reserved: [u64; 3],
 }
 
 /// What a lane says about a block when it begins to fill it.
@@ -61,7 +66,8 @@ impl BlockHeader {
             first_record: AtomicU32::new(0),
             thread: AtomicU32::new(0),
             consumed: AtomicU32::new(0),
-            reserved: [0; 4],
+            begun: PlainU64::new(0),
+            reserved: [0; 3],
         }
     }
 
@@ -126,18 +132,24 @@ impl BlockHeader {
         self.fill();
     }
 
-    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it.
+    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it, or its lane takes it
+    /// back all the time.
     pub fn claim(&self) -> bool {
-        loop {
-            if self.change(BlockState::Full as u32, FULL_READ)
+        // Its lane is at it too, but seldom; and the mapping may say anything.
+        (0..CLAIMS).any(|_| {
+            self.change(BlockState::Full as u32, FULL_READ)
                 || self.change(BlockState::Filling as u32, FILLING_READ)
-            {
-                return true;
-            }
-            if self.state() == BlockState::Empty {
-                return false;
-            }
-        }
+        })
+    }
+
+    /// Lane that keeps its blocks: the use of the block begins at `ticks`.
+    pub fn set_begun(&self, ticks: u64) {
+        self.begun.store(ticks, Ordering::Relaxed);
+    }
+
+    /// When the use of it began that is the latest.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// Dump: has read it.

@@ -75,7 +75,12 @@ pub(super) struct Inner {
     rounds: Mutex<Rounds>,
     /// The callback thread that does, if it is one.
     thread: Mutex<Option<CallbackThread>>,
+    /// Called where something asks for a dump.
+    triggered: Triggered,
 }
+
+/// What is to be done when a dump is asked for.
+pub(crate) type Triggered = Option<Box<dyn Fn() + Send + Sync>>;
 
 struct Rounds {
     /// Blocks that have their pages in place.
@@ -83,6 +88,8 @@ struct Rounds {
     last_tick: Instant,
     next_tick: Duration,
     pause: Duration,
+    /// Those that have been seen.
+    triggers: u32,
 }
 
 struct Work {
@@ -105,21 +112,22 @@ impl Collector {
         options: CollectorOptions,
     ) -> Collector {
         buffer.mapping().begin();
-        Collector::new(buffer, sinks, options, clock::init(), true)
+        Collector::new(buffer, sinks, options, (clock::init(), true), None)
     }
 
     fn new(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
-        ticks: TickSource,
-        is_own: bool,
+        (ticks, is_own): (TickSource, bool),
+        triggered: Triggered,
     ) -> Collector {
         let rounds = Rounds {
             populated: 0,
             last_tick: Instant::now(),
             next_tick: FIRST_TICK,
             pause: BUSY_PERIOD.min(options.period),
+            triggers: 0,
         };
         Collector {
             inner: Arc::new(Inner {
@@ -129,6 +137,7 @@ impl Collector {
                 is_own,
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
+                triggered,
                 work: Mutex::new(Work {
                     sinks,
                     client: None,
@@ -153,14 +162,15 @@ impl Collector {
     }
 
     /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its
-    /// `ticks`. The other process says when the recording begins.
+    /// `ticks`. The other process says when the recording begins, and calls for dumps.
     pub(crate) fn of_process(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
         ticks: TickSource,
+        triggered: Triggered,
     ) -> std::io::Result<Collector> {
-        Collector::new(buffer, sinks, options, ticks, false).running()
+        Collector::new(buffer, sinks, options, (ticks, false), triggered).running()
     }
 
     fn running(self) -> std::io::Result<Collector> {
@@ -278,6 +288,11 @@ impl Inner {
             true => BUSY_PERIOD.min(self.options.period),
             false => self.options.period.min(rounds.pause * 2),
         };
+        let triggers = mapping.triggers().load(Ordering::Acquire);
+        if triggers != rounds.triggers {
+            rounds.triggers = triggers;
+            self.triggered.iter().for_each(|triggered| triggered());
+        }
         rounds.populated = self.populate_from(rounds.populated);
         // Soon after the start too: two readings of the clocks tell their rates.
         if rounds.last_tick.elapsed() >= rounds.next_tick {

@@ -323,7 +323,7 @@ impl Lane {
             let Some(block) = self.ring.take(&shared) else {
                 return false;
             };
-            shared.begun.set(block, clock::now().0);
+            shared.mapping.block(block).set_begun(clock::now().0);
             self.take_block(block);
             self.report_drops();
             return true;

@@ -155,6 +155,9 @@ struct MappingHeader {
     /// Counts what the collector does: a sign of life.
     looks: PlainU32,
     waiting: Waiting,
+    /// Counts what is to trigger a dump of what is kept.
+    triggers: PlainU32,
+    reserved2: u32,
 }
 
 /// One call in progress on a lane. 32 bytes.
@@ -189,7 +192,7 @@ pub(crate) struct LaneSlot {
 const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
 const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 576);
+const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 584);
 
 /// A file or memory that is not a mapping of this version.
 #[derive(Debug, thiserror::Error)]
@@ -527,6 +530,12 @@ impl Mapping {
         &self.header().looks
     }
 
+    /// Counts what is to trigger a dump.
+    #[cfg(not(loom))]
+    pub(super) fn triggers(&self) -> &PlainU32 {
+        &self.header().triggers
+    }
+
     /// Notes that the capture cannot take more: the system's error number, and its length. The first
     /// who says so is believed, which the result tells.
     pub fn set_capture_error(&self, errno: i32, bytes: u64) -> bool {
@@ -609,6 +618,8 @@ impl Mapping {
                     wake: Wake::default(),
                     looks: PlainU32::new(0),
                     waiting: Waiting::new(),
+                    triggers: PlainU32::new(0),
+                    reserved2: 0,
                 },
                 slots: (0..lanes).map(|_| zeroed_slot()).collect(),
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),

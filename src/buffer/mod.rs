@@ -125,9 +125,7 @@ struct Shared {
     /// The callback thread that collects and 1, or 0: then it is who sleeps on the mapping's own word.
     #[cfg(not(loom))]
     served_by: PlainU32,
-    /// Under [`Policy::Overwrite`]: when the use of each block began.
-    begun: overwrite::Begun,
-    /// Lanes that have left full blocks behind, under the same policy.
+    /// Under [`Policy::Overwrite`]: lanes that have left full blocks behind.
     left_behind: PlainU64,
     /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
     /// do not wait for it again before it does.
@@ -139,13 +137,8 @@ struct Shared {
 impl Buffer {
     /// A buffer over `mapping`.
     pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
-        let blocks = match policy {
-            Policy::Overwrite => mapping.layout().blocks(),
-            _ => 0,
-        };
         Buffer {
             shared: Arc::new(Shared {
-                begun: overwrite::Begun::new(blocks),
                 left_behind: PlainU64::new(0),
                 mapping,
                 policy,
@@ -191,6 +184,13 @@ impl Buffer {
     /// those that were in use after `since`. One thread at a time.
     pub(crate) fn dump(&self, since: Ticks, show: impl FnMut(&BlockView<'_>)) {
         overwrite::dump(&self.shared, since.0, show);
+    }
+
+    /// Asks whoever collects, perhaps another process, for a dump of what is kept.
+    #[cfg(not(loom))]
+    pub(crate) fn trigger(&self) {
+        self.mapping().triggers().fetch_add(1, Ordering::Release);
+        self.wake_collector();
     }
 
     /// What happens when no block is empty.

@@ -9,29 +9,11 @@
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
 use crate::sync::Ordering;
-use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// Of so many blocks one is spared for lanes that have hardly any.
 const RESERVE: usize = 8;
 /// Blocks from which on a lane leaves those to others.
 const ENOUGH: usize = 2;
-
-/// When the use of each block began, in ticks, for those who compare ages.
-pub(super) struct Begun(Box<[PlainU64]>);
-
-impl Begun {
-    pub fn new(blocks: u32) -> Begun {
-        Begun((0..blocks).map(|_| PlainU64::new(0)).collect())
-    }
-
-    pub fn set(&self, block: u32, ticks: u64) {
-        self.0[block as usize].store(ticks, Ordering::Relaxed);
-    }
-
-    pub fn of(&self, block: u32) -> u64 {
-        self.0[block as usize].load(Ordering::Relaxed)
-    }
-}
 
 /// The full blocks of a lane, the oldest first.
 #[derive(Default)]
@@ -59,7 +41,7 @@ impl Ring {
         {
             return Some(block);
         }
-        let own = self.0.front().map(|block| shared.begun.of(*block));
+        let own = self.0.front().map(|block| mapping.block(*block).begun());
         let left_behind = oldest_left_behind(shared, own.unwrap_or(u64::MAX));
         if let Some(block) = left_behind
             && take_left_behind(mapping, block)
@@ -82,10 +64,10 @@ fn oldest_left_behind(shared: &Shared, before: u64) -> Option<u32> {
         return None;
     }
     (0..mapping.layout().blocks())
-        .filter(|block| shared.begun.of(*block) < before)
+        .filter(|block| mapping.block(*block).begun() < before)
         .filter(|block| mapping.block(*block).is_kept())
         .filter(|block| !is_alive(mapping, mapping.block(*block).owner().lane))
-        .min_by_key(|block| shared.begun.of(*block))
+        .min_by_key(|block| mapping.block(*block).begun())
 }
 
 /// Takes `block` for another lane, unless somebody else has done so since it was found.
@@ -112,7 +94,8 @@ fn is_alive(mapping: &Mapping, lane: u32) -> bool {
 /// Shows `show` what is kept: each lane's blocks in the order it filled them, of those that were in use after
 /// `since`. The lanes go on.
 ///
-/// Only one thread at a time may do this to a mapping.
+/// Only one thread at a time may do this to a mapping. It may be of another process than the lanes are: what they say is not
+/// trusted.
 pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<'_>)) {
     struct Claimed {
         owner: Owner,
@@ -132,9 +115,10 @@ pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<
         let header: &BlockHeader = mapping.block(block);
         // A block was in use until its lane began the next one.
         let is_old = claimed.get(place + 1).is_some_and(|next| {
-            next.owner.lane == owner.lane && shared.begun.of(next.block) < since
+            next.owner.lane == owner.lane && mapping.block(next.block).begun() < since
         });
-        let committed = header.committed().min(mapping.capacity(block));
+        // Whatever the mapping says: within the block, and in whole words as records are.
+        let committed = header.committed().min(mapping.capacity(block)) & !7;
         if !is_old && committed > 0 {
             let show = |bytes: &[u8]| {
                 show(&BlockView {

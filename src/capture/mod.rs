@@ -23,6 +23,9 @@ pub use follow::{Follower, Step};
 pub use format::{ChunkKind, FileHeader};
 pub use metadata::Metadata;
 pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};
-pub(crate) use recover::note;
 pub use recover::{Cause, Recovered, recover};
+#[cfg(target_os = "linux")]
+pub(crate) use recover::{note, open_calls};
+#[cfg(target_os = "linux")]
+pub(crate) use writer::whole_bytes;
 pub use writer::{CaptureSink, WriteError, Writer};

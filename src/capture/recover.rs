@@ -50,6 +50,7 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
 
     let ended = calls_that_ended_last(mapping);
     let mut own = OwnRecords::default();
+    recovered.open_calls = own.open_calls(mapping, &ended);
     for index in 0..mapping.layout().lanes() {
         let slot = mapping.slot(index);
         let thread = ThreadId(slot.thread.load(Ordering::Relaxed));
@@ -59,24 +60,6 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
             loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
             loss.thread = thread;
             own.loss(loss, &mut recovered);
-        }
-        if slot.lane.load(Ordering::Acquire) == 0 {
-            continue;
-        }
-        let depth = (slot.depth.load(Ordering::Acquire) as usize).min(MAX_OPEN_CALLS);
-        let mut ancestor = CorrelationId::NONE;
-        for call in &slot.calls[..depth] {
-            let api = open_call(call, ancestor, thread);
-            if !api.correlation.is_some() {
-                // A call that did not concern this lane.
-                continue;
-            }
-            ancestor = api.correlation;
-            if ended.contains(&api.correlation) {
-                continue;
-            }
-            own.push(api);
-            recovered.open_calls += 1;
         }
     }
     for kind in 0..KINDS {
@@ -95,6 +78,14 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     }
     note(writer, cause.what, &cause.words);
     recovered
+}
+
+/// Unfinished API records of the calls in which the lanes of `mapping` are, but for those that have `ended`. The process may
+/// go on meanwhile.
+pub(crate) fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
+    let mut own = OwnRecords::default();
+    own.open_calls(mapping, ended);
+    own.bytes
 }
 
 /// The calls that ended last on each lane. A process may die when such a call's record is written and the
@@ -138,6 +129,33 @@ impl OwnRecords {
         bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
         self.bytes.extend_from_slice(bytes);
         self.sequence += 1;
+    }
+
+    /// Those of calls in progress; how many there are.
+    fn open_calls(&mut self, mapping: &Mapping, ended: &HashSet<CorrelationId>) -> u64 {
+        let mut count = 0;
+        for index in 0..mapping.layout().lanes() {
+            let slot = mapping.slot(index);
+            if slot.lane.load(Ordering::Acquire) == 0 {
+                continue;
+            }
+            let thread = ThreadId(slot.thread.load(Ordering::Relaxed));
+            let depth = (slot.depth.load(Ordering::Acquire) as usize).min(MAX_OPEN_CALLS);
+            let mut ancestor = CorrelationId::NONE;
+            for call in &slot.calls[..depth] {
+                let api = open_call(call, ancestor, thread);
+                if !api.correlation.is_some() {
+                    // A call that did not concern this lane.
+                    continue;
+                }
+                ancestor = api.correlation;
+                if !ended.contains(&api.correlation) {
+                    self.push(api);
+                    count += 1;
+                }
+            }
+        }
+        count
     }
 
     fn loss(&mut self, mut loss: Loss, recovered: &mut Recovered) {

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::record::{Record, Records};
 use rustix::fs::OFlags;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -307,5 +307,28 @@ impl Sink for CaptureSink {
         if self.ticks != clock::TickSource::Virtual {
             let _ = self.writer.metadata_record(&clock::snapshot_of(self.ticks));
         }
+    }
+}
+
+/// Bytes of the capture `file` up to the end of its last whole chunk: another process may be appending to it. Reads on from
+/// behind the header of the file.
+pub(crate) fn whole_bytes(file: &mut File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut whole = size_of::<FileHeader>() as u64;
+    loop {
+        let mut header: ChunkHeader = bytemuck::Zeroable::zeroed();
+        file.seek(SeekFrom::Start(whole))?;
+        if file
+            .read_exact(bytemuck::bytes_of_mut(&mut header))
+            .is_err()
+            || !header.is_sound()
+        {
+            return Ok(whole);
+        }
+        let end = whole + ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
+        if end > length {
+            return Ok(whole);
+        }
+        whole = end;
     }
 }

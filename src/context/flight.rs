@@ -103,7 +103,7 @@ const SIGNALS: usize = 65;
 static SIGNALLED: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 
 /// Something has happened: those that wait look what.
-pub(crate) fn trigger() {
+fn trigger() {
     TRIGGERS.fetch_add(1, Ordering::Release);
     wake(&TRIGGERS, u32::MAX >> 1);
 }
@@ -182,7 +182,9 @@ impl FlightRecorder {
         }
         let context = Context::on(board)?;
         let key = board.add_buffer(buffer.clone())?;
-        let slow_calls = options.slow_call.map(|slow| board.watch_slow_calls(slow));
+        let slow_calls = options
+            .slow_call
+            .map(|slow| board.watch_slow_calls(slow, trigger));
         let recorder = FlightRecorder {
             inner: Arc::new(Inner {
                 board: board.clone(),

@@ -82,8 +82,8 @@ pub(crate) use attributes::latency_times;
 pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
+pub(crate) use flight::ticks_of;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
-pub(crate) use flight::{ticks_of, trigger};
 pub use requests::ExternalRequest;
 
 use crate::buffer::{LayoutError, MappingError};

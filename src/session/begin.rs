@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Why a process is not recorded although its environment asks for it.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +86,12 @@ fn in_session(
     let buffer = Buffer::new(attached.mapping, policy);
     let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
         .map_err(BeginError::SessionCapture)?;
+    let slow_call = match attached.config.slow_nanos {
+        0 => None,
+        nanos => Some(Duration::from_nanos(nanos)),
+    };
     let recorder = Recorder::in_session(board, buffer, ticks, writer, scope)?;
+    let recorder = recorder.dumped_after_calls_of(slow_call);
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
     recorder.describe_process(&format!("session, {policy} policy"));

@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 
 /// Version of these messages and of everything behind them that both ends must agree on: the layout of the
 /// mapping and of the records.
-pub(super) const PROTOCOL: u32 = 2 << 16 | crate::record::FORMAT_VERSION;
+pub(super) const PROTOCOL: u32 = 3 << 16 | crate::record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";
 const ANSWER: [u8; 8] = *b"gputrec\n";
@@ -61,6 +61,8 @@ pub struct Config {
     pub watermark: u32,
     /// Length of the pool's memory.
     pub mapping_bytes: u64,
+    /// A call that takes at least as many nanoseconds asks for a dump of what is kept; 0: none does.
+    pub slow_nanos: u64,
 }
 
 /// Why a parent gives no buffer.
@@ -91,7 +93,8 @@ struct RawAnswer {
     policy: u32,
     watermark: u32,
     mapping_bytes: u64,
-    reserved: [u64; 3],
+    slow_nanos: u64,
+    reserved: [u64; 2],
 }
 
 pub(super) const HELLO_BYTES: usize = size_of::<RawHello>();
@@ -157,6 +160,7 @@ pub(super) fn encode_answer(answer: Answer) -> [u8; ANSWER_BYTES] {
             raw.policy = config.policy as u32;
             raw.watermark = config.watermark;
             raw.mapping_bytes = config.mapping_bytes;
+            raw.slow_nanos = config.slow_nanos;
         }
         Err(Refusal::Version) => raw.status = 1,
         Err(Refusal::Processes) => raw.status = 2,
@@ -180,6 +184,7 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
             policy: Policy::from_code(raw.policy).ok_or(Malformed::Field("policy", raw.policy))?,
             watermark: raw.watermark,
             mapping_bytes: raw.mapping_bytes,
+            slow_nanos: raw.slow_nanos,
         }),
         1 => Err(Refusal::Version),
         2 => Err(Refusal::Processes),
@@ -203,6 +208,7 @@ mod tests {
         policy: Policy::Lossless,
         watermark: 4096,
         mapping_bytes: 1 << 24,
+        slow_nanos: 5_000_000,
     };
 
     #[test]

@@ -13,6 +13,7 @@
 mod attach;
 mod begin;
 mod environment;
+mod flight;
 mod handshake;
 mod memory;
 mod message;
@@ -26,6 +27,7 @@ pub use environment::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, CaptureOptions, EnvironmentError,
     POLICY_VARIABLE, SESSION_VARIABLE, Size, SizeError, Start,
 };
+pub use flight::{Flight, FlightDump};
 pub use message::{Config, Hello, Reason, Refusal};
 pub use pattern::{Pattern, PatternError, Values, numbered};
 pub use server::{Arrivals, End, Finished, ProcessCapture, Server, ServerError, ServerOptions};

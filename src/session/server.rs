@@ -2,6 +2,7 @@
 //! to the capture what comes into the buffer, and saves what is left there when the process is gone.
 
 use super::SOCKET;
+use super::flight::Flight;
 use super::handshake::{self, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
@@ -40,6 +41,8 @@ pub struct ServerOptions {
     pub watermark: u32,
     /// Processes recorded at a time; later ones run unrecorded and are counted.
     pub processes: usize,
+    /// With [`Policy::Overwrite`]: when what is kept is written out.
+    pub flight: Option<Flight>,
 }
 
 /// A session that could not be opened, or whose thread failed.
@@ -123,6 +126,7 @@ struct Shared {
 /// Bits of `Shared::command`.
 const KILL: u32 = 1;
 const FINISH: u32 = 2;
+const DUMP: u32 = 4;
 
 impl Server {
     /// Opens the session: makes the socket and starts the thread, which makes the first pool ahead.
@@ -150,6 +154,7 @@ impl Server {
             pending: Vec::new(),
             live: Vec::new(),
             admitted: 0,
+            dumps: 0,
             left: Vec::new(),
             finished: Finished::default(),
         };
@@ -173,6 +178,11 @@ impl Server {
     /// For a thread that waits for somebody to attach.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(self.shared.clone())
+    }
+
+    /// Has what is kept written out, see [`ServerOptions::flight`].
+    pub fn dump(&self) {
+        self.shared.tell(DUMP);
     }
 
     /// Kills all processes that are being recorded.
@@ -210,9 +220,10 @@ impl Shared {
 }
 
 /// A process that records into memory of ours.
-struct Live {
-    capture: ProcessCapture,
-    buffer: Buffer,
+pub(super) struct Live {
+    pub capture: ProcessCapture,
+    pub buffer: Buffer,
+    pub ticks: TickSource,
     collector: Collector,
     writer: Writer,
     /// `None` when the system could give none; then the connection's end has to do.
@@ -232,6 +243,8 @@ struct Session {
     live: Vec<Live>,
     /// Processes that have been given a number.
     admitted: u32,
+    /// Dumps of what is kept so far.
+    dumps: u32,
     /// Memory of processes that are gone. Giving it back takes milliseconds, which the end of the
     /// session does not wait for.
     left: Vec<Buffer>,
@@ -249,9 +262,12 @@ impl Session {
                 let mut count = [0; 8];
                 let _ = rustix::io::read(&self.shared.wake, &mut count);
             }
-            let command = self.shared.command.load(Ordering::Acquire);
+            let command = self.shared.command.fetch_and(!DUMP, Ordering::AcqRel);
             if command & KILL != 0 {
                 self.kill();
+            }
+            if command & DUMP != 0 {
+                self.dump();
             }
             self.bury(&woken.processes);
             if command & FINISH != 0 {
@@ -417,11 +433,15 @@ impl Session {
         let (writer, collector) = self
             .collect(&buffer, &file, hello.ticks)
             .map_err(resources)?;
+        let flight = self.options.flight.as_ref();
+        let slow_call = flight.and_then(|flight| flight.slow_call);
         let config = Config {
             process,
             policy: self.options.policy,
             watermark: self.options.watermark,
             mapping_bytes: pool.bytes,
+            slow_nanos: slow_call
+                .map_or(0, |slow| slow.as_nanos().clamp(1, u64::MAX.into()) as u64),
         };
         if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
             // It left before the answer came: nothing of it is to be kept.
@@ -441,6 +461,7 @@ impl Session {
                 lost: None,
             },
             buffer,
+            ticks: hello.ticks,
             collector,
             writer,
             pidfd,
@@ -462,8 +483,15 @@ impl Session {
             watermark: self.options.watermark,
             ..CollectorOptions::default()
         };
-        let collector =
-            Collector::of_process(buffer.clone(), vec![Box::new(sink)], options, ticks)?;
+        let shared = self.shared.clone();
+        let triggered = move || shared.tell(DUMP);
+        let triggered = self
+            .options
+            .flight
+            .as_ref()
+            .map(|_| Box::new(triggered) as _);
+        let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
+        let collector = Collector::of_process(buffer, sinks, options, ticks, triggered)?;
         Ok((writer, collector))
     }
 
@@ -497,6 +525,17 @@ impl Session {
         self.left.push(buffer);
     }
 
+    /// Writes out what the processes keep, unless that has been done often enough.
+    fn dump(&mut self) {
+        let Some(flight) = &self.options.flight else {
+            return;
+        };
+        if self.dumps < flight.most_dumps {
+            self.dumps += 1;
+            flight.dump(self.dumps, &self.live, &self.options.captures);
+        }
+    }
+
     fn kill(&self) {
         for pidfd in self.live.iter().filter_map(|live| live.pidfd.as_ref()) {
             // One that is gone already needs no killing.
@@ -516,6 +555,8 @@ impl Session {
             live.buffer.mapping().abandon();
             self.take(live, end);
         }
+        // Nothing is dumped any more, which whoever listens may know now.
+        self.options.flight = None;
         self.finished
             .processes
             .sort_by_key(|capture| capture.process);

@@ -4,7 +4,7 @@ use super::*;
 use crate::buffer::{Buffer, Policy};
 use crate::capture::{Reader, Writer};
 use crate::clock::TickSource;
-use crate::record::{Kind, ProcessId, StringId, ThreadId};
+use crate::record::{Api, Kind, ProcessId, StringId, ThreadId, flags};
 use crate::recorder::Recorder;
 use crate::scope::Scope;
 use crate::switchboard::Switchboard;
@@ -21,6 +21,7 @@ fn server(directory: &Path, processes: usize) -> Server {
         policy: Policy::Discard,
         watermark: u32::MAX,
         processes,
+        flight: None,
     })
     .unwrap()
 }
@@ -117,6 +118,80 @@ fn what_a_process_leaves_in_its_pool_is_saved() {
     }
     assert_eq!(calls, 3);
     drop(writer);
+}
+
+#[test]
+fn what_is_kept_is_written_out_with_names_and_calls_in_progress_while_the_process_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (sender, dumps) = std::sync::mpsc::channel();
+    let server = Server::start(ServerOptions {
+        directory: directory.path().into(),
+        captures: directory.path().into(),
+        layout: Size::layout(Size(64 << 10), Size(4 << 10)).unwrap(),
+        policy: Policy::Overwrite,
+        watermark: u32::MAX,
+        processes: 4,
+        flight: Some(Flight {
+            keep: None,
+            slow_call: None,
+            most_dumps: 2,
+            dumps: sender,
+        }),
+    })
+    .unwrap();
+    let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    let name = recorder.names().string("named long ago");
+    let mut host = recorder.host_thread(ThreadId(1), false).unwrap();
+    let operation = crate::record::Operation {
+        domain: crate::record::Domain::SIM,
+        number: 1,
+    };
+    let call = |host: &mut crate::correlation::HostThread, exits| {
+        let call = host.enter(operation, 1000, crate::clock::now());
+        if exits {
+            host.exit(&call, crate::clock::now(), 0, 0);
+        }
+        call.correlation
+    };
+    let mut dumped = |asks: &dyn Fn()| {
+        let ended = (0..5000).map(|_| call(&mut host, true)).last();
+        let in_progress = call(&mut host, false);
+        asks();
+        let dump = dumps.recv().unwrap();
+        assert_eq!((dump.captures.len(), &dump.failed), (1, &None));
+        let reader = Reader::open(&dump.captures[0]).unwrap();
+        assert!(reader.ended() && reader.findings().is_empty());
+        assert_eq!(reader.metadata().string(name), "named long ago");
+        let (mut chunks, mut calls) = (reader.chunks(), Vec::new());
+        while let Some(chunk) = chunks.next() {
+            calls.extend(chunk.records().filter_map(|record| record.read::<Api>()));
+        }
+        let is_unfinished = |call: &&Api| call.header.has(flags::UNFINISHED);
+        let (open, done): (Vec<&Api>, Vec<&Api>) = calls.iter().partition(is_unfinished);
+        assert_eq!(
+            open.iter().map(|call| call.correlation).collect::<Vec<_>>(),
+            [in_progress]
+        );
+        assert_eq!(done.last().map(|call| call.correlation), ended);
+        assert!(done.len() < 5000, "the memory holds fewer");
+        dump.number
+    };
+    assert_eq!(dumped(&|| server.dump()), 1);
+    assert_eq!(dumped(&|| assert!(recorder.dump())), 2);
+    server.dump();
+    let finished = server.finish();
+    assert!(dumps.recv().is_err(), "two were wanted at most");
+    assert_eq!(finished.processes.len(), 1);
+}
+
+#[test]
+fn a_recording_that_keeps_everything_is_not_dumped() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    assert!(!recorder.dump());
+    server.dump();
+    server.finish();
 }
 
 #[test]

@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// Counts calls that took as long as somebody wants to hear of, while it is there.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SlowCalls(Arc<Watched>);
 
-#[derive(Debug)]
 struct Watched {
     /// In ticks.
     from: u64,
     count: AtomicU32,
+    /// Called on the thread that made the call.
+    then: Box<dyn Fn() + Send + Sync>,
 }
 
 /// All who watch.
@@ -41,11 +42,16 @@ impl SlowCallWatches {
 }
 
 impl Switchboard {
-    /// Counts calls that take at least as long.
-    pub(crate) fn watch_slow_calls(&self, from: Duration) -> SlowCalls {
+    /// Counts calls that take at least as long, and does `then` after each, on its thread.
+    pub(crate) fn watch_slow_calls(
+        &self,
+        from: Duration,
+        then: impl Fn() + Send + Sync + 'static,
+    ) -> SlowCalls {
         let watched = Arc::new(Watched {
             from: crate::context::ticks_of(from).max(1),
             count: AtomicU32::new(0),
+            then: Box::new(then),
         });
         lock_std(&self.slow_calls.0).push(Arc::downgrade(&watched));
         let state = self.state();
@@ -53,20 +59,16 @@ impl Switchboard {
         SlowCalls(watched)
     }
 
-    /// A call has taken `ticks`. Those who wait for it are woken.
+    /// A call has taken `ticks`.
     #[cold]
     pub(crate) fn call_took(&self, ticks: u64) {
-        let mut any = false;
         for watched in lock_std(&self.slow_calls.0).iter() {
             if let Some(watched) = watched.upgrade()
                 && ticks >= watched.from
             {
                 watched.count.fetch_add(1, Ordering::Release);
-                any = true;
+                (watched.then)();
             }
-        }
-        if any {
-            crate::context::trigger();
         }
     }
 }

@@ -640,6 +640,7 @@ static void markers(void) {
     EXPECT(gputrail_recording_start(), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_recording_stop(), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_recording_flush(), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_recording_dump(), GPUTRAIL_NOT_FOUND);
 }
 
 int main(void) {

@@ -168,6 +168,7 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
     clReleaseKernel(kernel);
     clReleaseProgram(program);
     CHECK(gputrail_recording_start() == (paused ? GPUTRAIL_OK : GPUTRAIL_NOT_FOUND));
+    CHECK(gputrail_recording_dump() == (paused ? GPUTRAIL_NOT_AVAILABLE : GPUTRAIL_NOT_FOUND));
     CHECK(gputrail_recording_flush() == (paused ? GPUTRAIL_OK : GPUTRAIL_NOT_FOUND));
 }
 

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it, and the help, which starts with examples.
 
+use crate::flight::{Keep, Trigger};
 use crate::merge::Offset;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,7 +34,8 @@ Examples:
   gputrail record --open -- ./program
   gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
   gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
-  gputrail record --capture --buffers 64M -- python train.py";
+  gputrail record --capture --buffers 64M -- python train.py
+  gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: kill -USR1 $(pidof gputrail)";
 
 const RECORD_NOTES: &str = "\
 The program runs as it would without us: same output, same results, same exit code. Its children are
@@ -149,7 +151,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    Record(Record),
+    Record(Box<Record>),
     Convert(Convert),
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
@@ -187,6 +189,34 @@ pub struct Record {
     /// drops records and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
+
+    /// Keep only what happens last, the last SIZE (64M) of records of each process or the last TIME (30s) as far as
+    /// --buffers reaches, and write it out when something triggers that, while the program goes on; and what there is
+    /// when it ends
+    #[arg(long, value_name = "SIZE|TIME", conflicts_with = "policy")]
+    pub flight_recorder: Option<Keep>,
+
+    /// Write out what is kept after each call that takes at least as long
+    #[arg(long, value_name = "TIME", value_parser = scope::time, requires = "flight_recorder")]
+    pub slower_than: Option<Duration>,
+
+    /// Write out what is kept when gputrail gets this signal: USR1 or USR2
+    #[arg(
+        long,
+        value_name = "SIGNAL",
+        default_value = "USR1",
+        requires = "flight_recorder"
+    )]
+    pub trigger: Trigger,
+
+    /// Write out what is kept so often at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        requires = "flight_recorder"
+    )]
+    pub dumps: u32,
 
     /// A tool to load into the program: a library that was made with gputrail.h, see docs/guide.md. May be given
     /// several times
@@ -502,6 +532,22 @@ mod tests {
             (record.buffers, record.buffer_size),
             (Size::BUFFERS, Size::BLOCK)
         );
+    }
+
+    #[test]
+    fn a_threshold_needs_a_flight_recorder_which_has_a_policy_of_its_own() {
+        let refused = |arguments: &[&str]| {
+            let all = ["gputrail", "record"].iter().chain(arguments).chain(&["x"]);
+            Cli::try_parse_from(all).is_err()
+        };
+        assert!(refused(&["--slower-than", "5ms"]) && refused(&["--trigger", "USR2"]));
+        assert!(refused(&["--flight-recorder", "1M", "--policy", "discard"]));
+        assert!(!refused(&[
+            "--flight-recorder",
+            "1M",
+            "--slower-than",
+            "5ms"
+        ]));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod cli;
 mod convert;
 mod demo;
 mod figures;
+mod flight;
 mod hotspots;
 mod http;
 mod info;
@@ -95,7 +96,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Record(arguments) => record::run(arguments),
+        Command::Record(arguments) => record::run(*arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Agents => agents::run(),

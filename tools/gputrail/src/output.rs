@@ -123,6 +123,11 @@ impl Output {
         })
     }
 
+    /// Whether it is a file, that others can be put beside.
+    pub fn is_file(&self) -> bool {
+        !self.special
+    }
+
     /// The name for process `pid`. One that the user did not choose is moved aside when it is taken.
     pub fn path(&self, pid: u32) -> Result<PathBuf> {
         let path = expand(&self.pattern, pid)?;

@@ -2,6 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::cli::Record;
+use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
 use crate::private_dir::PrivateDir;
@@ -48,10 +49,14 @@ struct Recorded {
 }
 
 /// Runs the command; the result is the exit code.
-pub fn run(arguments: Record) -> Result<u8, Failure> {
-    let layout =
-        Size::layout(arguments.buffers, arguments.buffer_size).map_err(|error| anyhow!(error))?;
-    let program = Program::find(arguments.program)?;
+pub fn run(mut arguments: Record) -> Result<u8, Failure> {
+    let (buffers, policy) = match arguments.flight_recorder {
+        Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
+        Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
+        None => (arguments.buffers, arguments.policy),
+    };
+    let layout = Size::layout(buffers, arguments.buffer_size).map_err(|error| anyhow!(error))?;
+    let program = Program::find(std::mem::take(&mut arguments.program))?;
     let output = match &arguments.output {
         Some(name) => Output::named(name)?,
         None => Output::of_program(&program.name)?,
@@ -59,6 +64,11 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let reserve = Reserve::new(workshop.path())?;
+    let flight = Asked::of(&arguments, &output, workshop.path());
+    if flight.is_some() {
+        let taken = signals.trigger_by(arguments.trigger.0);
+        taken.context("cannot take the signal that triggers")?;
+    }
     let scope = Scope::from(arguments.scope);
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
@@ -68,7 +78,8 @@ pub fn run(arguments: Record) -> Result<u8, Failure> {
         &signals,
         workshop.path(),
         layout,
-        arguments.policy,
+        policy,
+        flight,
         Order::options(arguments.contents),
     )?;
     drop(reserve);
@@ -129,10 +140,12 @@ fn record(
     captures: &Path,
     layout: Layout,
     policy: Policy,
+    flight: Option<Asked<'_>>,
     trace: Options,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack()?;
     tools::probe(tools, &unpacked.library)?;
+    let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
         captures: captures.to_owned(),
@@ -140,6 +153,7 @@ fn record(
         policy,
         watermark: u32::MAX,
         processes: PROCESSES,
+        flight,
     })
     .map_err(|error| anyhow!(error))?;
     let mut child = program.start(&variables(&unpacked, tools, scope))?;
@@ -148,10 +162,14 @@ fn record(
     let mut ahead = Ahead::new(captures, trace);
     let (outcome, mut known, finished, status) = std::thread::scope(|scope| {
         let making = ahead.start(scope, server.arrivals());
-        wait(&child, signals, &server, &mut watch)?;
+        if let Some(traces) = traces {
+            scope.spawn(move || traces.make(pid));
+        }
+        let waited = wait(&child, signals, &server, &mut watch);
         // The session ends first: it tells how a process died by looking at one that is not reaped yet.
         let known = server.attached();
         let finished = server.finish();
+        waited?;
         let status = program::reap(&mut child)?;
         Ok::<_, Failure>((making.finish(), known, finished, status))
     })?;
@@ -219,6 +237,9 @@ fn wait(
             killed = true;
             server.kill();
             let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+        }
+        if signals.has_triggered() {
+            server.dump();
         }
         watch.look(&server.attached());
     }

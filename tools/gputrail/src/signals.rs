@@ -13,6 +13,8 @@ static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 static TAKEN_SO_FAR: AtomicU32 = AtomicU32::new(0);
 /// Bit n: signal n is to be forwarded.
 static FORWARD: AtomicU32 = AtomicU32::new(0);
+/// How often somebody has asked for what a flight recorder keeps.
+static TRIGGERS: AtomicU32 = AtomicU32::new(0);
 /// What wakes us.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
@@ -39,6 +41,16 @@ impl Signals {
             handle(libc::SIGXFSZ, pass as *const () as usize)?;
         }
         Ok(Signals { wake })
+    }
+
+    /// Takes a signal that triggers something, see [`Signals::has_triggered`].
+    pub fn trigger_by(&self, signal: libc::c_int) -> io::Result<()> {
+        handle(signal, trigger as *const () as usize)
+    }
+
+    /// Whether that signal has come since this was asked last.
+    pub fn has_triggered(&self) -> bool {
+        TRIGGERS.swap(0, Ordering::AcqRel) != 0
     }
 
     /// Readable when a signal has come.
@@ -111,6 +123,16 @@ extern "C" fn take(signal: libc::c_int, info: *const libc::siginfo_t, _: *const 
     if !from_terminal || signal == libc::SIGTERM {
         FORWARD.fetch_or(1 << signal, Ordering::AcqRel);
     }
+    wake();
+}
+
+extern "C" fn trigger(_: libc::c_int, _: *const libc::siginfo_t, _: *const libc::c_void) {
+    TRIGGERS.fetch_add(1, Ordering::AcqRel);
+    wake();
+}
+
+/// Makes [`Signals::wake`] readable, from within a handler.
+fn wake() {
     // SAFETY: the location is this thread's, and eight bytes are written to the eventfd, or to no file
     // when it is gone.
     unsafe {

@@ -7,6 +7,7 @@ mod completeness;
 mod damages;
 mod demo;
 mod dependencies;
+mod flight;
 mod guide;
 mod hangs;
 mod inspection;

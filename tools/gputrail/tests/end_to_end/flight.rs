@@ -1,0 +1,192 @@
+//! `gputrail record --flight-recorder`: what happened last is written out when something asks for it, while the program
+//! goes on, and when the program ends, however it does.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{Place, kernels};
+
+/// Kernels of a round: their records are far more than [`KEPT`].
+const WORK: i64 = 4000;
+const KEPT: &str = "512K";
+/// What never happens in a test that holds takes longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// `gputrail record` of `flight.c`, round by round.
+struct Recording {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Recording {
+    fn start(place: &Place, options: &[&str], rounds: &str) -> Recording {
+        let program = place.program("flight");
+        let options = [options, &["--buffer-size", "16K"]].concat();
+        let arguments = [rounds, &WORK.to_string()];
+        let mut command = place.record_with(&options, Driver::Threaded, &program, &arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("gputrail runs");
+        Recording {
+            input: child.stdin.take().expect("piped"),
+            output: BufReader::new(child.stdout.take().expect("piped")),
+            child,
+        }
+    }
+
+    /// Waits until the program has done a round.
+    #[track_caller]
+    fn round(&mut self, number: u32) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        assert_eq!(line.trim(), number.to_string());
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("the program reads");
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: kill() takes numbers; the process has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    /// The exit code, and what gputrail said.
+    fn end(self) -> (i32, String) {
+        drop(self.input);
+        let mut child = self.child;
+        // The program says little: no pipe fills up.
+        let status = child.wait().expect("it ends");
+        let mut said = String::new();
+        let mut stderr = child.stderr.take().expect("piped");
+        std::io::Read::read_to_string(&mut stderr, &mut said).expect("text");
+        (status.code().expect("it exits"), said)
+    }
+}
+
+/// The trace at `path`, as soon as it is there.
+#[track_caller]
+fn awaited(path: &Path) -> Trace {
+    let begin = Instant::now();
+    while !path.exists() {
+        assert!(begin.elapsed() < PATIENCE, "no {}", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Trace::open(path.to_owned())
+}
+
+#[test]
+fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_too() {
+    needs!(a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_too:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let options = ["--flight-recorder", KEPT, "--trigger", "USR2"];
+    let mut recording = Recording::start(&place, &options, "3");
+    recording.round(1);
+    recording.signal(libc::SIGUSR2);
+    let mut first = awaited(&place.join("run-flight-1.pftrace"));
+    recording.say("");
+    recording.round(2);
+    recording.signal(libc::SIGUSR2);
+    let mut second = awaited(&place.join("run-flight-2.pftrace"));
+    recording.say("");
+    recording.round(3);
+    recording.say("kill");
+    let (code, said) = recording.end();
+    assert_eq!(code, 137, "{said}");
+    assert!(said.contains("run-flight-1.pftrace"), "{said}");
+
+    let mut last = place.trace();
+    for (number, trace) in [(1, &mut first), (2, &mut second), (3, &mut last)] {
+        trace.assert_sound();
+        // The round that had just ended is there, by its name, and not much before it.
+        assert_eq!(kernels(trace, &format!("round_{number}")), 1, "{number}");
+        assert_eq!(
+            kernels(trace, &format!("round_{}", number - 1)),
+            0,
+            "{number}"
+        );
+        let kept = kernels(trace, "work");
+        assert!((1..WORK).contains(&kept), "{number}: {kept}");
+    }
+    assert_eq!(place.files("2.pftrace").len(), 1);
+}
+
+#[test]
+fn a_slow_call_has_what_happened_before_it_written_out() {
+    needs!(a_slow_call_has_what_happened_before_it_written_out:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    // Building the program takes longer than this.
+    let options = [
+        "--flight-recorder",
+        "16M",
+        "--slower-than",
+        "100us",
+        "--dumps",
+        "2",
+    ];
+    let mut recording = Recording::start(&place, &options, "1");
+    let mut trace = awaited(&place.join("run-flight-1.pftrace"));
+    recording.round(1);
+    let (code, said) = recording.end();
+    assert_eq!(code, 0, "{said}");
+    trace.assert_sound();
+    let slow: i64 = trace.value(
+        "select count(*) from slice where category = 'opencl' and (dur >= 100000 or dur = -1)",
+    );
+    assert!(slow > 0, "{said}");
+    assert!(place.files(".pftrace").len() <= 3, "two dumps at most");
+    place.trace().assert_sound();
+}
+
+#[test]
+fn the_program_itself_asks_for_what_happened_in_the_last_while() {
+    needs!(the_program_itself_asks_for_what_happened_in_the_last_while:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let mut recording = Recording::start(&place, &["--flight-recorder", "5min"], "2");
+    recording.round(1);
+    recording.say("dump");
+    let mut dump = awaited(&place.join("run-flight-1.pftrace"));
+    recording.round(2);
+    let (code, said) = recording.end();
+    assert_eq!(code, 0, "{said}");
+    dump.assert_sound();
+    assert_eq!(kernels(&mut dump, "round_1"), 1);
+    let mut whole = place.trace();
+    whole.assert_sound();
+    // The memory was large enough for all of it.
+    assert_eq!(kernels(&mut whole, "work"), 2 * WORK);
+}
+
+#[test]
+fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
+    let place = Place::new();
+    for (options, reason) in [
+        (&["--flight-recorder", "soon"][..], "neither a size"),
+        (&["--slower-than", "5ms"], "--flight-recorder"),
+        (
+            &["--flight-recorder", "1M", "--trigger", "KILL"],
+            "neither USR1 nor USR2",
+        ),
+        (&["--flight-recorder", "1K"], "pool of 1024 bytes"),
+    ] {
+        let mut command = place.gputrail(["record"]);
+        let ended = run(command.args(options).args(["--", "touch", "ran"]));
+        assert!(![0, 127].contains(&ended.code()), "{options:?}");
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+        assert!(!place.join("ran").exists());
+    }
+}
