@@ -9,6 +9,7 @@
 
 use crate::capture::Writer;
 use crate::record::*;
+use crate::sampling::code::pieces;
 use crate::sync::lock_std;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,8 @@ use std::sync::{Arc, Mutex};
 /// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
 /// captures that were there at the time.
 pub const MAX_KEPT: usize = 4 << 20;
+/// The same for the bytes of code objects.
+const MAX_KEPT_CODE: usize = 16 << 20;
 
 /// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
 const MAX_STRINGS: usize = 1 << 20;
@@ -34,6 +37,8 @@ struct State {
     writers: Vec<Writer>,
     /// Names that were given, in order.
     kept: Vec<u8>,
+    /// Bytes of code objects, in order.
+    code: Vec<u8>,
     /// Where in `kept` the latest record of a kind and id begins.
     places: HashMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
@@ -165,6 +170,18 @@ impl Names {
         code_object(CodeObject) -> CodeObjectId, code_object;
         /// Names a kernel symbol.
         kernel(KernelSymbol) -> KernelId, kernel;
+    }
+
+    /// Keeps the bytes of a code object; `flags` are bits of [`code_bytes`].
+    pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
+        let mut state = lock_std(&self.state);
+        for piece in pieces(id, bytes, flags) {
+            if state.code.len() + piece.len() <= MAX_KEPT_CODE {
+                state.code.extend_from_slice(&piece);
+            }
+            state.push(&piece);
+            state.write();
+        }
     }
 
     /// Says what the process is.
@@ -311,16 +328,19 @@ impl State {
     /// What is kept, in pieces of whole records that a capture takes.
     fn pieces(&self) -> Vec<&[u8]> {
         const ENOUGH: usize = 1 << 20;
-        let (mut pieces, mut begin, mut end) = (Vec::new(), 0, 0);
-        for record in Records::new(&self.kept) {
-            end += record.bytes().len();
-            if end - begin >= ENOUGH {
-                pieces.push(&self.kept[begin..end]);
-                begin = end;
+        let mut pieces = Vec::new();
+        for kept in [&self.kept, &self.code] {
+            let (mut begin, mut end) = (0, 0);
+            for record in Records::new(kept) {
+                end += record.bytes().len();
+                if end - begin >= ENOUGH {
+                    pieces.push(&kept[begin..end]);
+                    begin = end;
+                }
             }
-        }
-        if begin < end {
-            pieces.push(&self.kept[begin..end]);
+            if begin < end {
+                pieces.push(&kept[begin..end]);
+            }
         }
         pieces
     }

@@ -12,10 +12,11 @@ use crate::correlation::HostThread;
 use crate::names::Names;
 use crate::process;
 use crate::rank;
-use crate::record::{KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
+use crate::record::{AgentId, KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
+use crate::sampling::{Deliver, Delivery, Request, SamplingError};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{
-    Consumer, ContextKey, KindSet, Selection, SlowCalls, Switchboard, TooMany,
+    Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +113,10 @@ pub struct Recorder {
     gate: Option<Arc<Gate>>,
     /// Calls after which what is kept is to be dumped.
     _slow_calls: Option<SlowCalls>,
+    slot: usize,
+    /// How agents are sampled, if they are.
+    sampling: Option<Request>,
+    kernel_debug_info: bool,
 }
 
 impl Recorder {
@@ -179,7 +184,7 @@ impl Recorder {
         board
             .add_service(context, Consumer::Buffer(key.slot), recorded())
             .map_err(|_| RecorderError::Contexts)?;
-        let gate = (*scope != Scope::default())
+        let gate = (!scope.is_everything())
             .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
         if gate.is_none() {
             board
@@ -195,7 +200,51 @@ impl Recorder {
             ticks,
             gate,
             _slow_calls: None,
+            slot: key.slot,
+            sampling: scope.sampling,
+            kernel_debug_info: scope.kernel_debug_info,
         })
+    }
+
+    /// Whether programs are to be built with line information.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    pub(crate) fn wants_kernel_debug_info(&self) -> bool {
+        self.kernel_debug_info
+    }
+
+    /// Whether the source text of programs is kept: where there are samples to be shown in it.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    pub(crate) fn keeps_source(&self) -> bool {
+        self.sampling.is_some() || self.kernel_debug_info
+    }
+
+    /// Samples `agent`, called `name`, as the scope asks: from now on, or when the recording begins.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError`], which says what the agent can do.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    pub(crate) fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
+        let Some(request) = self.sampling else {
+            return Ok(());
+        };
+        let delivery = Delivery {
+            buffers: Interest::buffer(self.slot).buffers(),
+            deliver: Deliver::Samples,
+        };
+        let sampling = self.board.sampling();
+        match sampling.configure(self.context, agent, request, delivery) {
+            // Nobody has said how.
+            Err(SamplingError::UnknownAgent(id)) => {
+                let agent = format!("agent {id} ({name})");
+                return Err(SamplingError::NotSupported { agent });
+            }
+            configured => configured?,
+        }
+        if self.board.is_started(self.context) {
+            sampling.start(self.context);
+        }
+        Ok(())
     }
 
     /// Begins a recording into `buffer`, which another process collects. That process appends the records

@@ -394,5 +394,7 @@ open_enum! {
         ENDED_EARLY = 3, "ended early";
         /// The program's process died; the text says how.
         DIED = 4, "process died";
+        /// Samples of the program counter that were taken outside of kernels; the text is their number and where.
+        SAMPLES_ELSEWHERE = 5, "samples outside of kernels";
     }
 }

@@ -10,6 +10,8 @@ mod configuration;
 mod debugger;
 #[cfg(feature = "perfetto")]
 pub mod hotspots;
+#[cfg(all(feature = "opencl", target_os = "linux"))]
+pub mod perf;
 mod service;
 #[cfg(feature = "symbols")]
 pub mod symbols;

@@ -9,7 +9,8 @@ mod gate;
 pub use gate::Gate;
 
 use crate::clock::SystemClock;
-use crate::record::{Kind, Nanos};
+use crate::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use crate::sampling::Request;
 use std::time::Duration;
 use wildmatch::WildMatch;
 
@@ -34,6 +35,10 @@ pub struct Scope {
     pub calls: Vec<String>,
     /// Only kernels of these names, or, with `!` before it, none of these.
     pub kernels: Vec<String>,
+    /// How agents are sampled, those that can.
+    pub sampling: Option<Request>,
+    /// Whether programs are built with line information.
+    pub kernel_debug_info: bool,
 }
 
 /// Text that is no scope.
@@ -41,7 +46,8 @@ pub struct Scope {
 pub enum ScopeError {
     /// Not one of the keys.
     #[error(
-        "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, kind=, call= or kernel="
+        "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, kind=, call=, kernel=, \
+         pc-sampling= or kernel-debug-info"
     )]
     Key(String),
     /// Not a span of time.
@@ -50,6 +56,12 @@ pub enum ScopeError {
     /// Not a kind that the recording makes.
     #[error("`{0}` is no kind of record; there are: {known}", known = known_kinds())]
     Kind(String),
+    /// Not a way to sample.
+    #[error(
+        "`{0}` is no way to sample, expected host-trap or stochastic and an interval, such as host-trap,1ms or \
+         stochastic,65536cycles"
+    )]
+    Sampling(String),
     /// A name that the text cannot hold.
     #[error("`{0}`: a name here is not empty and has no semicolon")]
     Name(String),
@@ -105,6 +117,34 @@ pub fn time(text: &str) -> Result<Duration, ScopeError> {
     Ok(Duration::from_secs_f64(number * unit))
 }
 
+/// A way to sample: a method and an interval, `host-trap,1ms` or `stochastic,65536cycles`.
+pub fn sampling(text: &str) -> Result<Request, ScopeError> {
+    let error = || ScopeError::Sampling(text.into());
+    let (method, interval) = text.split_once(',').ok_or_else(error)?;
+    let method = SamplingMethod::from_name(method.trim()).ok_or_else(error)?;
+    let (interval, unit) = interval_of(interval.trim())?;
+    Ok(Request {
+        method,
+        unit,
+        interval,
+    })
+}
+
+/// An interval between samples: a time, or a number of cycles or instructions.
+pub fn interval_of(text: &str) -> Result<(u64, SamplingUnit), ScopeError> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match SamplingUnit::from_name(&text[digits.len()..]) {
+        Some(unit) if unit != SamplingUnit::TIME => {
+            let interval = digits.trim().parse();
+            Ok((
+                interval.map_err(|_| ScopeError::Sampling(text.into()))?,
+                unit,
+            ))
+        }
+        _ => Ok((time(text)?.as_nanos() as u64, SamplingUnit::TIME)),
+    }
+}
+
 /// A name, or pattern of names, that the text can hold.
 pub fn name(text: &str) -> Result<String, ScopeError> {
     if text.is_empty() || text.contains([';', '\n', '\0']) {
@@ -138,6 +178,8 @@ impl Scope {
                 "kind" => scope.kinds.push(kind(value)?),
                 "call" => scope.calls.push(name(value)?),
                 "kernel" => scope.kernels.push(name(value)?),
+                "pc-sampling" => scope.sampling = Some(sampling(value)?),
+                "kernel-debug-info" => scope.kernel_debug_info = true,
                 _ => return Err(ScopeError::Key(part.into())),
             }
         }
@@ -167,7 +209,28 @@ impl Scope {
                 say(key, name.clone());
             }
         }
+        if let Some(request) = &self.sampling {
+            let method = request.method.name().unwrap_or_default();
+            let unit = request.unit.name().unwrap_or_default();
+            say(
+                "pc-sampling",
+                format!("{method},{}{unit}", request.interval),
+            );
+        }
+        if self.kernel_debug_info {
+            parts.push("kernel-debug-info".to_owned());
+        }
         parts.join(";")
+    }
+
+    /// What of it decides what is recorded when, without the ways in which that is done.
+    pub(crate) fn is_everything(&self) -> bool {
+        let ways = Scope {
+            sampling: self.sampling,
+            kernel_debug_info: self.kernel_debug_info,
+            ..Scope::default()
+        };
+        *self == ways
     }
 
     /// Whether there is a time or an event before which nothing is recorded.
@@ -210,11 +273,15 @@ mod tests {
     #[test]
     fn a_scope_survives_the_way_through_the_environment() {
         let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;kind=api;\
-                    kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*";
+                    kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
+                    pc-sampling=host-trap,1ms;kernel-debug-info";
         let scope = Scope::parse(text).unwrap();
         assert_eq!(scope.duration, Some(Duration::from_millis(1500)));
         assert_eq!(scope.kinds, [Kind::API, Kind::MEMORY_COPY]);
         assert_eq!(Scope::parse(&scope.to_text()), Ok(scope));
+        let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
+        assert_eq!(cycles.sampling.unwrap().interval, 65536);
+        assert_eq!(Scope::parse(&cycles.to_text()), Ok(cycles));
         assert_eq!(Scope::parse(""), Ok(Scope::default()));
         assert_eq!(Scope::default().to_text(), "");
     }
@@ -227,6 +294,8 @@ mod tests {
         assert!(error("delay=-1s").contains("is no time"));
         assert!(error("kind=kernel").contains("kernel-dispatch"));
         assert!(error("start-on=").contains("not empty"));
+        assert!(error("pc-sampling=often").contains("host-trap,1ms"));
+        assert!(error("pc-sampling=host-trap,1 apple").contains("500ms"));
     }
 
     #[test]

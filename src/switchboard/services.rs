@@ -344,6 +344,15 @@ impl Switchboard {
         self.switch(key, false, ServiceError::Stopped)
     }
 
+    /// Whether the context runs.
+    pub(crate) fn is_started(&self, key: ContextKey) -> bool {
+        let mut state = self.state();
+        state
+            .services
+            .context(key)
+            .is_ok_and(|context| context.running)
+    }
+
     fn switch(&self, key: ContextKey, on: bool, already: ServiceError) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;

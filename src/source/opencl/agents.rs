@@ -52,9 +52,26 @@ pub enum EnumerateError {
     NotOpenCl(&'static str),
 }
 
-/// All devices of all platforms.
+/// All devices of all platforms, with their clocks.
 pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
     let api = load()?;
+    let found = all(&api)?.into_iter().map(|device| Found {
+        device: devices::describe(&api, device),
+        clock: find_clock(&api, device),
+    });
+    Ok(found.collect())
+}
+
+/// What all devices of all platforms say about themselves.
+pub fn all_devices() -> Result<Vec<Device>, EnumerateError> {
+    let api = load()?;
+    let devices = all(&api)?.into_iter();
+    Ok(devices
+        .map(|device| devices::describe(&api, device))
+        .collect())
+}
+
+fn all(api: &Dispatch) -> Result<Vec<cl_device_id>, EnumerateError> {
     let platforms = list(
         api.clGetPlatformIDs,
         "clGetPlatformIDs",
@@ -73,10 +90,7 @@ pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
                 unsafe { function(platform, CL_DEVICE_TYPE_ALL, room, to, count) }
             },
         )?;
-        found.extend(devices.into_iter().map(|device| Found {
-            device: devices::describe(&api, device),
-            clock: find_clock(&api, device),
-        }));
+        found.extend(devices);
     }
     Ok(found)
 }

@@ -7,7 +7,7 @@
 
 use super::completion::{self, OUTSTANDING};
 use super::dispatch::{self, Description, FUNCTIONS};
-use super::{extensions, objects};
+use super::{extensions, objects, sampling};
 use crate::names::Names;
 use crate::operations::OperationInfo;
 use crate::process::{self, Source};
@@ -72,6 +72,7 @@ pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
 fn prepare(board: &Switchboard) -> bool {
     let names = board.names();
     objects::forget_all();
+    sampling::begin();
     if let Err(error) = OUTSTANDING.open() {
         eprintln!("gputrail: OpenCL is not observed: {error}");
         return false;
@@ -113,6 +114,7 @@ extern "C" fn at_exit() {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        sampling::finish();
         completion::abandon(thread);
     }
     #[cfg(feature = "capi")]

@@ -7,6 +7,7 @@ use super::clocks;
 use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
+use super::sampling;
 use super::tell;
 use crate::clock;
 use crate::context;
@@ -74,6 +75,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     }
     completion.header = header(&completion);
     release(enqueued.event);
+    sampling::completed(enqueued.work, completion.start, completion.end);
     // No closure: the record is to be put together where it stays.
     let mut written = None;
     if let Some(thread) = thread {

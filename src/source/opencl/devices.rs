@@ -5,6 +5,7 @@ use super::clocks;
 use super::dispatch::{Dispatch, ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
+use super::sampling;
 use crate::record::{Agent, AgentId, AgentKind, Domain, StringId};
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
@@ -113,7 +114,7 @@ fn bus(api: &Dispatch, device: cl_device_id) -> String {
 }
 
 /// The text that `ask` gives, in OpenCL's way of asking twice.
-pub(super) fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> String {
+pub(super) fn text(mut ask: impl FnMut(usize, *mut c_void, *mut usize) -> cl_int) -> String {
     let mut size = 0;
     if ask(0, ptr::null_mut(), &raw mut size) != CL_SUCCESS {
         return String::new();
@@ -172,7 +173,21 @@ fn name(device: cl_device_id) -> AgentId {
         },
     );
     clocks::new_agent(id, device);
+    sampling::new_agent(id, &known);
     id
+}
+
+/// The major version of PoCL, if `device` is one of its.
+pub(super) fn pocl_version(device: cl_device_id) -> Option<u32> {
+    let version =
+        text(|bytes, to, size| next!(clGetDeviceInfo(device, CL_DEVICE_VERSION, bytes, to, size)));
+    // OpenCL 3.0 PoCL HSTR: pthread-...; the driver's is that of PoCL itself.
+    if !version.to_lowercase().contains("pocl") {
+        return None;
+    }
+    let driver =
+        text(|bytes, to, size| next!(clGetDeviceInfo(device, CL_DRIVER_VERSION, bytes, to, size)));
+    driver.split('.').next()?.trim().parse().ok()
 }
 
 /// A new queue of `device`: its number, from 0.

@@ -8,7 +8,7 @@ use super::extensions;
 use super::ffi::*;
 use super::table::opencl_functions;
 use super::work::{Mapped, Work, rect};
-use super::{events, kernels, memory, objects, programs, queues, waits};
+use super::{debug_info, events, kernels, memory, objects, programs, queues, waits};
 use crate::operations::OperationInfo;
 use crate::record::{ArgumentType, Domain, KernelId, Operation, OperationGroup};
 use crate::switchboard::{ArgumentInfo, Observed};

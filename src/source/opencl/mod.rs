@@ -13,6 +13,7 @@ mod call;
 mod clocks;
 mod command_buffers;
 mod completion;
+mod debug_info;
 mod devices;
 mod dispatch;
 mod events;
@@ -26,12 +27,13 @@ mod objects;
 mod outstanding;
 mod programs;
 mod queues;
+mod sampling;
 mod table;
 mod tell;
 mod waits;
 mod work;
 
-pub use agents::{EnumerateError, Found, NoTimes, enumerate};
+pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
 pub use devices::Device;
 pub use dispatch::Dispatch;
 

@@ -64,6 +64,7 @@ pub(super) fn forget_all() {
     queues::QUEUES.clear();
     kernels::forget_all();
     programs::forget_all();
+    super::debug_info::forget_all();
     memory::forget_all();
     command_buffers::forget_all();
     devices::DEVICES.clear();

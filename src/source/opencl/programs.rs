@@ -2,6 +2,7 @@
 
 use super::attach;
 use super::call::Call;
+use super::debug_info;
 use super::dispatch::{ask, below, next};
 use super::ffi::*;
 use super::handles::Handles;
@@ -15,6 +16,7 @@ use crate::switchboard::Payload;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is known of a program.
@@ -24,7 +26,9 @@ pub(super) struct ProgramInfo {
     references: u32,
     id: ModuleId,
     context: ContextId,
-    unused: [u32; 11],
+    /// Its source text, where it was kept.
+    source: StringId,
+    unused: [u32; 10],
 }
 object!(cl_program, ProgramInfo, PROGRAMS);
 
@@ -34,6 +38,65 @@ pub(super) fn created(call: &mut Call, program: cl_program) {
     PROGRAMS.remove(program);
     let info = lookup(program);
     call.tell_object::<Module>(resource::MODULE_LOADED, info.id.0);
+}
+
+/// A program was created from source text, which is kept where lines of it are to be shown.
+///
+/// # Safety
+///
+/// The arguments are those of a call to clCreateProgramWithSource that succeeded.
+pub(super) unsafe fn created_from_source(
+    call: &mut Call,
+    program: cl_program,
+    count: cl_uint,
+    strings: *mut *const c_char,
+    lengths: *const usize,
+) {
+    created(call, program);
+    debug_info::new_program(program);
+    let (Some(recorder), Some(names)) = (process::recorder(), attach::names()) else {
+        return;
+    };
+    if !recorder.keeps_source() {
+        return;
+    }
+    let mut text = Vec::new();
+    for place in 0..count as usize {
+        // SAFETY: the caller's promise: as many strings, and as many lengths if there are any.
+        let (string, length) = unsafe {
+            let length = match lengths.is_null() {
+                true => 0,
+                false => *lengths.add(place),
+            };
+            (*strings.add(place), length)
+        };
+        // SAFETY: as above; a length of 0 says that the string ends with a 0.
+        text.extend_from_slice(unsafe {
+            match length {
+                0 => CStr::from_ptr(string).to_bytes(),
+                length => core::slice::from_raw_parts(string.cast(), length),
+            }
+        });
+        if text.len() > MAX_STRING {
+            break;
+        }
+    }
+    let source = names.string(&String::from_utf8_lossy(&text));
+    let info = PROGRAMS.update(program, |info| {
+        info.source = source;
+        *info
+    });
+    if let Some(info) = info {
+        names.module(module_of(program, &info));
+    }
+}
+
+/// What is said of a program.
+fn module_of(program: cl_program, info: &ProgramInfo) -> Module {
+    let mut module = Module::blank();
+    (module.id, module.context, module.source) = (info.id, info.context, info.source);
+    module.handle = program.into();
+    module
 }
 
 /// Machine code of programs that was told, by module.
@@ -236,8 +299,7 @@ impl Build {
         let Some(names) = attach::names() else {
             return;
         };
-        let mut module = Module::blank();
-        (module.id, module.context, module.handle) = (info.id, info.context, program.into());
+        let mut module = module_of(program, &info);
         module.options = self.options;
         names.module(module);
         let mut overhead = Overhead::blank();
@@ -282,6 +344,21 @@ unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_v
     }
 }
 
+/// The options to build `program` with for its lines, where the user asks for them. OpenCL copies options before a build
+/// that goes on after the call.
+///
+/// # Safety
+///
+/// `options` is null or a string.
+unsafe fn with_lines(program: cl_program, options: *const c_char) -> Option<CString> {
+    let asked = match options.is_null() {
+        true => c"",
+        // SAFETY: the caller's promise.
+        false => unsafe { CStr::from_ptr(options) },
+    };
+    debug_info::options(program, asked.to_str().ok()?)
+}
+
 pub(super) unsafe fn build(
     call: &mut Call,
     program: cl_program,
@@ -293,6 +370,9 @@ pub(super) unsafe fn build(
 ) -> cl_int {
     // SAFETY: the program's string.
     let build = unsafe { Build::new(call, options) };
+    // SAFETY: the program's string.
+    let ours = unsafe { with_lines(program, options) };
+    let options = ours.as_ref().map_or(options, |ours| ours.as_ptr());
     let (build, notify, user_data) = build.observe(notify, user_data);
     let result = next!(clBuildProgram(
         program,
@@ -323,6 +403,9 @@ pub(super) unsafe fn compile(
 ) -> cl_int {
     // SAFETY: the program's string.
     let build = unsafe { Build::new(call, options) };
+    // SAFETY: the program's string.
+    let ours = unsafe { with_lines(program, options) };
+    let options = ours.as_ref().map_or(options, |ours| ours.as_ptr());
     let (build, notify, user_data) = build.observe(notify, user_data);
     let result = next!(clCompileProgram(
         program,

@@ -79,7 +79,7 @@ macro_rules! opencl_functions {
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             CREATE object(errcode_ret) clCreateProgramWithSource(context: cl_context, count: cl_uint,
                 strings: *mut *const c_char, lengths: *const usize, errcode_ret: *mut cl_int) -> cl_program {
-                then |call, program| programs::created(call, program)
+                then |call, program| programs::created_from_source(call, program, count, strings, lengths)
             }
             CREATE object(errcode_ret) clCreateProgramWithBinary(context: cl_context, num_devices: cl_uint,
                 device_list: *const cl_device_id, lengths: *const usize, binaries: *mut *const u8,
@@ -98,7 +98,9 @@ macro_rules! opencl_functions {
             QUERY status clGetProgramInfo(program: cl_program, param_name: cl_uint, param_value_size: usize,
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             QUERY status clGetProgramBuildInfo(program: cl_program, device: cl_device_id, param_name: cl_uint,
-                param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
+                param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {
+                through debug_info::build_info
+            }
             CREATE object(errcode_ret) clCreateKernel(program: cl_program, kernel_name: *const c_char,
                 errcode_ret: *mut cl_int) -> cl_kernel { then |call, kernel| kernels::created(call, kernel, program) }
             CREATE status clCreateKernelsInProgram(program: cl_program, num_kernels: cl_uint, kernels: *mut cl_kernel,

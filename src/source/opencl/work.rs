@@ -4,6 +4,7 @@
 use super::ffi::*;
 use super::kernels;
 use super::memory::{self, MemoryInfo};
+use super::sampling;
 use super::tell::{self, Described};
 use crate::correlation::HostThread;
 use crate::operations::{kernel_dispatch, memory_copy, synchronization as synchronization_domain};
@@ -70,7 +71,11 @@ impl<P: Put> Enqueue for P {
     #[inline(always)]
     fn enqueue(mut self, host: &mut HostThread, place: &Place) {
         self.put(place);
+        let kernel = self.kernel();
         host.write_to(place.buffers, self);
+        if kernel.is_some() {
+            sampling::enqueued(kernel, place);
+        }
     }
 
     fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {

@@ -1,6 +1,7 @@
 //! `gputrail agents`: the devices that each source sees, on standard output.
 
 use crate::{Failure, stdout};
+use gputrail::sampling::Possible;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
 
@@ -59,6 +60,7 @@ fn describe(number: usize, found: &Found) -> String {
     if !device.bus.is_empty() {
         attributes.push(("bus", device.bus.clone()));
     }
+    attributes.push(("pc sampling", Possible(device.sampling()).to_string()));
     match &found.clock {
         Ok(clock) => attributes.extend([
             ("clock", clock.describe()),

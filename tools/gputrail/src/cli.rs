@@ -5,7 +5,8 @@ use crate::merge::Offset;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail::buffer::Policy;
-use gputrail::record::{Kind, SamplingMethod};
+use gputrail::record::{Kind, SamplingMethod, SamplingUnit};
+use gputrail::sampling::Request;
 use gputrail::scope;
 use gputrail::session::Size;
 use std::ffi::OsString;
@@ -163,6 +164,9 @@ pub enum Command {
     Summary(Summary),
     Hotspots(Hotspots),
     Library(Library),
+    /// What `record` runs to ask whether agents can be sampled as it is asked to
+    #[command(hide = true)]
+    ProbeSampling(ProbeSampling),
     /// What `record` runs to look at a tool before it loads it into a program
     #[command(hide = true)]
     ProbeTool(ProbeTool),
@@ -237,6 +241,9 @@ pub struct Record {
     #[command(flatten)]
     pub scope: Scope,
 
+    #[command(flatten)]
+    pub sampling: Sampling,
+
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
@@ -298,6 +305,40 @@ pub struct Scope {
     pub kernels: Vec<String>,
 }
 
+/// Where kernels spend their time
+#[derive(Args)]
+#[command(next_help_heading = "Where kernels spend their time")]
+pub struct Sampling {
+    /// Sample the program counter of kernels: `host-trap` or `stochastic`, as far as the agents can (`gputrail agents`
+    /// lists it)
+    #[arg(long, value_name = "METHOD", value_parser = sampling_method)]
+    pub pc_sampling: Option<SamplingMethod>,
+
+    /// Time from one sample to the next of a thread or compute unit; or cycles or instructions, `65536cycles`, where
+    /// agents count those
+    #[arg(long, value_name = "INTERVAL", default_value = "1ms", value_parser = scope::interval_of, requires = "pc_sampling")]
+    pub interval: (u64, SamplingUnit),
+
+    /// Have OpenCL programs built with line information, for source lines. PoCL before 4 gives lines only to code that it
+    /// does not optimise, which runs several times slower; PoCL 6 at full speed. Programs that are loaded as binaries
+    /// have none
+    #[arg(long)]
+    pub kernel_debug_info: bool,
+}
+
+impl Sampling {
+    /// Adds what was asked for to `scope`.
+    pub fn add_to(&self, scope: &mut scope::Scope) {
+        let (interval, unit) = self.interval;
+        scope.sampling = self.pc_sampling.map(|method| Request {
+            method,
+            unit,
+            interval,
+        });
+        scope.kernel_debug_info = self.kernel_debug_info;
+    }
+}
+
 impl From<Scope> for scope::Scope {
     fn from(asked: Scope) -> scope::Scope {
         let scope = scope::Scope {
@@ -308,6 +349,7 @@ impl From<Scope> for scope::Scope {
             kinds: asked.kinds,
             calls: asked.calls,
             kernels: asked.kernels,
+            ..scope::Scope::default()
         };
         match asked.delay {
             Some(delay) => scope.delayed(delay),
@@ -463,6 +505,14 @@ pub enum HotspotsFormat {
 
 fn sampling_method(name: &str) -> Result<SamplingMethod, String> {
     SamplingMethod::from_name(name).ok_or_else(|| "expected host-trap or stochastic".into())
+}
+
+/// Ask whether an agent can be sampled so, in this process
+#[derive(Args)]
+pub struct ProbeSampling {
+    /// Method and interval, as a scope says them
+    #[arg(value_parser = scope::sampling)]
+    pub request: Request,
 }
 
 /// Look whether a library is a tool, in this process

@@ -21,6 +21,7 @@ mod private_dir;
 mod program;
 mod progress;
 mod record;
+mod sampling;
 mod signals;
 mod status;
 mod stdout;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
         Command::Hotspots(arguments) => hotspots::run(&arguments),
+        Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::Library(arguments) => library::write_out(
             &arguments.path,

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Failure, layers, say, summary_text, tools, view};
+use crate::{Failure, layers, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::perfetto::Options;
@@ -69,7 +69,8 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
         let taken = signals.trigger_by(arguments.trigger.0);
         taken.context("cannot take the signal that triggers")?;
     }
-    let scope = Scope::from(arguments.scope);
+    let mut scope = Scope::from(arguments.scope);
+    arguments.sampling.add_to(&mut scope);
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,
@@ -146,6 +147,7 @@ fn record(
     let unpacked = library::unpack()?;
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
+    sampling::probe(scope)?;
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
         captures: captures.to_owned(),

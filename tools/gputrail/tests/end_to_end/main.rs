@@ -17,6 +17,7 @@ mod merging;
 mod outputs;
 mod processes;
 mod random;
+mod sampling;
 mod scope;
 mod summaries;
 mod tools;

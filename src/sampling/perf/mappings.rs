@@ -1,0 +1,259 @@
+//! What lies where in the process: code of kernels, and everything else. Known from `/proc/self/maps` at first, then from
+//! what the kernel says of new mappings, with their times: a kernel that was unloaded and another one that took its place
+//! are told apart.
+
+use super::image::KernelImage;
+use crate::names::Names;
+use crate::record::{AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol, ModuleId};
+use crate::sampling::code::{CodeOffset, MAX_CODE_OBJECT};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Most mappings that are told apart, and most names of places outside of kernels.
+const MOST: usize = 1 << 14;
+/// What is not known.
+const UNKNOWN: &str = "(unknown)";
+
+/// Where an address lies.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In the code of a kernel.
+    Kernel(Arc<KernelCode>, CodeOffset),
+    /// Elsewhere: in the file, or other memory, of this name.
+    Elsewhere(Arc<str>),
+}
+
+/// The code of a kernel, loaded.
+#[derive(Debug)]
+pub struct KernelCode {
+    /// Its code object.
+    pub id: CodeObjectId,
+    /// The kernel's name.
+    pub kernel: Arc<str>,
+    load_base: u64,
+}
+
+#[derive(Clone)]
+enum Owner {
+    Kernel(Arc<KernelCode>),
+    Elsewhere(Arc<str>),
+}
+
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// When it came, by the clock of samples.
+    since: u64,
+    owner: Owner,
+}
+
+/// The executable mappings of the process.
+#[derive(Default)]
+pub struct Mappings {
+    /// In the order in which they came.
+    all: Vec<Mapping>,
+    names: HashMap<Box<str>, Arc<str>>,
+    /// Modules that code objects are known to be of.
+    modules: HashMap<CodeObjectId, ModuleId>,
+    /// Code that could not be kept.
+    pub not_kept: u64,
+}
+
+impl Mappings {
+    /// Reads the list of the process's mappings. Those that are known already stay what they were.
+    pub fn read_all(&mut self, since: u64, agent: AgentId, names: &Names) {
+        let mut text = Vec::new();
+        // Without the list everything is elsewhere until it is mapped anew.
+        let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut text));
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some((start, end, offset, path)) = executable(line) else {
+                continue;
+            };
+            let is_known = self
+                .newest(start, u64::MAX)
+                .is_some_and(|known| (known.start, known.end) == (start, end));
+            if !is_known {
+                self.add(start, end, offset, path, since, agent, names);
+            }
+        }
+    }
+
+    /// Something was mapped.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the kernel says of a mapping"
+    )]
+    pub fn add(
+        &mut self,
+        start: u64,
+        end: u64,
+        offset: u64,
+        path: &[u8],
+        since: u64,
+        agent: AgentId,
+        names: &Names,
+    ) {
+        let path = String::from_utf8_lossy(path);
+        let owner = match self.kernel(&path, start, offset, agent, names) {
+            Some(code) => Owner::Kernel(code),
+            None => Owner::Elsewhere(self.name(&path)),
+        };
+        if self.all.len() >= MOST {
+            // The oldest are the likeliest to be gone.
+            self.all.drain(..MOST / 4);
+        }
+        self.all.push(Mapping {
+            start,
+            end,
+            since,
+            owner,
+        });
+    }
+
+    /// Where `address` was at `time`; `None` if nothing is known of it.
+    pub fn find(&self, address: u64, time: u64) -> Option<Place> {
+        Some(match &self.newest(address, time)?.owner {
+            Owner::Kernel(code) => Place::Kernel(
+                code.clone(),
+                CodeOffset(address.wrapping_sub(code.load_base)),
+            ),
+            Owner::Elsewhere(name) => Place::Elsewhere(name.clone()),
+        })
+    }
+
+    /// A place that is not known.
+    pub fn unknown(&mut self) -> Arc<str> {
+        self.name(UNKNOWN)
+    }
+
+    fn newest(&self, address: u64, time: u64) -> Option<&Mapping> {
+        self.all.iter().rev().find(|mapping| {
+            (mapping.start..mapping.end).contains(&address) && mapping.since <= time
+        })
+    }
+
+    /// A sample of `code` was one of `kernel`: so it is code of that kernel's program.
+    pub fn belongs(&mut self, code: &KernelCode, kernel: KernelId, names: &Names) {
+        let Some(module) = names
+            .get::<KernelSymbol>(kernel.0)
+            .map(|symbol| symbol.module)
+        else {
+            return;
+        };
+        if !module.is_some() || self.modules.insert(code.id, module) == Some(module) {
+            return;
+        }
+        if let Some(mut object) = names.get::<CodeObject>(code.id.0) {
+            object.module = module;
+            names.code_object(object);
+        }
+    }
+
+    /// The code of a kernel, if that is what was mapped: named, and its bytes kept before the file vanishes.
+    fn kernel(
+        &mut self,
+        path: &str,
+        start: u64,
+        offset: u64,
+        agent: AgentId,
+        names: &Names,
+    ) -> Option<Arc<KernelCode>> {
+        // Libraries have a version behind it, or a prefix; kernels are named after themselves.
+        if !path.starts_with('/') || !path.ends_with(".so") {
+            return None;
+        }
+        let mut file = File::open(path).ok()?;
+        let image = KernelImage::of(&file)?;
+        let load_base = image.load_base(start, offset)?;
+        let mut object = CodeObject::blank();
+        (object.agent, object.path) = (agent, names.string(path));
+        (object.load_base, object.load_size) = (load_base, image.load_size());
+        let id = names.code_object(object);
+        let mut bytes = Vec::new();
+        let most = MAX_CODE_OBJECT as u64 + 1;
+        let read = (&mut file).take(most).read_to_end(&mut bytes);
+        match read {
+            Ok(length) if length <= MAX_CODE_OBJECT => names.code_bytes(id, &bytes, 0),
+            _ => self.not_kept += 1,
+        }
+        Some(Arc::new(KernelCode {
+            id,
+            kernel: image.kernel.into(),
+            load_base,
+        }))
+    }
+
+    fn name(&mut self, path: &str) -> Arc<str> {
+        let name = match path {
+            "" | "//anon" => "(memory without a file)",
+            path => path.rsplit('/').next().unwrap_or(path),
+        };
+        match self.names.get(name) {
+            Some(known) => known.clone(),
+            None if self.names.len() >= MOST => UNKNOWN.into(),
+            None => {
+                let new: Arc<str> = name.into();
+                self.names.insert(name.into(), new.clone());
+                new
+            }
+        }
+    }
+}
+
+/// Start, end, offset and path of an executable mapping, from a line of the list.
+fn executable(line: &[u8]) -> Option<(u64, u64, u64, &[u8])> {
+    let mut words = line.splitn(6, |byte| *byte == b' ');
+    let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
+    let path = words.nth(2).unwrap_or_default().trim_ascii_start();
+    let number = |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    let dash = range.iter().position(|byte| *byte == b'-')?;
+    (rights.get(2) == Some(&b'x')).then_some((
+        number(&range[..dash])?,
+        number(&range[dash + 1..])?,
+        number(offset)?,
+        path,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_list_of_mappings_are_read() {
+        let line = b"7f00-7f80 r-xp 00001000 fe:01 1234      /tmp/a kernel.so";
+        let read = executable(line);
+        assert_eq!(
+            read,
+            Some((0x7f00, 0x7f80, 0x1000, &b"/tmp/a kernel.so"[..]))
+        );
+        assert_eq!(executable(b"7f00-7f80 rw-p 0 00:00 0"), None);
+        assert_eq!(
+            executable(b"7f00-7f80 r-xp 0 00:00 0"),
+            Some((0x7f00, 0x7f80, 0, &b""[..]))
+        );
+        assert_eq!(executable(b""), None);
+    }
+
+    #[test]
+    fn an_address_is_where_it_was_at_the_time() {
+        let names = Names::new();
+        let mut mappings = Mappings::default();
+        let mut map = |start, end, path: &[u8], since| {
+            mappings.add(start, end, 0, path, since, AgentId(1), &names);
+        };
+        map(0x1000, 0x3000, b"/lib/first.so.1", 10);
+        map(0x2000, 0x4000, b"/lib/second.so.1", 20);
+        let at = |address, time| match mappings.find(address, time) {
+            Some(Place::Elsewhere(name)) => Some(name.to_string()),
+            _ => None,
+        };
+        assert_eq!(at(0x2800, 15).as_deref(), Some("first.so.1"));
+        assert_eq!(at(0x2800, 25).as_deref(), Some("second.so.1"));
+        assert_eq!(at(0x1800, 25).as_deref(), Some("first.so.1"));
+        assert_eq!(at(0x5000, 25), None);
+        assert_eq!(at(0x1800, 5), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! The threads of the process that are sampled: all of them but ours. Which of them run kernels is the runtime's affair: its
+//! worker threads, and those that wait. A thread that runs no kernels costs what any thread costs that is sampled: a share
+//! of the time that it runs.
+
+use super::event::{SampleClock, ThreadEvent};
+use super::ring::{RingRecord, RingRecords};
+use std::collections::HashMap;
+use std::io;
+
+/// Threads that are sampled at a time.
+const MOST: usize = 1024;
+/// Looks at the list of threads after which one that could not be sampled is tried again.
+const RETRY: u64 = 64;
+
+/// The threads of this process, being sampled.
+pub struct Threads {
+    interval: u64,
+    clock: SampleClock,
+    ring: usize,
+    sampled: HashMap<u32, Sampled>,
+    /// Those that could not be sampled, and when that was tried.
+    refused: HashMap<u32, u64>,
+    looks: u64,
+    scratch: Vec<u8>,
+    /// Why a thread could not be sampled, the first time.
+    pub error: Option<io::Error>,
+    /// Rings in which something stood that is no record.
+    pub damaged: u64,
+    /// Times at which the kernel held sampling back.
+    pub throttled: u64,
+}
+
+struct Sampled {
+    event: ThreadEvent,
+    /// The latest time that its ring said.
+    last: u64,
+    has_ended: bool,
+    look: u64,
+}
+
+/// What the rings tell.
+pub enum Told<'a> {
+    /// A record.
+    Record(RingRecord<'a>),
+    /// So many samples were lost between these times.
+    Gap(u64, u64, u64),
+}
+
+impl Threads {
+    /// No threads yet. Rings hold `ring` bytes.
+    pub fn new(interval: u64, clock: SampleClock, ring: usize) -> Threads {
+        Threads {
+            interval,
+            clock,
+            ring,
+            sampled: HashMap::new(),
+            refused: HashMap::new(),
+            looks: 0,
+            scratch: Vec::with_capacity(ring),
+            error: None,
+            damaged: 0,
+            throttled: 0,
+        }
+    }
+
+    /// Samples the threads that there are now, but for `ours`.
+    pub fn look(&mut self, ours: u32) {
+        self.looks += 1;
+        let look = self.looks;
+        let Ok(list) = std::fs::read_dir("/proc/self/task") else {
+            return;
+        };
+        let now = self.clock.now();
+        for entry in list.flatten() {
+            let name = entry.file_name();
+            let Some(thread) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            if let Some(known) = self.sampled.get_mut(&thread) {
+                known.look = look;
+                continue;
+            }
+            let tried = self.refused.get(&thread);
+            if thread == ours
+                || self.sampled.len() >= MOST
+                || tried.is_some_and(|tried| look - tried < RETRY)
+            {
+                continue;
+            }
+            match ThreadEvent::open(thread, self.interval, self.clock, self.ring) {
+                Ok(event) => {
+                    let sampled = Sampled {
+                        event,
+                        last: now,
+                        has_ended: false,
+                        look,
+                    };
+                    self.sampled.insert(thread, sampled);
+                }
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                    self.refused.insert(thread, look);
+                }
+            }
+        }
+        self.refused.retain(|_, tried| look - *tried < RETRY);
+    }
+
+    /// Takes what has come of all of them, and lets go of those that have ended.
+    pub fn drain(&mut self, mut tell: impl FnMut(Told<'_>)) {
+        let (looks, scratch) = (self.looks, &mut self.scratch);
+        let (damaged, throttled) = (&mut self.damaged, &mut self.throttled);
+        self.sampled.retain(|_, thread| {
+            let (mut last, mut has_ended) = (thread.last, thread.has_ended);
+            thread.event.drain(scratch, |mut records: RingRecords<'_>| {
+                for record in records.by_ref() {
+                    match record {
+                        RingRecord::Sample(taken) => last = taken.time,
+                        RingRecord::Lost { count, time } => {
+                            tell(Told::Gap(last, time, count));
+                            last = time;
+                            continue;
+                        }
+                        RingRecord::Exit => has_ended = true,
+                        RingRecord::Throttled => *throttled += 1,
+                        RingRecord::Mapped { .. } => {}
+                    }
+                    tell(Told::Record(record));
+                }
+                *damaged += u64::from(records.is_damaged());
+            });
+            thread.last = last;
+            // The note of its end may be lost: then the list of threads says so.
+            let stays = !thread.has_ended && (!has_ended && thread.look == looks);
+            thread.has_ended = has_ended;
+            stays
+        });
+    }
+
+    /// How many could not be sampled of late.
+    pub fn refused(&self) -> usize {
+        self.refused.len()
+    }
+}

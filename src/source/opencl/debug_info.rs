@@ -1,0 +1,185 @@
+//! Line information in kernels, where the user asks for it: options that the program did not give are added to its builds, and
+//! what it asks about them is answered as if they were not there.
+//!
+//! Only PoCL's compilers are asked. Before version 4 they give lines only to code that is not optimised.
+
+use super::call::Call;
+use super::dispatch::{below, next};
+use super::ffi::*;
+use super::{attach, devices, programs};
+use crate::process;
+use crate::record::NoteKind;
+use core::ffi::CStr;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const CL_PROGRAM_BUILD_OPTIONS: cl_uint = 0x1182;
+
+/// Options that were added, by program.
+static ADDED: Mutex<Option<HashMap<u64, Added>>> = Mutex::new(None);
+
+#[derive(Clone, Copy)]
+struct Added {
+    lines: bool,
+    not_optimised: bool,
+}
+
+fn added() -> MutexGuard<'static, Option<HashMap<u64, Added>>> {
+    ADDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn forget_all() {
+    *added() = None;
+}
+
+/// A program is new: its handle may have been another's.
+pub(super) fn new_program(program: cl_program) {
+    if let Some(added) = added().as_mut() {
+        added.remove(&program.into());
+    }
+}
+
+/// The options to build `program` with in place of `asked`, if lines are wanted.
+pub(super) fn options(program: cl_program, asked: &str) -> Option<CString> {
+    if !process::recorder()?.wants_kernel_debug_info() {
+        return None;
+    }
+    let version = devices::pocl_version(programs::first_device(program))?;
+    let has = |option: &str| asked.split_whitespace().any(|word| word == option);
+    let adds = Added {
+        lines: !has("-g"),
+        not_optimised: version < 4 && !has("-cl-opt-disable"),
+    };
+    let mut options = asked.to_owned();
+    for (add, option) in [(adds.lines, "-g"), (adds.not_optimised, "-cl-opt-disable")] {
+        if add {
+            options.push(' ');
+            options.push_str(option);
+        }
+    }
+    added().get_or_insert_default().insert(program.into(), adds);
+    say(adds);
+    CString::new(options.trim_start()).ok()
+}
+
+/// Says once in the capture what was done to the program.
+fn say(adds: Added) {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    if !adds.lines && !adds.not_optimised {
+        return;
+    }
+    SAID.call_once(|| {
+        let what = match adds.not_optimised {
+            true => {
+                "programs were built with -g -cl-opt-disable for source lines: their kernels are not optimised, and take \
+                 longer than they would"
+            }
+            false => "programs were built with -g for source lines",
+        };
+        if let Some(names) = attach::names() {
+            names.note(NoteKind::OTHER, what);
+        }
+    });
+}
+
+/// Takes out of `answer` what our options have become in it.
+fn without(answer: &str, added: Added) -> String {
+    let ours = |word: &str| {
+        let lines = added.lines
+            && (word == "-g"
+                || ["-debug-info-kind=", "-dwarf-version=", "-debugger-tuning="]
+                    .iter()
+                    .any(|option| word.starts_with(option)));
+        lines || added.not_optimised && word == "-cl-opt-disable"
+    };
+    // Spaces stay as they are: the answer is compared with what was asked for, perhaps.
+    let kept: Vec<&str> = answer.split(' ').filter(|word| !ours(word)).collect();
+    let kept = kept.join(" ");
+    match answer.ends_with(' ') {
+        true => kept,
+        false => kept.trim_end_matches(' ').to_owned(),
+    }
+}
+
+/// The program asks about a build.
+pub(super) unsafe fn build_info(
+    _: &mut Call,
+    program: cl_program,
+    device: cl_device_id,
+    what: cl_uint,
+    room: usize,
+    value: *mut c_void,
+    size: *mut usize,
+) -> cl_int {
+    let adds = match what {
+        CL_PROGRAM_BUILD_OPTIONS => added()
+            .as_ref()
+            .and_then(|all| all.get(&program.into()).copied()),
+        _ => None,
+    };
+    let Some(adds) = adds else {
+        return next!(clGetProgramBuildInfo(
+            program, device, what, room, value, size
+        ));
+    };
+    let mut status = CL_SUCCESS;
+    let answer = devices::text(|bytes, to, size| {
+        status = below()
+            .clGetProgramBuildInfo
+            .map_or(CL_INVALID_VALUE, |ask| {
+                // SAFETY: the program's handles, and room for the answer.
+                unsafe { ask(program, device, what, bytes, to, size) }
+            });
+        status
+    });
+    if status != CL_SUCCESS {
+        return status;
+    }
+    let answer = CString::new(without(&answer, adds)).unwrap_or_default();
+    // SAFETY: the program's places for the answer.
+    unsafe { give(&answer, room, value, size) }
+}
+
+/// Answers with `text`, as OpenCL does.
+///
+/// # Safety
+///
+/// `value` is null or has room for `room` bytes, `size` is null or a place for a size.
+unsafe fn give(text: &CStr, room: usize, value: *mut c_void, size: *mut usize) -> cl_int {
+    let bytes = text.to_bytes_with_nul();
+    if !value.is_null() {
+        if room < bytes.len() {
+            return CL_INVALID_VALUE;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast(), bytes.len()) };
+    }
+    if !size.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { size.write(bytes.len()) };
+    }
+    CL_SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_not_in_the_answer() {
+        let both = Added {
+            lines: true,
+            not_optimised: true,
+        };
+        let answer =
+            "-DX=1 -debug-info-kind=limited -dwarf-version=4 -debugger-tuning=gdb -cl-opt-disable";
+        assert_eq!(without(answer, both), "-DX=1");
+        let lines = Added {
+            lines: true,
+            not_optimised: false,
+        };
+        assert_eq!(without("-cl-opt-disable -g", lines), "-cl-opt-disable");
+        assert_eq!(without("-I /tmp/-g  -O1", lines), "-I /tmp/-g  -O1");
+    }
+}

@@ -1,0 +1,103 @@
+//! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Says which they are, and what the
+//! sampler has to know of their work.
+
+use super::attach;
+use super::devices::Device;
+use super::work::Place;
+use crate::process;
+use crate::record::{AgentId, AgentKind, DeviceTime, KernelId, NoteKind, WorkId};
+use crate::sampling::Configuration;
+use crate::sampling::perf::{Enqueued, HostSampler, Note, possible};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// How PoCL calls its platform.
+const POCL: &str = "Portable Computing Language";
+
+/// The sampler of this process. Never freed: a thread may be at it.
+static SAMPLER: AtomicPtr<Arc<HostSampler>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The process begins, perhaps as a forked child: what its parent sampled is none of its business.
+pub(super) fn begin() {
+    let new = Box::leak(Box::new(Arc::new(HostSampler::new())));
+    SAMPLER.store(new, Ordering::Release);
+}
+
+fn sampler() -> Option<&'static Arc<HostSampler>> {
+    // SAFETY: null or a leaked box.
+    unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
+}
+
+/// The same while something is sampled.
+#[inline(always)]
+fn sampling() -> Option<&'static Arc<HostSampler>> {
+    match HostSampler::is_any_on() {
+        true => sampler(),
+        false => None,
+    }
+}
+
+impl Device {
+    /// How it can be sampled; not at all if there is nothing in the list.
+    pub fn sampling(&self) -> Vec<Configuration> {
+        match self.platform == POCL && self.kind == AgentKind::CPU {
+            true => possible(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// A device has become an agent: it can be sampled if its kernels run here, and is if the recording asks for it.
+pub(super) fn new_agent(agent: AgentId, device: &Device) {
+    let (Some(board), Some(sampler)) = (process::board(), sampler()) else {
+        return;
+    };
+    if !device.sampling().is_empty() {
+        let offered = sampler.agent(agent);
+        board.sampling().offer(agent, &device.name, offered);
+    }
+    if let Some(recorder) = process::recorder()
+        && let Err(error) = recorder.sample(agent, &device.name)
+    {
+        eprintln!("gputrail: {error}");
+        if let Some(names) = attach::names() {
+            names.note(NoteKind::OTHER, &format!("PC sampling: {error}"));
+        }
+    }
+}
+
+/// A kernel was put into a queue.
+#[inline(always)]
+pub(super) fn enqueued(kernel: KernelId, place: &Place) {
+    if let Some(sampler) = sampling() {
+        put_down(sampler, kernel, place);
+    }
+}
+
+#[cold]
+fn put_down(sampler: &HostSampler, kernel: KernelId, place: &Place) {
+    sampler.note(Note::Enqueued(Enqueued {
+        work: place.work,
+        kernel,
+        correlation: place.correlation,
+        external: place.external,
+        agent: place.agent,
+        is_recorded: !place.buffers.is_none(),
+    }));
+}
+
+/// Work has completed; times of 0 are not known.
+#[inline(always)]
+pub(super) fn completed(work: WorkId, start: DeviceTime, end: DeviceTime) {
+    if let Some(sampler) = sampling() {
+        let (start, end) = (start.0, end.0);
+        sampler.note(Note::Completed { work, start, end });
+    }
+}
+
+/// The program ends, and everything that will complete has.
+pub(super) fn finish() {
+    if let Some(sampler) = sampling() {
+        sampler.finish();
+    }
+}

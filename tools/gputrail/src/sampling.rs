@@ -1,0 +1,72 @@
+//! Whether what `record --pc-sampling` asks for can be done: asked before the program starts, so that a request which no agent
+//! can meet is refused with what they can. In a process of its own, since it takes loading the OpenCL drivers.
+
+use crate::Failure;
+use anyhow::{Context, anyhow};
+use gputrail::record::SamplingUnit;
+use gputrail::sampling::{Possible, Request, perf};
+use gputrail::scope::Scope;
+use gputrail::source::opencl;
+use std::process::{Command, Stdio};
+
+/// Asks another process whether an agent can do what `scope` asks for. Where no agent is found the answer is yes: the
+/// program may find some.
+pub fn probe(scope: &Scope) -> Result<(), Failure> {
+    let Some(request) = scope.sampling else {
+        return Ok(());
+    };
+    let method = request.method.name().unwrap_or_default();
+    let unit = request.unit.name().unwrap_or_default();
+    let ourselves = std::env::current_exe().context("cannot find this command again")?;
+    let output = Command::new(ourselves)
+        .arg("probe-sampling")
+        .arg(format!("{method},{}{unit}", request.interval))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .context("cannot ask the agents whether they can be sampled")?;
+    match output.status.code() {
+        Some(code) if code == i32::from(REFUSED) => {
+            let why = String::from_utf8_lossy(&output.stdout);
+            Err(Failure::from(anyhow!("{}", why.trim_end())))
+        }
+        // A driver that crashes there is no reason not to try.
+        _ => Ok(()),
+    }
+}
+
+/// The exit code that says no.
+const REFUSED: u8 = 3;
+
+/// `gputrail probe-sampling`: the result is the exit code; what is wrong is on standard output.
+pub fn answer(request: &Request) -> Result<u8, Failure> {
+    let devices = opencl::all_devices().unwrap_or_default();
+    let mut can = false;
+    let mut list = String::new();
+    for (number, device) in devices.iter().enumerate() {
+        let possible = device.sampling();
+        can |= possible.iter().any(|one| one.allows(request));
+        let possible = Possible(possible);
+        list.push_str(&format!("\n  agent {number} ({}): {possible}", device.name));
+    }
+    if devices.is_empty() {
+        return Ok(0);
+    }
+    if !can {
+        crate::stdout::print(&format!(
+            "no agent can do PC sampling {request}; what they can do:{list}\n"
+        ))?;
+        return Ok(REFUSED);
+    }
+    let interval = match request.unit {
+        SamplingUnit::TIME => request.interval,
+        _ => return Ok(0),
+    };
+    match perf::permitted(interval) {
+        Ok(()) => Ok(0),
+        Err(why) => {
+            crate::stdout::print(&format!("PC sampling is not possible: {why}\n"))?;
+            Ok(REFUSED)
+        }
+    }
+}

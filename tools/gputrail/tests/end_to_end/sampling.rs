@@ -1,0 +1,304 @@
+//! PC sampling on PoCL, of programs that know nothing of it: where samples fall, and that nobody notices.
+
+use std::collections::{HashMap, HashSet};
+
+use gputrail::capture::{Metadata, Reader};
+use gputrail::record::*;
+use gputrail::sampling::code::{CodeOffset, pocl_kernel};
+use gputrail::sampling::symbols::{Symbols, source, source_line};
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+
+use crate::command::{Place, well};
+use crate::transparency::ffmpeg;
+
+const EVERY_MILLISECOND: [&str; 4] = ["--pc-sampling", "host-trap", "--interval", "1ms"];
+
+/// What a capture says of dispatches and samples.
+struct Sampled {
+    reader: Reader,
+    dispatches: HashMap<WorkId, KernelDispatch>,
+    times: HashMap<WorkId, (u64, u64)>,
+    samples: Vec<HostTrapSample>,
+    totals: Vec<SamplingTotals>,
+}
+
+impl Sampled {
+    /// The capture that `record -o run.pftrace --capture` left.
+    #[track_caller]
+    fn of(place: &Place) -> Sampled {
+        let reader = Reader::open(&place.join("run.gputrail")).expect("a capture");
+        let (mut dispatches, mut times) = (HashMap::new(), HashMap::new());
+        let (mut samples, mut totals) = (Vec::new(), Vec::new());
+        let mut chunks = reader.chunks();
+        while let Some(chunk) = chunks.next() {
+            for record in chunk.records() {
+                if let Some(dispatch) = record.read::<KernelDispatch>() {
+                    dispatches.insert(dispatch.work, dispatch);
+                }
+                if let Some(completion) = record.read::<Completion>() {
+                    times.insert(completion.work, (completion.start.0, completion.end.0));
+                }
+                samples.extend(record.read::<HostTrapSample>());
+                totals.extend(record.read::<SamplingTotals>());
+            }
+        }
+        drop(chunks);
+        assert!(!samples.is_empty());
+        Sampled {
+            reader,
+            dispatches,
+            times,
+            samples,
+            totals,
+        }
+    }
+
+    fn metadata(&self) -> &Metadata {
+        self.reader.metadata()
+    }
+
+    fn kernel(&self, id: KernelId) -> &str {
+        let name = self.metadata().kernels[&id].name;
+        self.metadata().string(name)
+    }
+
+    /// Every sample is of a dispatch, of the kernel in whose code it is, within its time; and the totals add up.
+    #[track_caller]
+    fn assert_sound(&self) {
+        let mut symbols = Symbols::new();
+        let mut of_dispatch: HashMap<WorkId, u64> = HashMap::new();
+        for sample in &self.samples {
+            assert!(!sample.absent.has(Absent::DISPATCH), "{sample:?}");
+            assert!(sample.absent.has(Absent::WORKGROUP.with(Absent::EXEC_MASK)));
+            let (start, end) = self.times[&sample.work];
+            assert!(
+                (start..=end).contains(&sample.time.0),
+                "a sample {} ns from the start and {} ns from the end of its dispatch",
+                sample.time.0 as i64 - start as i64,
+                end as i64 - sample.time.0 as i64,
+            );
+            let dispatch = &self.dispatches[&sample.work];
+            assert_eq!(
+                (sample.correlation, sample.kernel, sample.agent),
+                (dispatch.correlation, dispatch.kernel, dispatch.agent)
+            );
+            let resolved = symbols.resolve(
+                self.metadata(),
+                sample.code_object,
+                CodeOffset(sample.offset),
+            );
+            // Helpers of a kernel's are in its code, without a kernel's name.
+            let symbol = resolved.symbol.as_ref().map(|symbol| &*symbol.name);
+            if let Some(kernel) = symbol.and_then(pocl_kernel) {
+                assert_eq!(kernel, self.kernel(sample.kernel));
+            }
+            if cfg!(target_arch = "x86_64") {
+                assert!(resolved.instruction.is_some(), "{resolved:?}");
+            }
+            *of_dispatch.entry(sample.work).or_default() += 1;
+        }
+        let mut told = HashSet::new();
+        for totals in &self.totals {
+            assert!(told.insert(totals.work), "two totals of one dispatch");
+            let written = of_dispatch.get(&totals.work).copied().unwrap_or(0);
+            assert_eq!(totals.total - totals.dropped, written);
+            assert_eq!(totals.unit, SamplingUnit::TIME);
+        }
+        assert!(of_dispatch.keys().all(|work| told.contains(work)));
+    }
+
+    /// Samples and time by kernel. Where a kernel runs in one thread alone, its samples are at most its time.
+    fn shares(&self) -> HashMap<String, (u64, u64)> {
+        let mut shares: HashMap<String, (u64, u64)> = HashMap::new();
+        for (work, dispatch) in &self.dispatches {
+            let (start, end) = self.times[work];
+            shares
+                .entry(self.kernel(dispatch.kernel).to_owned())
+                .or_default()
+                .1 += end - start;
+        }
+        for sample in &self.samples {
+            shares
+                .get_mut(self.kernel(sample.kernel))
+                .expect("dispatched")
+                .0 += 1;
+        }
+        shares
+    }
+}
+
+/// Records a program with a sample every millisecond, and checks all of them.
+#[track_caller]
+fn sampled(driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
+    sampled_with(&EVERY_MILLISECOND, driver, program, arguments)
+}
+
+/// The same with other options.
+#[track_caller]
+fn sampled_with(options: &[&str], driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
+    let place = Place::new();
+    let options = [options, &["--capture"]].concat();
+    well(&mut place.alone(driver, program, arguments)); // fills the kernel cache
+    well(&mut place.record_with(&options, driver, program, arguments));
+    let sampled = Sampled::of(&place);
+    sampled.assert_sound();
+    sampled
+}
+
+/// The samples of kernels follow their times: of kernels that run in one thread and take turns, so that what else the
+/// machine does takes the same share of all of them.
+#[track_caller]
+fn assert_shares_follow(sampled: &Sampled) {
+    let shares = sampled.shares();
+    let samples: u64 = shares.values().map(|share| share.0).sum();
+    let time: u64 = shares.values().map(|share| share.1).sum();
+    for (kernel, (samples_of, time_of)) in &shares {
+        let expected = samples as f64 * *time_of as f64 / time as f64;
+        // Five standard deviations of a count, and a third for what others took of the processor meanwhile.
+        let slack = 5.0 * (expected + 1.0).sqrt() + expected / 3.0;
+        let found = *samples_of as f64;
+        assert!(
+            (found - expected).abs() <= slack,
+            "{kernel}: {found} samples, {expected} by its time, of {samples}"
+        );
+    }
+}
+
+#[test]
+fn clpeaks_samples_are_in_its_kernels() {
+    needs!(clpeaks_samples_are_in_its_kernels: Need::Pocl, Need::Program("clpeak"));
+    sampled(Driver::Threaded, "clpeak", &["--global-bandwidth"]);
+}
+
+#[test]
+fn a_kernel_has_no_more_samples_than_it_has_time() {
+    needs!(a_kernel_has_no_more_samples_than_it_has_time: Need::Pocl, Need::Program("clpeak"));
+    let sampled = sampled(Driver::Basic, "clpeak", &["--global-bandwidth"]);
+    for (kernel, (samples, time)) in sampled.shares() {
+        let most = time as f64 / 1e6;
+        let slack = 5.0 * (most + 1.0).sqrt();
+        assert!(
+            samples as f64 <= most + slack,
+            "{kernel}: {samples}, {most}"
+        );
+    }
+}
+
+#[test]
+fn ffmpegs_samples_follow_the_times_of_its_kernels() {
+    needs!(ffmpegs_samples_follow_the_times_of_its_kernels: Need::Pocl, Need::Program("ffmpeg"));
+    let arguments = ffmpeg(200, &["-f", "null", "-"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    assert_shares_follow(&sampled(Driver::Basic, "ffmpeg", &arguments));
+}
+
+#[test]
+fn ffmpegs_samples_are_in_its_kernels() {
+    needs!(ffmpegs_samples_are_in_its_kernels: Need::Pocl, Need::Program("ffmpeg"));
+    let arguments = ffmpeg(50, &["-f", "null", "-"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let sampled = sampled(Driver::Threaded, "ffmpeg", &arguments);
+    let code: HashSet<_> = sampled
+        .samples
+        .iter()
+        .map(|sample| sample.code_object)
+        .collect();
+    assert!(code.len() >= 2, "several kernels");
+    let has_source = |id: &CodeObjectId| source(sampled.metadata(), *id).is_some();
+    assert!(
+        code.iter().all(has_source),
+        "the program supplied their source"
+    );
+}
+
+#[test]
+fn clblasts_samples_are_in_its_kernels() {
+    needs!(clblasts_samples_are_in_its_kernels: Need::Pocl, Need::Program("clblast_test_xgemv"));
+    // Its kernels take 80 ms of some seconds.
+    let every = ["--pc-sampling", "host-trap", "--interval", "50us"];
+    sampled_with(
+        &every,
+        Driver::Threaded,
+        "clblast_test_xgemv",
+        &["-precision", "32"],
+    );
+}
+
+#[test]
+fn a_hot_loop_has_the_samples_on_its_line() {
+    needs!(a_hot_loop_has_the_samples_on_its_line: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("hot_loop");
+    let options = [
+        &EVERY_MILLISECOND[..],
+        &["--capture", "--kernel-debug-info"],
+    ]
+    .concat();
+    well(&mut place.record_with(&options, Driver::Threaded, &program, &[]));
+    let sampled = Sampled::of(&place);
+    sampled.assert_sound();
+    let mut symbols = Symbols::new();
+    let mut hot = 0;
+    for sample in &sampled.samples {
+        let found = symbols.resolve(
+            sampled.metadata(),
+            sample.code_object,
+            CodeOffset(sample.offset),
+        );
+        let text = source(sampled.metadata(), sample.code_object).expect("the program's source");
+        let line = found.frames.first().and_then(|frame| frame.line);
+        let line = line.and_then(|line| source_line(text, line));
+        hot += usize::from(line.is_some_and(|line| line.contains("the hot loop")));
+    }
+    let all = sampled.samples.len();
+    assert!(
+        hot * 100 >= all * 95,
+        "{hot} of {all} samples in the hot loop"
+    );
+    assert!(symbols.looked_up() < all as u64);
+}
+
+#[test]
+fn a_program_does_not_notice_that_it_is_sampled() {
+    needs!(a_program_does_not_notice_that_it_is_sampled: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("hot_loop");
+    let options = [&EVERY_MILLISECOND[..], &["-q", "--kernel-debug-info"]].concat();
+    for arguments in [
+        &[][..],
+        &["-DX=1"],
+        &["-cl-fast-relaxed-math -DX=1"],
+        &["-g"],
+    ] {
+        let alone = run(&mut place.alone(Driver::Threaded, &program, arguments)).well();
+        let plain = run(&mut place.record_with(&["-q"], Driver::Threaded, &program, arguments));
+        let recorded = run(&mut place.record_with(&options, Driver::Threaded, &program, arguments));
+        // The recording's own files are open whether or not anything is sampled.
+        let but_files = |text: String| {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines[..lines.len() - 1].to_vec()
+        };
+        assert_eq!(but_files(alone.text()), but_files(recorded.text()));
+        assert_eq!(plain.well().text(), recorded.well().text());
+    }
+}
+
+#[test]
+fn what_no_agent_can_do_is_refused_with_what_they_can() {
+    needs!(what_no_agent_can_do_is_refused_with_what_they_can: Need::Pocl);
+    let place = Place::new();
+    for request in [
+        ["--pc-sampling", "stochastic", "--interval", "65536cycles"],
+        ["--pc-sampling", "host-trap", "--interval", "1us"],
+        ["--pc-sampling", "host-trap", "--interval", "1m"],
+    ] {
+        let refused = run(&mut place.record_with(&request, Driver::Threaded, "true", &[]));
+        assert_eq!(refused.code(), 125);
+        let says = &refused.stderr;
+        assert!(says.contains("host-trap every 50 us to 1 s"), "{says}");
+        assert!(!place.join("run.pftrace").exists());
+    }
+}
