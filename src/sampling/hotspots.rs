@@ -57,6 +57,24 @@ impl Tally {
         }
     }
 
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Tally) {
+        let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        plus(&mut self.samples, other.samples);
+        plus(&mut self.stochastic, other.stochastic);
+        plus(&mut self.issued, other.issued);
+        plus(&mut self.latency, other.latency);
+        for (why, count) in &other.reasons {
+            plus(self.reasons.entry(*why).or_default(), *count);
+        }
+        for (why, count) in &other.stalls {
+            plus(self.stalls.entry(*why).or_default(), *count);
+        }
+        for (what, count) in &other.types {
+            plus(self.types.entry(*what).or_default(), *count);
+        }
+    }
+
     /// The share of samples that issued, 0 to 1; none where that is not known.
     pub fn issue_rate(&self) -> Option<f64> {
         (self.stochastic > 0).then(|| self.issued as f64 / self.stochastic as f64)

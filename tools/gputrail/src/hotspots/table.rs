@@ -3,6 +3,7 @@
 use crate::figures::{count, grouped, shortened, time};
 use gputrail::record::{Nanos, SamplingUnit};
 use gputrail::sampling::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Kernels that are shown in detail, unless they were asked for by name.
@@ -10,6 +11,8 @@ const DETAILED: usize = 3;
 /// Lines and instructions of a kernel that are shown, unless it was asked for by name.
 const LINES: usize = 12;
 const INSTRUCTIONS: usize = 4;
+/// Functions without lines.
+const FUNCTIONS: usize = 5;
 /// Widest source text and instruction.
 const WIDEST: usize = 56;
 /// Lines that are shown around one that was sampled.
@@ -17,10 +20,13 @@ const AROUND: u32 = 2;
 /// Reasons that are shown.
 const REASONS: usize = 3;
 
-/// Colours of a terminal, or none.
+/// How a report looks.
 #[derive(Copy, Clone)]
 struct Paint {
+    /// With the colours of a terminal.
     on: bool,
+    /// With what only stochastic samples tell: whether waves issued, and why not.
+    waves: bool,
 }
 
 impl Paint {
@@ -39,6 +45,35 @@ impl Paint {
         self.with("2", text)
     }
 
+    /// The share of samples that issued, as a column.
+    fn issued(self, tally: &Tally) -> String {
+        match tally.issue_rate() {
+            _ if !self.waves => String::new(),
+            Some(rate) => format!("  {:5.1} %", 100.0 * rate),
+            None => "        -".to_owned(),
+        }
+    }
+
+    /// What stands above the columns of shares.
+    fn titles(self) -> String {
+        let issued = if self.waves { "   issued" } else { "" };
+        format!("{:>9}{issued}", "share")
+    }
+
+    /// As wide as [`Paint::issued`].
+    fn blank_issued(self) -> &'static str {
+        if self.waves { "         " } else { "" }
+    }
+
+    /// As wide as the columns of shares.
+    fn blank(self) -> &'static str {
+        if self.waves {
+            "                  "
+        } else {
+            "         "
+        }
+    }
+
     /// A share, as hot as it is.
     fn share(self, share: f64) -> String {
         let text = format!("{:5.1} %", 100.0 * share);
@@ -52,7 +87,8 @@ impl Paint {
 
 /// Writes the report. `all` has everything of `kernels` shown.
 pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> String {
-    let paint = Paint { on: colours };
+    let waves = kernels.iter().any(|kernel| kernel.tally.stochastic > 0);
+    let paint = Paint { on: colours, waves };
     let mut text = headline(report);
     overview(&mut text, report, kernels, paint);
     let detailed = if all { kernels.len() } else { DETAILED };
@@ -99,13 +135,6 @@ fn part(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-fn issued(tally: &Tally) -> String {
-    match tally.issue_rate() {
-        Some(rate) => format!("{:5.1} %", 100.0 * rate),
-        None => "      -".to_owned(),
-    }
-}
-
 /// Why waves waited, in percent of the samples.
 fn reasons(tally: &Tally) -> String {
     let leading = tally.leading();
@@ -121,17 +150,21 @@ fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], paint: Pain
     let device = |kernel: &&Kernel| shortened(&kernel.agent, 40).chars().count();
     let wide = kernels.iter().map(name).max().unwrap_or(0).max(6);
     let devices = kernels.iter().map(device).max().unwrap_or(0).max(6);
+    let reasons_title = if paint.waves { "why waves waited" } else { "" };
     let head = format!(
-        "\n  {:>7}  {:>10}  {:>7}  {:wide$}  {:devices$}  why waves waited",
-        "share", "samples", "issued", "kernel", "device"
+        "\n{}  {:>10}  {:wide$}  {:devices$}  {reasons_title}",
+        paint.titles(),
+        "samples",
+        "kernel",
+        "device"
     );
     let _ = writeln!(text, "{}", head.trim_end());
     for kernel in kernels {
         let row = format!(
-            "  {}  {:>10}  {}  {:wide$}  {:devices$}  {}",
+            "  {}{}  {:>10}  {:wide$}  {:devices$}  {}",
             paint.share(part(kernel.tally.samples, report.samples)),
+            paint.issued(&kernel.tally),
             grouped(kernel.tally.samples),
-            issued(&kernel.tally),
             shortened(&kernel.name, 40),
             shortened(&kernel.agent, 40),
             reasons(&kernel.tally),
@@ -169,9 +202,9 @@ fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, pain
     let reasons = reasons(tally);
     let what = format!("{place} {}", shortened(what, WIDEST));
     let row = format!(
-        "  {}  {}  {what:wide$}  {}",
+        "  {}{}  {what:wide$}  {}",
         paint.share(part(tally.samples, all)),
-        issued(tally),
+        paint.issued(tally),
         paint.dim(&reasons),
         wide = WIDEST + 8,
     );
@@ -187,13 +220,13 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     let by_file = shown.chunk_by(|a, b| kernel.lines[*a].file == kernel.lines[*b].file);
     for places in by_file {
         let file = &kernel.lines[places[0]].file;
-        let _ = writeln!(text, "  {:>7}  {:>7}  {}", "share", "issued", file);
+        let _ = writeln!(text, "{}  {file}", paint.titles());
         let mut next = 0;
         for place in places {
             let line = &kernel.lines[*place];
             let before = line.line.saturating_sub(AROUND).max(next);
             if next != 0 && before > next {
-                let _ = writeln!(text, "{}", paint.dim(&format!("{:22}...", "")));
+                let _ = writeln!(text, "{}", paint.dim(&format!("{}    ...", paint.blank())));
             }
             context(text, kernel, file, before..line.line, paint);
             let source = line.text.as_deref().unwrap_or("").replace('\t', "    ");
@@ -221,9 +254,10 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
         let samples: u64 = rest.iter().map(|line| line.tally.samples).sum();
         let _ = writeln!(
             text,
-            "  {}           and {} more: --kernel '{}' shows all",
+            "  {}{}  and {}: --kernel '{}' shows all",
             paint.share(part(samples, kernel.tally.samples)),
-            count(rest.len() as u64, "line"),
+            paint.blank_issued(),
+            count(rest.len() as u64, "more line"),
             kernel.name
         );
     }
@@ -240,7 +274,7 @@ fn context(
     for number in numbers {
         if let Some(source) = kernel.source.get(&(file.to_owned(), number)) {
             let source = shortened(&source.replace('\t', "    "), WIDEST);
-            let line = format!("{:20}{number:5} | {source}", "");
+            let line = format!("{}  {number:5} | {source}", paint.blank());
             let _ = writeln!(text, "{}", paint.dim(line.trim_end()));
         }
     }
@@ -254,16 +288,46 @@ fn named(instruction: &Instruction) -> String {
     }
 }
 
+/// The function that an instruction is in.
+fn function(instruction: &Instruction) -> &str {
+    let name = instruction
+        .frames
+        .first()
+        .map(|(function, ..)| &function[..]);
+    match (name, &instruction.symbol[..]) {
+        (Some(name), _) if !name.is_empty() => name,
+        (_, "") => "unknown function",
+        (_, symbol) => symbol,
+    }
+}
+
+/// The name of a function of C++ as its author wrote it.
+fn demangled(name: &str) -> String {
+    let symbol = cpp_demangle::Symbol::new(name).ok();
+    let demangled = symbol.and_then(|symbol| symbol.demangle().ok());
+    demangled.unwrap_or_else(|| name.to_owned())
+}
+
 fn instructions(text: &mut String, kernel: &Kernel, line: usize, whole: bool, paint: Paint) {
-    let most = if whole { usize::MAX } else { INSTRUCTIONS };
     let of_line = kernel.instructions.iter();
     let of_line = of_line.filter(|instruction| instruction.line == Some(line));
-    let mut of_line: Vec<&Instruction> = of_line.collect();
-    let rest = of_line.split_off(of_line.len().min(most));
-    for instruction in of_line {
+    let of_line: Vec<&Instruction> = of_line.collect();
+    some_instructions(text, kernel, &of_line, whole, paint);
+}
+
+fn some_instructions(
+    text: &mut String,
+    kernel: &Kernel,
+    list: &[&Instruction],
+    whole: bool,
+    paint: Paint,
+) {
+    let most = if whole { usize::MAX } else { INSTRUCTIONS };
+    let (list, rest) = list.split_at(list.len().min(most));
+    for instruction in list {
         let mut what = named(instruction);
         if let [(function, ..), _, ..] = &instruction.frames[..] {
-            let _ = write!(what, "  [{function}, inlined]");
+            let _ = write!(what, "  [{}, inlined]", demangled(function));
         }
         row(
             text,
@@ -278,8 +342,9 @@ fn instructions(text: &mut String, kernel: &Kernel, line: usize, whole: bool, pa
         let samples: u64 = rest.iter().map(|one| one.tally.samples).sum();
         let _ = writeln!(
             text,
-            "  {}                      and {}",
+            "  {}{}            and {}",
             paint.share(part(samples, kernel.tally.samples)),
+            paint.blank_issued(),
             count(rest.len() as u64, "more instruction")
         );
     }
@@ -292,33 +357,42 @@ fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     if all.is_empty() {
         return;
     }
-    let most = if whole { usize::MAX } else { LINES };
+    let mut functions: BTreeMap<(&str, &str), Vec<&Instruction>> = BTreeMap::new();
+    for instruction in all {
+        let key = (&instruction.code_object[..], function(instruction));
+        functions.entry(key).or_default().push(instruction);
+    }
+    let samples = |of: &[&Instruction]| of.iter().map(|one| one.tally.samples).sum::<u64>();
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.sort_by_key(|(_, of)| std::cmp::Reverse(samples(of)));
+    let most = if whole { usize::MAX } else { FUNCTIONS };
+    let rest = functions.split_off(functions.len().min(most));
     let mut object = "";
-    for instruction in all.iter().take(most) {
-        if instruction.code_object != object {
-            object = &instruction.code_object;
-            let _ = writeln!(text, "  {:>7}  {:>7}  {object}", "share", "issued");
+    for ((in_object, name), of) in &functions {
+        if *in_object != object {
+            object = in_object;
+            let _ = writeln!(text, "{}  {object}", paint.titles());
         }
-        let mut what = named(instruction);
-        if !instruction.symbol.is_empty() && instruction.symbol != kernel.name {
-            let _ = write!(what, "  [{}]", instruction.symbol);
-        }
+        let mut tally = Tally::default();
+        of.iter().for_each(|one| tally.merge(&one.tally));
         row(
             text,
-            &instruction.tally,
+            &tally,
             kernel.tally.samples,
-            "  ",
-            &what,
+            "",
+            &demangled(name),
             paint,
         );
+        some_instructions(text, kernel, of, whole, paint);
     }
-    if all.len() > most {
-        let samples: u64 = all[most..].iter().map(|one| one.tally.samples).sum();
+    if !rest.is_empty() {
+        let samples: u64 = rest.iter().map(|(_, of)| samples(of)).sum();
         let _ = writeln!(
             text,
-            "  {}           and {} more: --kernel '{}' shows all",
+            "  {}{}  and {}: --kernel '{}' shows all",
             paint.share(part(samples, kernel.tally.samples)),
-            count((all.len() - most) as u64, "instruction"),
+            paint.blank_issued(),
+            count(rest.len() as u64, "more function"),
             kernel.name
         );
     }
@@ -422,8 +496,8 @@ mod tests {
         let expected = "\
 1 250 samples; GPU 0: stochastic, every 1 024 cycles; 3 dropped
 
-    share     samples   issued  kernel  device                 why waves waited
-   80.0 %       1 000   20.0 %  saxpy   GPU 0 (Simulated GPU)  waitcnt 70 %, barrier wait 10 %
+    share   issued     samples  kernel  device                 why waves waited
+   80.0 %   20.0 %       1 000  saxpy   GPU 0 (Simulated GPU)  waitcnt 70 %, barrier wait 10 %
 
 saxpy on GPU 0 (Simulated GPU): 1 000 samples of 2 dispatches, 80.0 % of all; 3 dropped
     share   issued  a.cl
@@ -435,7 +509,8 @@ saxpy on GPU 0 (Simulated GPU): 1 000 samples of 2 dispatches, 80.0 % of all; 3 
                         5 |   y[i] = sum;
                         6 | }
     share   issued  /tmp/a.so
-   10.0 %   20.0 %     0x20                                                           barrier wait 80 %
+   10.0 %   20.0 %   saxpy                                                            barrier wait 80 %
+   10.0 %   20.0 %            0x20                                                    barrier wait 80 %
   no source line for 100 samples: code object 3 has no line for 0x20
 ";
         assert_eq!(text, expected, "\n{text}");
