@@ -14,7 +14,7 @@ const INSTRUCTIONS: usize = 4;
 /// Functions without lines.
 const FUNCTIONS: usize = 5;
 /// Widest source text and instruction.
-const WIDEST: usize = 56;
+const WIDEST: usize = 64;
 /// Lines that are shown around one that was sampled.
 const AROUND: u32 = 2;
 /// Reasons that are shown.
@@ -197,10 +197,18 @@ fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Pain
     without_line(text, kernel, whole, paint);
 }
 
+/// As much of a line of code as there is room for: its beginning says most.
+fn cut(code: &str) -> String {
+    match code.chars().count() {
+        0..=WIDEST => code.to_owned(),
+        _ => code.chars().take(WIDEST - 2).chain("..".chars()).collect(),
+    }
+}
+
 /// One row of a kernel's details: what it took, where, its text, and why waves waited.
 fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, paint: Paint) {
     let reasons = reasons(tally);
-    let what = format!("{place} {}", shortened(what, WIDEST));
+    let what = format!("{place} {}", cut(what));
     let row = format!(
         "  {}{}  {what:wide$}  {}",
         paint.share(part(tally.samples, all)),
@@ -273,7 +281,8 @@ fn context(
 ) {
     for number in numbers {
         if let Some(source) = kernel.source.get(&(file.to_owned(), number)) {
-            let source = shortened(&source.replace('\t', "    "), WIDEST);
+            let source = source.replace('\t', "    ");
+            let source = cut(&source);
             let line = format!("{}  {number:5} | {source}", paint.blank());
             let _ = writeln!(text, "{}", paint.dim(line.trim_end()));
         }
@@ -503,14 +512,14 @@ saxpy on GPU 0 (Simulated GPU): 1 000 samples of 2 dispatches, 80.0 % of all; 3 
     share   issued  a.cl
                         2 | {
                         3 |   float sum = 0;
-   90.0 %   20.0 %      4 |   sum += x[i];                                            waitcnt 78 %, barrier wait 2 %
-   70.0 %    0.0 %            0x10  s_waitcnt vmcnt(0)                                waitcnt 100 %
-   20.0 %   90.0 %            0x18  v_add_f32 v0, v0, v1                              barrier wait 10 %
+   90.0 %   20.0 %      4 |   sum += x[i];                                                    waitcnt 78 %, barrier wait 2 %
+   70.0 %    0.0 %            0x10  s_waitcnt vmcnt(0)                                        waitcnt 100 %
+   20.0 %   90.0 %            0x18  v_add_f32 v0, v0, v1                                      barrier wait 10 %
                         5 |   y[i] = sum;
                         6 | }
     share   issued  /tmp/a.so
-   10.0 %   20.0 %   saxpy                                                            barrier wait 80 %
-   10.0 %   20.0 %            0x20                                                    barrier wait 80 %
+   10.0 %   20.0 %   saxpy                                                                    barrier wait 80 %
+   10.0 %   20.0 %            0x20                                                            barrier wait 80 %
   no source line for 100 samples: code object 3 has no line for 0x20
 ";
         assert_eq!(text, expected, "\n{text}");
