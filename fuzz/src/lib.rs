@@ -87,7 +87,7 @@ fn chunk(input: &mut Unstructured<'_>, capture: &mut Vec<u8>) -> Result<()> {
 }
 
 /// Sizes of the records, by kind; a few that have none are among them.
-const KINDS: [(u8, u16); 29] = [
+const KINDS: [(u8, u16); 34] = [
     (0x01, 64),
     (0x10, 152),
     (0x11, 112),
@@ -115,6 +115,11 @@ const KINDS: [(u8, u16); 29] = [
     (0x4b, 24),
     (0x4c, 24),
     (0x50, 40),
+    (0x70, 96),
+    (0x71, 112),
+    (0x72, 32),
+    (0x73, 56),
+    (0x74, 72),
     (0x77, 8),
     (0xff, 24),
 ];

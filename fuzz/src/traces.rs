@@ -51,7 +51,7 @@ fn packets(input: &mut Unstructured<'_>, trace: &mut Encoder) -> Result<()> {
 }
 
 /// The fields of a packet that are messages, and some that are none.
-const DATA: [u32; 10] = [6, 11, 12, 35, 53, 54, 59, 60, 66, 128];
+const DATA: [u32; 12] = [6, 11, 12, 35, 44, 53, 54, 59, 60, 66, 128, 1789];
 
 fn packet(input: &mut Unstructured<'_>, trace: &mut Encoder) -> Result<()> {
     let packet = trace.open(1);

@@ -3,14 +3,12 @@
 
 use gputrail::capture::Reader;
 use gputrail::perfetto::schema::Trace;
-use gputrail::perfetto::{Observer, Options, convert};
+use gputrail::perfetto::reader::check;
+use gputrail::perfetto::{Options, convert};
+use gputrail::sampling::hotspots::Hotspots;
 use gputrail_fuzz::{capture_of, file_of};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
-
-struct Nobody;
-
-impl Observer for Nobody {}
 
 fuzz_target!(|data: &[u8]| {
     // Two captures of one machine, where the input is cut in two.
@@ -30,10 +28,18 @@ fuzz_target!(|data: &[u8]| {
     let mut trace = Vec::new();
     let options = Options {
         arguments: true,
+        raw_samples: true,
         ..Options::default()
     };
+    let mut hotspots = Hotspots::default();
     let report =
-        convert(&readers, &mut trace, &options, &mut Nobody).expect("memory takes any trace");
+        convert(&readers, &mut trace, &options, &mut hotspots).expect("memory takes any trace");
     assert_eq!(report.bytes, trace.len() as u64);
     Trace::decode(&trace[..]).expect("a well-formed trace");
+    let _ = hotspots.report();
+    // Whatever was recorded, what we write of samples can be read.
+    for finding in check(&trace[..]).findings.list() {
+        assert!(!finding.what.contains("samples refer"), "{finding}");
+        assert!(!finding.what.contains("cannot be read"), "{finding}");
+    }
 });

@@ -2,6 +2,7 @@
 #![no_main]
 
 use gputrail::perfetto::reader::{Place, check, info, replay};
+use gputrail::sampling::hotspots::{Hotspots, Sample};
 use gputrail::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
 use libfuzzer_sys::fuzz_target;
@@ -22,5 +23,13 @@ fuzz_target!(|data: &[u8]| {
     let mut summary = Summary::default();
     let replayed = replay(&trace[..], &mut summary);
     assert_eq!(replayed.outcome.packets, outcome.packets);
+    let each = |sample: &Sample<'_>| assert!(sample.instruction.len() <= trace.len());
+    let mut hotspots = Hotspots::with_each(each);
+    replay(&trace[..], &mut hotspots);
+    for kernel in hotspots.report().kernels {
+        let of_lines = kernel.lines.iter().map(|line| line.tally.samples);
+        let of_lines = of_lines.fold(0, u64::saturating_add);
+        assert!(of_lines <= kernel.tally.samples);
+    }
     let _ = (summary.functions(), summary.kernels(), summary.gpus());
 });

@@ -26,17 +26,56 @@ EXTENSION_MESSAGES = {
     'GpuCorrelation': [('render_stage_submission_event_ids', 1, 'repeated', 'uint64'),
                        ('render_stage_wait_event_ids', 2, 'repeated', 'uint64')],
 }
+# gputrail's own message of samples, after schemas/perfetto_sampling.proto.
+SAMPLES = {
+    'Text': 'id:uint32 text:string',
+    'Agent': 'id:uint32 name:string',
+    'Kernel': 'id:uint32 name:string',
+    'CodeObject': 'id:uint32 path:string',
+    'Frame': 'function:uint32 file:uint32 line:uint32',
+    'Address': 'id:uint32 code_object:uint32 offset:uint64 symbol:uint32 instruction:uint32 frames:*Frame missing:uint32',
+    'Line': 'file:uint32 line:uint32 text:string',
+    'Count': 'agent:uint32 kernel:uint32 address:uint32 outcomes:*uint64',
+    'Totals': 'agent:uint32 kernel:uint32 method:uint32 dispatches:uint64 samples:uint64 dropped:uint64',
+    'Configuration': 'agent:uint32 method:uint32 unit:uint32 interval:uint64',
+    'Raw': 'times:*sint64 addresses:*uint32 agents:*uint32 kernels:*uint32 outcomes:*uint32 dispatches:*uint64 '
+           'correlations:*uint64 externals:*uint64 exec_masks:*uint64 hardware:*uint64 workgroups:*uint32 '
+           'waves_in_group:*uint32 wave_counts:*uint32 absent:*uint32',
+    'PcSamples': 'pid:int32 process:string texts:*Text agents:*Agent kernels:*Kernel code_objects:*CodeObject '
+                 'addresses:*Address counts:*Count totals:*Totals configurations:*Configuration invalid:uint64 '
+                 'shown_one_of:uint64 raw:Raw lines:*Line',
+}
 EXTENSIONS = [('TrackEvent', 'gpu_correlation', 3000, 'optional', 'GpuCorrelation'),
               ('TrackEvent', 'gpu_api', 3001, 'optional', 'GpuApi'),
               ('InternedData', 'compute_kernels', 1000, 'repeated', 'InternedComputeKernel'),
-              ('InternedData', 'compute_arg_names', 1001, 'repeated', 'InternedComputeArgName')]
+              ('InternedData', 'compute_arg_names', 1001, 'repeated', 'InternedComputeArgName'),
+              ('TracePacket', 'pc_samples', 1789, 'optional', 'gputrail.PcSamples')]
+
+
+def declare_samples(pool, package):
+    """Adds the messages of SAMPLES, whose fields are numbered from 1."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name='gputrail_samples.proto', package=f'{package}.gputrail')
+    for name, fields in SAMPLES.items():
+        message = file.message_type.add(name=name)
+        for number, field in enumerate(fields.split(), 1):
+            field, kind = field.split(':')
+            label = kinds.LABEL_REPEATED if kind.startswith('*') else kinds.LABEL_OPTIONAL
+            kind = kind.lstrip('*')
+            if kind in SAMPLES:
+                message.field.add(name=field, number=number, label=label, type=kinds.TYPE_MESSAGE,
+                                  type_name=f'.{package}.gputrail.{kind}')
+            else:
+                message.field.add(name=field, number=number, label=label, type=kinds.Type.Value(f'TYPE_{kind.upper()}'))
+    pool.AddSerializedFile(file.SerializeToString())
 
 
 def declare_extensions():
     """Adds the extensions to the bindings' pool of descriptors."""
     kinds = descriptor_pb2.FieldDescriptorProto
     trace = perfetto_trace_pb2.DESCRIPTOR
-    file = descriptor_pb2.FileDescriptorProto(name='gpu_extensions.proto', package=trace.package, dependency=[trace.name])
+    declare_samples(trace.pool, trace.package)
+    file = descriptor_pb2.FileDescriptorProto(name='gpu_extensions.proto', package=trace.package, dependency=[trace.name, 'gputrail_samples.proto'])
     file.enum_type.add(name='GpuApi').value.extend(
         descriptor_pb2.EnumValueDescriptorProto(name=name, number=number) for name, number in GPU_API.items())
     for name, fields in EXTENSION_MESSAGES.items():

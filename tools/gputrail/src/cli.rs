@@ -261,7 +261,7 @@ pub struct Contents {
     pub arguments: bool,
 
     /// Keep each sample of the program counter with all that is known of it, for `gputrail hotspots --format csv`; some
-    /// 15 bytes a sample
+    /// 25 bytes a sample
     #[arg(long)]
     pub raw_samples: bool,
 

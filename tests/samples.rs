@@ -1,0 +1,274 @@
+//! Samples in a trace, asked by SQL: Perfetto must report no error, and its flame graph show what was sampled.
+#![cfg(feature = "perfetto")]
+
+use std::path::PathBuf;
+
+use bytemuck::bytes_of;
+use gputrail::buffer::BlockView;
+use gputrail::capture::{FileHeader, Reader, Writer};
+use gputrail::clock::{TickSource, virtual_snapshot};
+use gputrail::names::Names;
+use gputrail::perfetto::{MOST_SAMPLES_SHOWN, Options, Report, convert};
+use gputrail::record::*;
+use gputrail::sampling::code::{CodeOffset, pieces};
+use gputrail::sampling::hotspots::Hotspots;
+use gputrail::sampling::symbols::{Line, listing};
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::trace::{Trace, packet_kinds};
+
+const THREAD: ThreadId = ThreadId(100);
+const HOT: u64 = 0x10;
+const OTHER: u64 = 0x18;
+
+/// A capture of one long dispatch with `samples` samples, of which each tenth is not in the hot line.
+fn capture(name: &str, samples: u64) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let ticks = TickSource::Virtual.code();
+    let header = FileHeader::new(ticks, ProcessId(42), 1_000_000_000, 0, [1; 16]);
+    let writer = Writer::create(&path, &header).unwrap();
+    let names = Names::writing_to(writer.clone());
+    let end = 2_000_000 + samples * 1000;
+    for time in [1, end] {
+        names.clock_snapshot(virtual_snapshot(Ticks(time)));
+    }
+    let agent = names.agent(Agent {
+        name: names.string("Device"),
+        kind: AgentKind::GPU,
+        ..Agent::blank()
+    });
+    for time in [1, end] {
+        names.clock_pair(ClockPair {
+            before: Ticks(time),
+            after: Ticks(time),
+            device: DeviceTime(time),
+            agent,
+            ..ClockPair::blank()
+        });
+    }
+    let queue = names.queue(Queue {
+        agent,
+        ..Queue::blank()
+    });
+    let kernel = names.kernel(KernelSymbol {
+        name: names.string("saxpy"),
+        ..KernelSymbol::blank()
+    });
+    let object = names.code_object(CodeObject {
+        agent,
+        path: names.string("saxpy.so"),
+        ..CodeObject::blank()
+    });
+    let line = |offset, line, instruction| Line {
+        offset: CodeOffset(offset),
+        function: "saxpy",
+        file: "saxpy.cl",
+        line,
+        instruction,
+    };
+    let code = listing(&[line(HOT, 4, "v_fma_f32"), line(OTHER, 5, "s_barrier")]);
+    for piece in pieces(object, &code, 0) {
+        writer.metadata(&piece).unwrap();
+    }
+
+    let mut sequence = 0;
+    let mut run = |lane: u32, bytes: &[u8]| {
+        sequence += 1;
+        let view = BlockView {
+            lane,
+            thread: THREAD,
+            sequence,
+            offset: 0,
+            first_record: 0,
+            bytes,
+        };
+        writer.records(&view).unwrap();
+    };
+    let dispatch = KernelDispatch {
+        work: WorkId(1),
+        correlation: CorrelationId(1),
+        enqueued: Ticks(900_000),
+        kernel,
+        agent,
+        queue,
+        ..KernelDispatch::blank()
+    };
+    let call = Api {
+        start: Ticks(900_000),
+        end: Ticks(950_000),
+        correlation: CorrelationId(1),
+        thread: THREAD,
+        ..Api::blank()
+    };
+    let completion = Completion {
+        work: WorkId(1),
+        start: DeviceTime(1_000_000),
+        end: DeviceTime(1_000_000 + samples * 1000),
+        agent,
+        ..Completion::blank()
+    };
+    run(
+        1,
+        &[bytes_of(&dispatch), bytes_of(&call), bytes_of(&completion)].concat(),
+    );
+    let sample = |number: u64| {
+        let (offset, reason) = match number % 10 {
+            0 => (OTHER, NotIssued::BARRIER_WAIT),
+            _ => (HOT, NotIssued::WAITCNT),
+        };
+        StochasticSample {
+            work: WorkId(1),
+            correlation: CorrelationId(1),
+            agent,
+            kernel,
+            code_object: object,
+            offset,
+            time: DeviceTime(1_000_000 + number * 1000),
+            snapshot: Snapshot(0).with_reason_not_issued(reason.0.into()),
+            ..StochasticSample::blank()
+        }
+    };
+    let mut bytes = Vec::new();
+    for number in 0..samples {
+        bytes.extend_from_slice(bytes_of(&sample(number)));
+        if bytes.len() > 60_000 {
+            run(2, &bytes);
+            bytes.clear();
+        }
+    }
+    let totals = SamplingTotals {
+        work: WorkId(1),
+        total: samples + 3,
+        dropped: 3,
+        interval: 1000,
+        agent,
+        method: SamplingMethod::STOCHASTIC,
+        unit: SamplingUnit::TIME,
+        ..SamplingTotals::blank()
+    };
+    bytes.extend_from_slice(bytes_of(&totals));
+    run(2, &bytes);
+    path
+}
+
+/// The trace of such a capture, in a file, and what was counted.
+fn trace(name: &str, samples: u64) -> (PathBuf, Report, Hotspots<'static>) {
+    let capture = capture(&format!("{name}.gputrail"), samples);
+    let mut hotspots = Hotspots::default();
+    let options = Options {
+        raw_samples: true,
+        ..Options::default()
+    };
+    let mut bytes = Vec::new();
+    let captures = [Reader::open(&capture).unwrap()];
+    let report = convert(&captures, &mut bytes, &options, &mut hotspots).unwrap();
+    let path = capture.with_extension("pftrace");
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::remove_file(capture).unwrap();
+    (path, report, hotspots)
+}
+
+#[test]
+fn perfetto_draws_a_flame_graph_of_samples() {
+    needs!(perfetto_draws_a_flame_graph_of_samples: Need::TraceProcessor);
+    let (path, report, _) = trace("flame", 1000);
+    assert_eq!((report.samples, report.samples_shown_one_of), (1000, 1));
+    let mut trace = Trace::open(path);
+    trace.assert_sound();
+    let threads: Vec<(String, i64, i64, i64)> = trace.rows(
+        "select name, count(*), min(ts), max(ts) from cpu_profile_stack_sample join thread using (utid) group by 1",
+    );
+    assert_eq!(
+        threads,
+        [("kernel samples".to_owned(), 1000, 1_000_000, 1_999_000)]
+    );
+    // Each frame of the hot stack, outermost first.
+    let frames: Vec<(String, i64)> = trace.rows(
+        "with recursive stack(id, depth) as (
+             select callsite_id, 0 from cpu_profile_stack_sample where ts = 1001000
+             union all select parent_id, stack.depth + 1 from stack join stack_profile_callsite using (id)
+             where parent_id is not null)
+         select f.name, stack.depth from stack join stack_profile_callsite c using (id)
+             join stack_profile_frame f on f.id = c.frame_id order by stack.depth desc",
+    );
+    let frames: Vec<String> = frames.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        frames,
+        ["GPU 0 . queue 0", "saxpy", "saxpy.cl:4", "v_fma_f32  @0x10"]
+    );
+    let hot: i64 = trace.value(
+        "select count(*) from cpu_profile_stack_sample s join stack_profile_callsite c on c.id = s.callsite_id
+             join stack_profile_frame f on f.id = c.frame_id where f.name = 'v_fma_f32  @0x10'",
+    );
+    assert_eq!(hot, 900);
+}
+
+#[test]
+fn perfetto_shows_why_waves_waited_over_time_and_beside_the_kernel() {
+    needs!(perfetto_shows_why_waves_waited_over_time_and_beside_the_kernel: Need::TraceProcessor);
+    let (path, ..) = trace("stalls", 1000);
+    let mut trace = Trace::open(path);
+    let counters: Vec<(String, f64)> = trace.rows(
+        "select t.name, max(value) from counter c join counter_track t on t.id = c.track_id
+             where t.name glob 'stalled*' group by 1 order by 1",
+    );
+    assert_eq!(
+        counters,
+        [
+            ("stalled: barrier wait".to_owned(), 10.0),
+            ("stalled: waitcnt".to_owned(), 90.0)
+        ]
+    );
+    let details: Vec<(String, String)> = trace.rows(
+        "select key, display_value from gpu_slice join args using (arg_set_id)
+             where key in ('samples', 'samples dropped', 'waves') order by key",
+    );
+    let expected = [
+        ("samples", "1003"),
+        ("samples dropped", "3"),
+        ("waves", "waitcnt 90 %, barrier wait 10 %"),
+    ];
+    assert_eq!(
+        details,
+        expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
+    );
+}
+
+#[test]
+fn many_samples_are_thinned_where_they_are_shown_and_counted_exactly() {
+    needs!(many_samples_are_thinned_where_they_are_shown_and_counted_exactly: Need::TraceProcessor);
+    let samples = MOST_SAMPLES_SHOWN as u64 + 100_000;
+    let (path, report, hotspots) = trace("thinned", samples);
+    assert_eq!((report.samples, report.samples_shown_one_of), (samples, 2));
+    let counted = hotspots.report();
+    let lines = counted.kernels[0].lines.iter();
+    let lines: Vec<_> = lines.map(|line| (line.line, line.tally.samples)).collect();
+    assert_eq!(
+        lines,
+        [
+            (4, samples - samples.div_ceil(10)),
+            (5, samples.div_ceil(10))
+        ]
+    );
+    let mut trace = Trace::open(path);
+    trace.assert_sound();
+    let shown: Vec<(String, i64)> = trace.rows(
+        "select name, count(*) from cpu_profile_stack_sample join thread using (utid) group by 1",
+    );
+    let [(name, shown)] = &shown[..] else {
+        panic!("{shown:?}");
+    };
+    assert_eq!(name, "kernel samples (1 of 2)");
+    let off = *shown as f64 / (samples as f64 / 2.0) - 1.0;
+    assert!(off.abs() < 0.01, "{shown} of {samples} are shown");
+}
+
+#[test]
+fn every_field_of_samples_is_one_that_is_known() {
+    needs!(every_field_of_samples_is_one_that_is_known: Need::PythonBindings);
+    let (path, ..) = trace("known", 1000);
+    let kinds = packet_kinds(&path);
+    for kind in ["streaming_profile_packet", "thread_descriptor"] {
+        assert!(kinds.contains_key(kind), "{kind} is not among {kinds:?}");
+    }
+}
