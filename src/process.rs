@@ -427,8 +427,7 @@ fn process_table() -> Option<&'static Wanted> {
         return Some(wanted());
     }
     let bytes = size_of::<Wanted>();
-    let memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
-    let memory = Box::leak(Box::new(memory));
+    let mut memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
     // SAFETY: the memory is ours alone, and wiping it in children loses nothing of theirs.
     unsafe {
         rustix::mm::madvise(
@@ -438,8 +437,11 @@ fn process_table() -> Option<&'static Wanted> {
         )
     }
     .ok()?;
+    let start = memory.as_ptr();
+    // It stays for ever.
+    std::mem::forget(memory);
     // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
-    Some(unsafe { &*memory.as_ptr().cast() })
+    Some(unsafe { &*start.cast() })
 }
 
 /// The recorder of this process, if it is recorded now.

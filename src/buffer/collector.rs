@@ -10,6 +10,7 @@
 
 use super::block::{BlockView, Delivery, Scan, deliver_each};
 use super::client::ClientBlocks;
+use super::delivering::Delivering;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
@@ -219,6 +220,7 @@ impl Collector {
 
     /// Shows the sinks what is kept of the time after `since`.
     pub(crate) fn dump(&self, since: Ticks) {
+        let _delivering = Delivering::begin();
         let mut work = lock_std(&self.inner.work);
         if !work.stopped {
             let show = |view: &BlockView<'_>| {
@@ -321,6 +323,7 @@ impl Inner {
 
     /// Delivers what is due; whether there was anything.
     fn deliver(&self, watermark: u32) -> bool {
+        let _delivering = Delivering::begin();
         let mut work = lock_std(&self.work);
         let mapping = self.buffer.mapping();
         mapping.looks().fetch_add(1, Ordering::Relaxed);
@@ -390,6 +393,7 @@ impl Inner {
                 losses.push(loss);
             }
         }
+        let _delivering = Delivering::begin();
         let mut work = lock_std(&self.work);
         work.sinks.iter_mut().for_each(|sink| sink.tick());
         losses.into_iter().for_each(|loss| work.write(loss));

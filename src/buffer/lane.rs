@@ -7,6 +7,7 @@
 #[cfg(not(loom))]
 use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
+use super::delivering::is_delivering;
 use super::overwrite::Ring;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
@@ -341,6 +342,7 @@ impl Lane {
                 || shared.policy != Policy::Lossless
                 || pool.is_closed()
                 || shared.collector_is_lost()
+                || is_delivering()
             {
                 return false;
             }

@@ -16,6 +16,7 @@ mod block;
 mod client;
 #[cfg(not(loom))]
 mod collector;
+mod delivering;
 mod lane;
 pub(crate) mod lanes;
 mod mapping;

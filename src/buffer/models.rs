@@ -373,3 +373,47 @@ fn what_a_lane_left_behind_is_taken_by_one_that_needs_it_or_read_but_not_both() 
         assert_eq!(kept.iter().map(|(_, n)| *n).collect::<Vec<_>>(), [expected]);
     });
 }
+
+#[test]
+fn who_recovers_at_any_moment_sees_what_was_committed_once_however_blocks_were_reused() {
+    model(|| {
+        let buffer = buffer(2, Policy::Discard);
+        let writer = {
+            let buffer = buffer.clone();
+            thread::spawn(move || {
+                let mut lane = buffer.lane(ThreadId(1)).unwrap();
+                let written = (1..=6).filter(|n| lane.write(note(*n)));
+                let written: Vec<u64> = written.collect();
+                // Its process is gone: nothing is handed over any more.
+                std::mem::forget(lane);
+                written
+            })
+        };
+        let mut seen = Seen::default();
+        // The collector has emptied what was full by then, and the lane may have taken it again.
+        deliver(&buffer, u32::MAX, &mut seen);
+        // From here on the collector is gone. The recovery looks as it does, at any moment of the lane's.
+        let mut recovered = Seen::default();
+        let show = |view: &BlockView<'_>| {
+            let records = Records::new(view.bytes).filter_map(|record| record.read::<ClockPair>());
+            recovered
+                .records
+                .extend(records.map(|pair| (view.lane, pair.device.0)));
+        };
+        deliver_in_order(
+            &buffer.shared.mapping,
+            0,
+            &mut Scan::default(),
+            show,
+            |_| {},
+        );
+        seen.records.append(&mut recovered.records);
+        let written = writer.join().unwrap();
+        let all: Vec<u64> = seen.records.iter().map(|(_, n)| *n).collect();
+        assert!(is_ascending(&seen.records), "{all:?}");
+        assert!(
+            all.iter().all(|n| written.contains(n)),
+            "{all:?} of {written:?}"
+        );
+    });
+}

@@ -3,6 +3,8 @@
 //!
 //! `GPUTRAIL_STRESS=n` does n times as much; `tools/test stress` runs it under the address sanitizer too.
 
+mod process;
+
 use super::*;
 use crate::buffer::BlockView;
 use crate::correlation::HostThread;
