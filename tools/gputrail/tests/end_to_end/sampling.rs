@@ -302,3 +302,57 @@ fn what_no_agent_can_do_is_refused_with_what_they_can() {
         assert!(!place.join("run.pftrace").exists());
     }
 }
+
+#[test]
+fn a_programs_own_timers_and_perf_events_keep_working() {
+    needs!(a_programs_own_timers_and_perf_events_keep_working: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("own_profile");
+    let alone = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+    assert!(
+        alone
+            .text()
+            .contains("SIGPROF 1, timer 1, of another thread 0, counted 1, sampled 1, blocked 0"),
+        "{}",
+        alone.text()
+    );
+    for interval in ["1ms", "200us"] {
+        let options = ["-q", "--pc-sampling", "host-trap", "--interval", interval];
+        for driver in [Driver::Threaded, Driver::Basic] {
+            let recorded = run(&mut place.record_with(&options, driver, &program, &[])).well();
+            assert_eq!(alone.text(), recorded.text());
+            assert_eq!(recorded.stderr, "");
+        }
+    }
+}
+
+#[test]
+fn where_perf_events_are_forbidden_the_setting_is_named() {
+    needs!(where_perf_events_are_forbidden_the_setting_is_named: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let sandbox = place.program("no_perf_events");
+    let command = place.record_with(&EVERY_MILLISECOND, Driver::Threaded, "clinfo", &[]);
+    let mut sandboxed = place.alone(Driver::Threaded, &sandbox, &[]);
+    sandboxed
+        .arg(command.get_program())
+        .args(command.get_args());
+    let refused = run(&mut sandboxed);
+    assert_eq!(refused.code(), 125);
+    assert!(
+        refused.stderr.contains("kernel.perf_event_paranoid"),
+        "{}",
+        refused.stderr
+    );
+
+    // Forbidden to the program alone, it runs all the same.
+    let (sandbox, program) = (sandbox.to_str(), place.program("hot_loop"));
+    let (sandbox, program) = (sandbox.expect("UTF-8"), program.to_str().expect("UTF-8"));
+    let mut inside = place.record_with(&EVERY_MILLISECOND, Driver::Threaded, sandbox, &[program]);
+    let ran = run(&mut inside).well();
+    assert!(
+        ran.stderr.contains("kernel.perf_event_paranoid"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.text().contains("result 250.996"), "{}", ran.text());
+}
