@@ -6,8 +6,8 @@
 //
 // REGEX is matched with track names. --zoom shows the nanoseconds that its query names, --select the details of the row
 // of TABLE (default: slice) that its query names. --expand, --collapse, --pin and --run may be repeated and are done in
-// the order given. Prints one line of JSON with the UI's version and the errors it found in the trace; exit status 1 when the trace
-// did not load, or the UI shows errors.
+// the order given. Prints one line of JSON with the UI's version, the errors it found in the trace, and how many colours fill the
+// flame graph, if one is open; exit status 1 when the trace did not load, or the UI shows errors.
 //
 // `tools/test install` installs the UI and playwright-core; $CHROMIUM names the browser where it is not
 // /usr/bin/chromium. Nothing but 127.0.0.1 is contacted.
@@ -67,6 +67,7 @@ try {
   }
   if (options.zoom) await zoom(page, await firstRow(page, options.zoom));
   if (options.select) await select(page, options.table, await firstRow(page, options.select));
+  report.flamegraph = await page.evaluate(flamegraphColours);
   Object.assign(report, await page.evaluate(() => ({
     version: document.body.dataset['perfetto_version'],
     importErrors: self.app.trace.traceInfo.importErrors,
@@ -102,6 +103,17 @@ async function openTrace(page) {
   await input.setInputFiles(trace);
   await loaded(page);
   return page;
+}
+
+/** How many colours fill the flame graph that is shown; undefined when none is. Runs in the page. */
+function flamegraphColours() {
+  const panel = document.querySelector('.pf-details-shell');
+  const canvas = panel?.querySelector('canvas');
+  if (!canvas || !/Flamegraph/.test(panel.innerText)) return undefined;
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const pixels = new Map();
+  for (const pixel of new Uint32Array(data.buffer)) pixels.set(pixel, (pixels.get(pixel) ?? 0) + 1);
+  return [...pixels].filter(([pixel, count]) => pixel !== 0 && count >= 100).length;
 }
 
 async function zoom(page, [start, duration]) {

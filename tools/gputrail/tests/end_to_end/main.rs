@@ -10,6 +10,7 @@ mod dependencies;
 mod flight;
 mod guide;
 mod hangs;
+mod hotspots;
 mod inspection;
 mod kills;
 mod losses;
