@@ -210,13 +210,13 @@ fn perfetto_shows_why_waves_waited_over_time_and_beside_the_kernel() {
     let mut trace = Trace::open(path);
     let counters: Vec<(String, f64)> = trace.rows(
         "select t.name, max(value) from counter c join counter_track t on t.id = c.track_id
-             where t.name glob 'stalled*' group by 1 order by 1",
+             where t.name glob '* stalled*' group by 1 order by 1",
     );
     assert_eq!(
         counters,
         [
-            ("stalled: barrier wait".to_owned(), 10.0),
-            ("stalled: waitcnt".to_owned(), 90.0)
+            ("GPU 0 stalled: barrier wait".to_owned(), 10.0),
+            ("GPU 0 stalled: waitcnt".to_owned(), 90.0)
         ]
     );
     let details: Vec<(String, String)> = trace.rows(

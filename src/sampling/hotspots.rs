@@ -378,7 +378,12 @@ impl<'s> Hotspots<'s> {
         }
         report.sampled.sort();
         report.sampled.dedup();
-        report.kernels = kernels.into_values().map(Building::finish).collect();
+        // Totals of dispatches without a sample need not tell which kernel they are of.
+        let sampled = kernels.into_values().filter(|building| {
+            let kernel = &building.kernel;
+            kernel.tally.samples > 0 || kernel.dropped > 0
+        });
+        report.kernels = sampled.map(Building::finish).collect();
         report.kernels.sort_by(|a, b| {
             let most = b.tally.samples.cmp(&a.tally.samples);
             most.then_with(|| (&a.name, &a.agent).cmp(&(&b.name, &b.agent)))

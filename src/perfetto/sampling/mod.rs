@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
 use super::convert::Making;
-use super::devices::Devices;
+use super::devices::{Devices, short_name};
 use super::join::{Enqueued, Found, What};
 use super::observer::Observer;
 use super::schema::PcSamples;
@@ -524,7 +524,7 @@ fn frames(
         .collect();
     let own = functions
         .first()
-        .is_some_and(|function| ***function == *kernel);
+        .is_some_and(|function| [&***function, short_name(function)].contains(&&kernel[..]));
     frames.push(of(kernel, &object));
     for function in functions.into_iter().skip(usize::from(own)) {
         frames.push(of(function.to_string(), &object));

@@ -125,7 +125,8 @@ impl Stalls {
                 if spans.spans.values().all(|counts| counts[way] == 0) {
                     continue;
                 }
-                let counter = writer.share_counter(parent, &name(way))?;
+                let name = format!("{title} {}", name(way));
+                let counter = writer.share_counter(parent, &name)?;
                 let mut last = None;
                 for (span, counts) in &spans.spans {
                     // Where there are no samples in between, nothing ran.

@@ -335,7 +335,11 @@ fn reasons_become_counters_of_the_agent() {
         .collect();
     assert_eq!(
         named,
-        ["issued", "stalled: waitcnt", "stalled: barrier wait"]
+        [
+            "GPU 0 issued",
+            "GPU 0 stalled: waitcnt",
+            "GPU 0 stalled: barrier wait"
+        ]
     );
 }
 

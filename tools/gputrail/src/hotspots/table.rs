@@ -6,6 +6,10 @@ use gputrail::sampling::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Kernels that are listed, unless they were asked for by name.
+const KERNELS: usize = 20;
+/// Widest name of a kernel.
+const NAME: usize = 48;
 /// Kernels that are shown in detail, unless they were asked for by name.
 const DETAILED: usize = 3;
 /// Lines and instructions of a kernel that are shown, unless it was asked for by name.
@@ -90,7 +94,7 @@ pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> 
     let waves = kernels.iter().any(|kernel| kernel.tally.stochastic > 0);
     let paint = Paint { on: colours, waves };
     let mut text = headline(report);
-    overview(&mut text, report, kernels, paint);
+    overview(&mut text, report, kernels, all, paint);
     let detailed = if all { kernels.len() } else { DETAILED };
     for kernel in kernels.iter().take(detailed) {
         detail(&mut text, kernel, report.samples, all, paint);
@@ -145,8 +149,8 @@ fn reasons(tally: &Tally) -> String {
     leading.collect::<Vec<_>>().join(", ")
 }
 
-fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], paint: Paint) {
-    let name = |kernel: &&Kernel| shortened(&kernel.name, 40).chars().count();
+fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool, paint: Paint) {
+    let name = |kernel: &&Kernel| shortened(&kernel.name, NAME).chars().count();
     let device = |kernel: &&Kernel| shortened(&kernel.agent, 40).chars().count();
     let wide = kernels.iter().map(name).max().unwrap_or(0).max(6);
     let devices = kernels.iter().map(device).max().unwrap_or(0).max(6);
@@ -159,17 +163,30 @@ fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], paint: Pain
         "device"
     );
     let _ = writeln!(text, "{}", head.trim_end());
-    for kernel in kernels {
+    let most = if whole { usize::MAX } else { KERNELS };
+    let (shown, rest) = kernels.split_at(kernels.len().min(most));
+    for kernel in shown {
         let row = format!(
             "  {}{}  {:>10}  {:wide$}  {:devices$}  {}",
             paint.share(part(kernel.tally.samples, report.samples)),
             paint.issued(&kernel.tally),
             grouped(kernel.tally.samples),
-            shortened(&kernel.name, 40),
+            shortened(&kernel.name, NAME),
             shortened(&kernel.agent, 40),
             reasons(&kernel.tally),
         );
         let _ = writeln!(text, "{}", row.trim_end());
+    }
+    if !rest.is_empty() {
+        let samples: u64 = rest.iter().map(|kernel| kernel.tally.samples).sum();
+        let _ = writeln!(
+            text,
+            "  {}{}  {:>10}  in {}",
+            paint.share(part(samples, report.samples)),
+            paint.blank_issued(),
+            grouped(samples),
+            count(rest.len() as u64, "more kernel")
+        );
     }
 }
 
