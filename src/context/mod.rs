@@ -12,6 +12,19 @@
 //! first start; what they select may be changed at any time. Work in flight when a context stops is still
 //! completed: its completion goes to those buffers that got the record of its enqueuing.
 //!
+//! # Which of the two tool APIs
+//!
+//! | where your code is | the API |
+//! |---|---|
+//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail::tool` (feature `tool`), in C `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
+//! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::context`] |
+//!
+//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of them, of
+//! callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts made by the
+//! copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to that one by
+//! the C ABI, and its errors are statuses.
+//!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
 //!
 //! # Rules of callbacks

@@ -60,6 +60,9 @@ functions! {
     buffer_create = gputrail_buffer_create: unsafe extern "C" fn(*const BufferSettings, BatchCallback, *mut c_void, *mut BufferHandle) -> Status, c"gputrail_buffer_create";
     buffer_destroy = gputrail_buffer_destroy: extern "C" fn(BufferHandle) -> Status, c"gputrail_buffer_destroy";
     buffer_flush = gputrail_buffer_flush: extern "C" fn(BufferHandle) -> Status, c"gputrail_buffer_flush";
+    buffer_flush_forced = gputrail_buffer_flush_forced: extern "C" fn(BufferHandle) -> Status, c"gputrail_buffer_flush_forced";
+    external_supply = gputrail_external_supply: unsafe extern "C" fn(ContextHandle, *const Operation, usize, SupplyFunction, *mut c_void, *mut SubscriberHandle) -> Status, c"gputrail_external_supply";
+    recording_dump = gputrail_recording_dump: extern "C" fn() -> Status, c"gputrail_recording_dump";
     buffer_dropped = gputrail_buffer_dropped_in_total: unsafe extern "C" fn(BufferHandle, *mut DropCounts) -> Status, c"gputrail_buffer_dropped_in_total";
     subscribe = gputrail_subscribe: unsafe extern "C" fn(ContextHandle, *const Operation, usize, CallbackFunction, *mut c_void, *mut SubscriberHandle) -> Status, c"gputrail_subscribe";
     unsubscribe = gputrail_unsubscribe: extern "C" fn(SubscriberHandle) -> Status, c"gputrail_unsubscribe";

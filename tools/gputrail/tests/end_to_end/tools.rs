@@ -264,3 +264,91 @@ fn a_tool_whose_initialisation_fails_is_discarded_and_the_program_runs() {
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 10);
 }
+
+/// A tool that says when it is initialised and finalised.
+fn told(place: &Place, name: &str, priority: i32, more: &[&str]) -> String {
+    let (name_is, priority_is) = (format!("-DNAME={name}"), format!("-DPRIORITY=({priority})"));
+    let options = [&[&*name_is, &priority_is], more].concat();
+    let source = "tests/programs/told_tools.c";
+    tool(place, &options, source, &format!("lib{name}.so"))
+}
+
+/// What the tools of [`told`] said.
+fn said_by_tools(ended: &Ended) -> Vec<&str> {
+    let lines = ended.stderr.lines();
+    let is_theirs = |line: &&str| {
+        ["initialised", "finalised"]
+            .iter()
+            .any(|end| line.ends_with(end))
+    };
+    lines.filter(is_theirs).collect()
+}
+
+#[test]
+fn tools_are_initialised_by_priority_and_finalised_the_other_way_round() {
+    needs!(tools_are_initialised_by_priority_and_finalised_the_other_way_round: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let tools = [
+        told(&place, "late", 5, &[]),
+        told(&place, "usual", 0, &[]),
+        told(&place, "early", -3, &[]),
+        told(&place, "refused", -9, &["-DREFUSES"]),
+        told(&place, "usual_too", 0, &[]),
+    ];
+    let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+    let ended = with_tools(&place, &tools, "lives", &["3"]).well();
+    assert_eq!(
+        said_by_tools(&ended),
+        [
+            "refused initialised",
+            "early initialised",
+            "usual initialised",
+            "usual_too initialised",
+            "late initialised",
+            // What was refused is never finalised.
+            "late finalised",
+            "usual_too finalised",
+            "usual finalised",
+            "early finalised",
+        ]
+    );
+    let said = line(&ended.stderr, "gputrail: tool refused");
+    assert!(said.contains("GPUTRAIL_NOT_AVAILABLE"), "{said}");
+}
+
+#[test]
+fn a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on() {
+    needs!(a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let finishes = told(&place, "finishes", 0, &["-DFINISHES"]);
+    let stays = told(&place, "stays", 0, &[]);
+    let times = example(&place, "kernel_times");
+    let ended = with_tools(&place, &[&finishes, &stays, &times], "lives", &["20"]).well();
+    let said = line(&ended.stderr, "finishes finishes: ");
+    assert_eq!(
+        said,
+        "finishes finishes: GPUTRAIL_OK, then GPUTRAIL_NO_SUCH_TOOL"
+    );
+    let finalised = |name: &str| {
+        let wanted = format!("{name} finalised");
+        said_by_tools(&ended)
+            .iter()
+            .filter(|said| **said == wanted)
+            .count()
+    };
+    assert_eq!(
+        (finalised("finishes"), finalised("stays")),
+        (1, 1),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        line(&ended.stderr, "work: ").contains("20 runs"),
+        "{}",
+        ended.stderr
+    );
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 20);
+}

@@ -1,0 +1,147 @@
+//! Callbacks: what subscribers are told, and asked for.
+
+use super::callee::{Callee, is_called};
+use super::functions::functions;
+use crate::capi::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
+use crate::context::Phase;
+use crate::record::*;
+use core::ffi::CStr;
+
+/// What a subscriber is told.
+#[derive(Copy, Clone)]
+pub struct Callback<'a>(pub(super) &'a CallbackData);
+
+impl<'a> Callback<'a> {
+    /// What happens.
+    pub fn operation(&self) -> Operation {
+        self.0.operation
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        // SAFETY: the library's text, which ends with a 0 and lasts for ever.
+        unsafe { CStr::from_ptr(self.0.name) }
+            .to_str()
+            .unwrap_or("")
+    }
+
+    /// Whether the call begins; otherwise it has returned, or something has happened.
+    pub fn is_enter(&self) -> bool {
+        self.0.phase == crate::context::Phase::Enter as u32
+    }
+
+    /// The moment that it is about; none that this version knows in callbacks of a newer library.
+    pub fn phase(&self) -> Option<Phase> {
+        let all = [Phase::Enter, Phase::Exit, Phase::Complete, Phase::Instant];
+        all.into_iter().find(|phase| *phase as u32 == self.0.phase)
+    }
+
+    /// The kernel that is launched or has completed, where one is.
+    pub fn kernel(&self) -> KernelId {
+        self.0.kernel
+    }
+
+    /// Its name, as the program calls it. Looked up when it is asked for.
+    pub fn kernel_name(&self) -> Option<String> {
+        super::kernel_name(self.0.kernel)
+    }
+
+    /// What a record says of it, if that is an `R`: of work, a wait, an object.
+    pub fn record<R: Record>(&self) -> Option<&'a R> {
+        // SAFETY: null or the library's record, all of it, during the callback.
+        let header = unsafe { self.0.record.as_ref() }?;
+        let whole = header.kind == R::KIND && header.bytes() >= size_of::<R>();
+        // SAFETY: of this kind and at least this size, and borrowed no longer than the callback.
+        whole.then(|| unsafe { &*self.0.record.cast::<R>() })
+    }
+
+    /// The machine code of a code object that is loaded or unloaded; empty where the runtime does not give it.
+    pub fn code(&self) -> &'a [u8] {
+        if self.0.code.is_null() {
+            return &[];
+        }
+        // SAFETY: the library's bytes, as many as it says, during the callback.
+        unsafe { std::slice::from_raw_parts(self.0.code, self.0.code_bytes) }
+    }
+
+    /// The call's id.
+    pub fn correlation(&self) -> CorrelationId {
+        self.0.correlation
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> ThreadId {
+        self.0.thread
+    }
+
+    /// What the call returned, when it has.
+    pub fn return_code(&self) -> Option<i32> {
+        (self.0.has_return_code != 0).then_some(self.0.return_code)
+    }
+}
+
+/// A call that begins, and needs an external id.
+#[derive(Copy, Clone)]
+pub struct ExternalRequest<'a>(pub(super) &'a RequestData);
+
+impl ExternalRequest<'_> {
+    /// The function.
+    pub fn operation(&self) -> Operation {
+        self.0.operation
+    }
+
+    /// The thread that calls it, which is the calling one.
+    pub fn thread(&self) -> ThreadId {
+        self.0.thread
+    }
+
+    /// The call's id.
+    pub fn correlation(&self) -> CorrelationId {
+        self.0.correlation
+    }
+}
+
+/// A function that is called back, until this is dropped. Dropped within a callback, what the function owns stays
+/// until the end.
+pub struct Subscriber {
+    handle: SubscriberHandle,
+    /// Drops what the library calls, which owns the tool's function.
+    drop_callee: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Subscriber {
+    /// One that the library knows by `handle`, and that calls `callee`.
+    pub(super) fn new<F: Send + Sync + 'static>(
+        handle: SubscriberHandle,
+        callee: *mut Callee<F>,
+    ) -> Subscriber {
+        /// The only pointer that drops it.
+        struct Last<F>(*mut Callee<F>);
+        // SAFETY: the function is `Send` and `Sync`.
+        unsafe impl<F: Send + Sync> Send for Last<F> {}
+        // SAFETY: as above.
+        unsafe impl<F: Send + Sync> Sync for Last<F> {}
+        let last = Last(callee);
+        let drop_callee = move || {
+            let last = last;
+            // SAFETY: made by `Callee::new`; the library has let go of it, and waited for those who were in it.
+            drop(unsafe { Box::from_raw(last.0) });
+        };
+        Subscriber {
+            handle,
+            drop_callee: Some(Box::new(drop_callee)),
+        }
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions()
+            && (functions.unsubscribe)(self.handle) == Status::OK
+            && !is_called()
+            && let Some(drop_callee) = self.drop_callee.take()
+        {
+            drop_callee();
+        }
+    }
+}
