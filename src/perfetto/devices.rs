@@ -21,7 +21,7 @@ use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Nanos, Queue, QueueId, StreamId,
-    Unfinished, WorkId, queue_properties,
+    ThreadId, Unfinished, WorkId, queue_properties,
 };
 
 /// What fills are called, and work of which only the end is known.
@@ -223,6 +223,7 @@ impl Devices {
             kind,
             stage,
             name: &name,
+            thread: work.map_or(ThreadId::NONE, |work| work.thread),
             enqueued: place.enqueued,
             interval: place.interval(),
             unfinished: place.unfinished,

@@ -4,7 +4,7 @@ use super::work::{Launch, Resources};
 use crate::join::Enqueue;
 use crate::record::{
     AgentId, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, QueueId,
-    StreamId, Synchronization, SynchronizationType, Ticks, TransferKind, WorkId, flags,
+    StreamId, Synchronization, SynchronizationType, ThreadId, Ticks, TransferKind, WorkId, flags,
 };
 
 /// What was enqueued.
@@ -36,6 +36,7 @@ pub(super) struct Enqueued {
     pub work: WorkId,
     pub correlation: CorrelationId,
     pub enqueued: Ticks,
+    pub thread: ThreadId,
     pub agent: AgentId,
     pub queue: QueueId,
     pub stream: StreamId,
@@ -53,6 +54,7 @@ impl From<&KernelDispatch> for Enqueued {
             work: record.work,
             correlation: record.correlation,
             enqueued: record.enqueued,
+            thread: record.thread,
             agent: record.agent,
             queue: record.queue,
             stream: record.stream,
@@ -83,6 +85,7 @@ impl From<&MemoryCopy> for Enqueued {
             work: record.work,
             correlation: record.correlation,
             enqueued: record.enqueued,
+            thread: record.thread,
             agent: record.agent,
             queue: record.queue,
             stream: record.stream,
@@ -103,6 +106,7 @@ impl From<&MemorySet> for Enqueued {
             work: record.work,
             correlation: record.correlation,
             enqueued: record.enqueued,
+            thread: record.thread,
             agent: record.agent,
             queue: record.queue,
             stream: record.stream,
@@ -122,6 +126,7 @@ impl From<&Synchronization> for Enqueued {
             work: record.work,
             correlation: record.correlation,
             enqueued: record.start,
+            thread: record.thread,
             agent: record.agent,
             queue: record.queue,
             stream: record.stream,

@@ -134,7 +134,7 @@ impl ThreadMarkers {
 }
 
 impl Ranges {
-    /// Takes in one end of a range that may overlap with others.
+    /// Takes in one end of a range that may overlap with others; its name and span when it is the second.
     pub fn add<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
@@ -143,7 +143,7 @@ impl Ranges {
         process: ProcessTrack,
         marker: &Marker,
         time: Nanos,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<(StringId, Nanos, Nanos)>> {
         // The two ends may come from different threads, in either order.
         match self.started.remove(&marker.id) {
             Some((other, at)) if other.what != marker.what => {
@@ -155,18 +155,19 @@ impl Ranges {
                 tell(writer, words, metadata, start, |writer, event| {
                     writer.begin(track, from.0, event)
                 })?;
-                writer.end(track, to.0)
+                writer.end(track, to.0)?;
+                Ok(Some((start.name, from, to)))
             }
             Some((other, at)) => {
                 // A second end: the range is told with its first.
                 self.started.insert(other.id, (other, at));
-                Ok(())
+                Ok(None)
             }
             None if self.started.len() < MOST_OPEN => {
                 self.started.insert(marker.id, (*marker, time));
-                Ok(())
+                Ok(None)
             }
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 

@@ -73,6 +73,8 @@ pub struct DeviceWork<'a> {
     pub stage: u64,
     /// What it is called.
     pub name: &'a str,
+    /// The thread that enqueued it; none if that is not known.
+    pub thread: ThreadId,
     /// When the call that enqueued it was entered; none if that is not known.
     pub enqueued: Option<Nanos>,
     /// When it ran; none if that is not known or it did not end.
@@ -125,6 +127,21 @@ pub trait Observer {
     /// Samples, exactly counted, and what their ids stand for on packet sequence `sequence`. They come in several parts.
     fn samples(&mut self, sequence: u32, samples: &PcSamples) {
         let _ = (sequence, samples);
+    }
+
+    /// A range begins on a thread, within those that are open there.
+    fn range_begins(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
+        let _ = (process, thread, name, start);
+    }
+
+    /// The innermost range of a thread ends; there may be none.
+    fn range_ends(&mut self, process: ProcessIndex, thread: ThreadId, end: Nanos) {
+        let _ = (process, thread, end);
+    }
+
+    /// A range of no thread has begun and ended.
+    fn range(&mut self, name: &str, start: Nanos, end: Nanos) {
+        let _ = (name, start, end);
     }
 
     /// Records are missing.

@@ -602,7 +602,7 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn marker<W: Write, O: ?Sized>(
+    fn marker<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
         thread: ThreadId,
@@ -614,9 +614,22 @@ impl<'a> ProcessTrace<'a> {
         let (words, metadata) = (&self.words, &self.metadata);
         if matches!(marker.what, MarkerKind::START | MarkerKind::END) {
             let process = self.track;
-            return self
+            let ended = self
                 .ranges
-                .add(writer, words, metadata, process, marker, time);
+                .add(writer, words, metadata, process, marker, time)?;
+            if let Some((name, from, to)) = ended {
+                making.observer.range(metadata.string(name), from, to);
+            }
+            return Ok(());
+        }
+        let id = self.threads[place].id;
+        match marker.what {
+            MarkerKind::PUSH => {
+                let name = metadata.string(marker.name);
+                making.observer.range_begins(self.index, id, name, time);
+            }
+            MarkerKind::POP => making.observer.range_ends(self.index, id, time),
+            _ => {}
         }
         let Thread { track, markers, .. } = &mut self.threads[place];
         markers.add(writer, words, metadata, *track, marker, time)

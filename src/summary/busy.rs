@@ -98,13 +98,19 @@ impl BusyTime {
                 return;
             }
         }
-        // Often it goes on where the latest has not ended yet.
-        if let Some(mut latest) = self.window.last_entry()
-            && (*latest.key()..=latest.get().0).contains(&start)
-        {
-            let latest = &mut latest.get_mut().0;
-            *latest = end.max(*latest);
-            return;
+        // Mostly it comes behind all others, or goes on where the latest has not ended yet.
+        match self.window.last_entry() {
+            Some(mut latest) if *latest.key() <= start => {
+                let latest = &mut latest.get_mut().0;
+                if start <= *latest {
+                    *latest = end.max(*latest);
+                    return;
+                }
+                self.window.insert(start, (end, opener));
+                self.keep_to_size();
+                return;
+            }
+            _ => {}
         }
         // Whatever begins before the new end and ends after the new start becomes part of it.
         while let Some((&other_start, &(other_end, other))) = self.window.range(..=end).next_back()
@@ -119,6 +125,10 @@ impl BusyTime {
             end = end.max(other_end);
         }
         self.window.insert(start, (end, opener));
+        self.keep_to_size();
+    }
+
+    fn keep_to_size(&mut self) {
         if self.window.len() > self.most
             && let Some((start, (end, opener))) = self.window.pop_first()
         {

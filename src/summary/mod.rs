@@ -5,14 +5,17 @@
 
 mod busy;
 mod distribution;
+mod ranges;
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::number_map::NumberMap;
 use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
-use crate::record::{Domain, Nanos, OperationGroup};
+use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 pub use distribution::Distribution;
+pub use ranges::RangeSummary;
+use ranges::Ranges;
 
 /// Most functions, and most kernels and kinds of work, that are told apart; the rest is summed up.
 const MOST: usize = 1 << 14;
@@ -114,6 +117,7 @@ pub struct Summary {
     /// Names of work that may end a gap.
     labels: Vec<String>,
     gpus: BTreeMap<GpuIndex, GpuTime>,
+    ranges: Ranges,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
 }
@@ -242,6 +246,11 @@ impl Summary {
         list
     }
 
+    /// Ranges of markers by name, those with most time first.
+    pub fn ranges(&self) -> Vec<RangeSummary> {
+        self.ranges.list()
+    }
+
     /// From the first call or work to the end of the last; none if there was nothing.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         self.span
@@ -283,6 +292,11 @@ impl Observer for Summary {
                 unfinished: 0,
                 failures: BTreeMap::new(),
             });
+        if let (false, Some(end)) = (call.nested, call.end) {
+            let took = end.0.saturating_sub(call.start.0);
+            self.ranges
+                .call(call.process, call.thread, call.start, took);
+        }
         match call.end {
             Some(end) => function.times.add(end.0.saturating_sub(call.start.0)),
             None => function.unfinished += 1,
@@ -329,6 +343,8 @@ impl Observer for Summary {
                 sum.times.add(end.0.saturating_sub(start.0));
                 if let Some(enqueued) = work.enqueued {
                     sum.latency.add(start.0.saturating_sub(enqueued.0));
+                    let ran = end.0.saturating_sub(start.0);
+                    self.ranges.work(work.process, work.thread, enqueued, ran);
                 }
                 let opener = Opener {
                     label: *label,
@@ -351,6 +367,18 @@ impl Observer for Summary {
         }
     }
 
+    fn range_begins(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
+        self.ranges.begin(process, thread, name, start);
+    }
+
+    fn range_ends(&mut self, process: ProcessIndex, thread: ThreadId, end: Nanos) {
+        self.ranges.end(process, thread, end);
+    }
+
+    fn range(&mut self, name: &str, start: Nanos, end: Nanos) {
+        self.ranges.add(name, start, end);
+    }
+
     fn missing(&mut self, missing: &Missing) {
         self.lost = self.lost.saturating_add(missing.count);
     }
@@ -359,7 +387,7 @@ impl Observer for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ThreadId, Unfinished};
+    use crate::record::Unfinished;
 
     fn call(name: &str, function: u32, start: u64, end: u64, code: i32) -> Call<'_> {
         Call {
@@ -384,6 +412,7 @@ mod tests {
             kind: WorkKind::Kernel,
             stage,
             name,
+            thread: ThreadId(1),
             enqueued: None,
             interval: interval.map(|(start, end)| (Nanos(start), Nanos(end))),
             unfinished: Unfinished::NO,

@@ -158,13 +158,13 @@ impl Visitor for Check {
             },
             _ => {}
         }
-        for id in &event.submitted {
-            self.submits(place, *id, event.time, findings);
+        for id in event.submitted() {
+            self.submits(place, id, event.time, findings);
         }
-        for id in &event.waited {
-            if !self.worked.has(*id) {
+        for id in event.waited() {
+            if !self.worked.has(id) {
                 if self.waited.len() < MOST_WAITING {
-                    self.waited.insert(*id, place);
+                    self.waited.insert(id, place);
                 } else {
                     self.left_out += 1;
                 }

@@ -66,12 +66,28 @@ pub struct HostEvent<'a> {
     pub category: Text<'a>,
     /// The correlation id.
     pub correlation: Option<u64>,
-    /// Event ids of device work that it submitted.
-    pub submitted: Vec<u64>,
-    /// Event ids of device work that it waited for.
-    pub waited: Vec<u64>,
+    /// Its GpuCorrelation, if it has one.
+    correlated: &'a [u8],
     /// Values beside it.
     pub annotations: Vec<(&'a str, AnnotationValue<'a>)>,
+}
+
+impl HostEvent<'_> {
+    /// Event ids of device work that it submitted.
+    pub fn submitted(&self) -> impl Iterator<Item = u64> {
+        numbers_of(self.correlated, 1)
+    }
+
+    /// Event ids of device work that it waited for.
+    pub fn waited(&self) -> impl Iterator<Item = u64> {
+        numbers_of(self.correlated, 2)
+    }
+}
+
+/// The numbers of a repeated field of a message.
+fn numbers_of(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
+    let fields = Fields::new(message).filter(move |field| field.number == number);
+    fields.flat_map(|field| field.numbers())
 }
 
 /// Work of a device.
@@ -95,17 +111,30 @@ pub struct WorkEvent<'a> {
     pub category: Option<u64>,
     /// Its submission id.
     pub submission: u64,
-    /// Event ids of the work that it waited for.
-    pub waits: Vec<u64>,
-    /// Names and values of its details.
-    pub details: Vec<(&'a str, &'a str)>,
+    /// The whole event.
+    bytes: &'a [u8],
 }
 
 impl WorkEvent<'_> {
     /// A detail that is a number.
     pub fn number(&self, name: &str) -> Option<i64> {
-        let (_, value) = self.details.iter().find(|(key, _)| *key == name)?;
-        value.parse().ok()
+        std::str::from_utf8(self.detail(name)?).ok()?.parse().ok()
+    }
+
+    /// The value of a detail.
+    pub fn detail(&self, name: &str) -> Option<&[u8]> {
+        let details = Fields::new(self.bytes).filter(|field| field.number == DETAIL);
+        details
+            .filter_map(|field| field.bytes())
+            .find_map(|detail| {
+                let (key, value) = detail_of(detail);
+                (key == name.as_bytes()).then_some(value)
+            })
+    }
+
+    /// Event ids of the work that it waited for.
+    pub fn waits(&self) -> impl Iterator<Item = u64> {
+        numbers_of(self.bytes, 18)
     }
 }
 
@@ -144,6 +173,7 @@ impl<'a> Resolving<'a, '_> {
     }
 
     /// A text that stands in the packet itself.
+    #[inline]
     fn text(&mut self, bytes: &'a [u8]) -> &'a str {
         std::str::from_utf8(bytes).unwrap_or_else(|_| {
             self.findings
@@ -175,8 +205,7 @@ impl<'a> Resolving<'a, '_> {
             name: Text::default(),
             category: Text::default(),
             correlation: None,
-            submitted: Vec::new(),
-            waited: Vec::new(),
+            correlated: &[],
             annotations: Vec::new(),
         };
         let mut fields = Fields::new(bytes);
@@ -217,14 +246,9 @@ impl<'a> Resolving<'a, '_> {
                     self.entry(table::CALLSTACKS, number);
                 }
                 (3000, FieldValue::Bytes(correlation)) => {
+                    event.correlated = correlation;
                     let mut fields = Fields::new(correlation);
-                    for field in fields.by_ref() {
-                        match field.number {
-                            1 => event.submitted.extend(field.numbers()),
-                            2 => event.waited.extend(field.numbers()),
-                            _ => {}
-                        }
-                    }
+                    fields.by_ref().for_each(drop);
                     self.end_of("gpu_correlation", &fields);
                 }
                 _ => {}
@@ -280,8 +304,7 @@ impl<'a> Resolving<'a, '_> {
             name: Text::default(),
             category: None,
             submission: 0,
-            waits: Vec::new(),
-            details: Vec::new(),
+            bytes,
         };
         let mut own_name = None;
         let mut fields = Fields::new(bytes);
@@ -294,10 +317,7 @@ impl<'a> Resolving<'a, '_> {
                     let pid = context.and_then(|context| number_of(&context.bytes, 2));
                     event.process = ProcessId(pid.unwrap_or(0) as u32);
                 }
-                (6, FieldValue::Bytes(detail)) => {
-                    let detail = self.detail(detail);
-                    event.details.push(detail);
-                }
+                (DETAIL, FieldValue::Bytes(detail)) => self.detail(detail),
                 (10, FieldValue::Number(number)) => event.submission = number,
                 (11, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
                 (13, FieldValue::Number(number)) => {
@@ -314,7 +334,6 @@ impl<'a> Resolving<'a, '_> {
                 (20, FieldValue::Number(number)) => {
                     own_name = Some(self.name(table::EVENT_NAMES, number));
                 }
-                (18, _) => event.waits.extend(field.numbers()),
                 (19, FieldValue::Number(number)) => {
                     self.entry(table::KERNELS, number);
                 }
@@ -329,18 +348,14 @@ impl<'a> Resolving<'a, '_> {
         event
     }
 
-    fn detail(&mut self, bytes: &'a [u8]) -> (&'a str, &'a str) {
-        let mut detail = ("", "");
+    fn detail(&mut self, bytes: &'a [u8]) {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
-            match (field.number, field.value) {
-                (1, FieldValue::Bytes(text)) => detail.0 = self.text(text),
-                (2, FieldValue::Bytes(text)) => detail.1 = self.text(text),
-                _ => {}
+            if let (1 | 2, FieldValue::Bytes(text)) = (field.number, field.value) {
+                self.text(text);
             }
         }
         self.end_of("extra data", &fields);
-        detail
     }
 
     fn launch(&mut self, bytes: &'a [u8]) {
@@ -392,6 +407,22 @@ impl<'a> Resolving<'a, '_> {
             }
         }
     }
+}
+
+/// Number of the field that holds one detail of work.
+const DETAIL: u32 = 6;
+
+/// Name and value of a detail.
+fn detail_of(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let mut detail: (&[u8], &[u8]) = (&[], &[]);
+    for field in Fields::new(bytes) {
+        match (field.number, field.value) {
+            (1, FieldValue::Bytes(text)) => detail.0 = text,
+            (2, FieldValue::Bytes(text)) => detail.1 = text,
+            _ => {}
+        }
+    }
+    detail
 }
 
 /// The number in a field of a message.

@@ -271,8 +271,24 @@ impl<R: Read> Packets<R> {
 }
 
 /// The compressed packets that a packet holds, and how they are compressed.
-#[inline]
+#[inline(always)]
 fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
+    // The keys of both fields take two bytes.
+    const KEYS: [[u8; 2]; 2] = [key(COMPRESSED), key(ZSTD)];
+    match packet {
+        [first, second, ..] if KEYS.contains(&[*first, *second]) => packed_field(packet),
+        _ => None,
+    }
+}
+
+/// The two bytes that a field of bytes with this number begins with.
+const fn key(number: u32) -> [u8; 2] {
+    let key = number << 3 | 2;
+    [key as u8 | 0x80, (key >> 7) as u8]
+}
+
+#[cold]
+fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Such a packet holds nothing else.
     match Fields::new(packet).next() {
         Some(Field {

@@ -11,8 +11,8 @@ use super::findings::{Findings, Place};
 use super::texts::TextId;
 use super::tracks::{TrackId, TrackOf};
 use super::{
-    AnnotationValue, EventKind, HostEvent, Known, Outcome, Packet, Text, Visitor, WorkEvent, field,
-    read,
+    AnnotationValue, EventKind, Fields, HostEvent, Known, Outcome, Packet, Text, Visitor,
+    WorkEvent, field, read,
 };
 use crate::number_map::NumberMap;
 use crate::perfetto::devices::{FILL, NO_ENQUEUE};
@@ -53,6 +53,7 @@ pub fn replay<R: Read, O: Observer + ?Sized>(source: R, observer: &mut O) -> Rep
         processes: NumberMap::default(),
         open: NumberMap::default(),
         open_count: 0,
+        ranges: NumberMap::default(),
         calls: NumberMap::default(),
         held: NumberMap::default(),
         gpus: 0,
@@ -124,14 +125,32 @@ struct Held {
     status: i32,
 }
 
+/// The call that enqueued a piece of work.
+#[derive(Copy, Clone, Debug)]
+struct Enqueuing {
+    thread: ThreadId,
+    start: Nanos,
+}
+
+/// A track of ranges: those that were pushed on a thread, or one of ranges that meet no other.
+#[derive(Debug)]
+struct RangeTrack {
+    pid: ProcessId,
+    /// None of a process's own.
+    thread: ThreadId,
+    /// What is open on a process's own.
+    open: Option<(u32, Nanos)>,
+}
+
 struct Replay<'o, O: ?Sized> {
     observer: &'o mut O,
     labels: Labels,
     processes: NumberMap<ProcessId, ProcessIndex>,
     open: NumberMap<TrackId, (ProcessIndex, ThreadId, Vec<Open>)>,
     open_count: usize,
+    ranges: NumberMap<TrackId, RangeTrack>,
     /// When calls began whose work has not come, by the id of the work.
-    calls: NumberMap<u64, Nanos>,
+    calls: NumberMap<u64, Enqueuing>,
     held: NumberMap<u64, Held>,
     /// Devices that have been told.
     gpus: u32,
@@ -140,9 +159,10 @@ struct Replay<'o, O: ?Sized> {
 }
 
 impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
-    fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
+    fn packet(&mut self, packet: &Packet<'_>, known: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         match kind {
+            field::TRACK_DESCRIPTOR => self.track(data, known),
             field::SYSTEM_INFO => self.version = our_version(packet).or(self.version.take()),
             field::GPU_INFO => {
                 for (index, gpu) in
@@ -180,14 +200,23 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
     }
 
     fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
-        for id in &event.submitted {
-            match self.held.remove(id) {
-                Some(held) => self.tell(&held, Some(event.time)),
-                None if self.calls.len() < MOST_WAITING => drop(self.calls.insert(*id, event.time)),
+        let of = event.described.map(|track| track.of);
+        for id in event.submitted() {
+            let call = Enqueuing {
+                thread: match of {
+                    Some(TrackOf::Thread(_, tid)) => tid,
+                    _ => ThreadId::NONE,
+                },
+                start: event.time,
+            };
+            match self.held.remove(&id) {
+                Some(held) => self.tell(&held, Some(call)),
+                None if self.calls.len() < MOST_WAITING => drop(self.calls.insert(id, call)),
                 None => {}
             }
         }
-        let Some(TrackOf::Thread(pid, tid)) = event.described.map(|track| track.of) else {
+        let Some(TrackOf::Thread(pid, tid)) = of else {
+            self.range(event);
             return;
         };
         match event.kind {
@@ -234,8 +263,7 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
             }
             self.gpus = self.gpus.max(event.gpu + 1);
         }
-        let ended = event.duration.is_some()
-            && !event.details.iter().any(|(name, _)| *name == "unfinished");
+        let ended = event.duration.is_some() && event.detail("unfinished").is_none();
         let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
         let held = Held {
             process: self.process(event.process),
@@ -301,7 +329,60 @@ impl<O: Observer + ?Sized> Replay<'_, O> {
         });
     }
 
-    fn tell(&mut self, held: &Held, enqueued: Option<Nanos>) {
+    /// Takes in a track's description: those of ranges are called so, and stand below a thread or a process.
+    fn track(&mut self, descriptor: &[u8], known: &Known) {
+        let id = Fields::new(descriptor).find(|field| field.number == 1);
+        let id = id.and_then(|field| field.number()).map(TrackId);
+        let Some(track) = id.and_then(|id| known.tracks.get(id)) else {
+            return;
+        };
+        let (pid, thread) = match known.tracks.get(track.parent).map(|parent| parent.of) {
+            Some(TrackOf::Thread(pid, tid)) => (pid, tid),
+            Some(TrackOf::Process(pid)) => (pid, ThreadId::NONE),
+            _ => return,
+        };
+        let named = match thread {
+            ThreadId::NONE => "ranges",
+            _ => "markers",
+        };
+        if track.of == TrackOf::Other && known.texts.get(track.name) == named {
+            let open = None;
+            let range = RangeTrack { pid, thread, open };
+            self.ranges.insert(track.id, range);
+        }
+    }
+
+    fn range(&mut self, event: &HostEvent<'_>) {
+        let Some(range) = self.ranges.get_mut(&event.track) else {
+            return;
+        };
+        let (pid, thread) = (range.pid, range.thread);
+        match (event.kind, thread) {
+            (EventKind::Begin, ThreadId::NONE) => {
+                let label = self.labels.number(Text::default(), event.name);
+                range.open = Some((label, event.time));
+            }
+            (EventKind::End, ThreadId::NONE) => {
+                if let Some((label, start)) = range.open.take() {
+                    let (_, name) = &self.labels.list[label as usize];
+                    self.observer.range(name, start, event.time);
+                }
+            }
+            (EventKind::Begin, _) => {
+                let process = self.process(pid);
+                let name = event.name.text;
+                self.observer
+                    .range_begins(process, thread, name, event.time);
+            }
+            (EventKind::End, _) => {
+                let process = self.process(pid);
+                self.observer.range_ends(process, thread, event.time);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, held: &Held, call: Option<Enqueuing>) {
         let (_, name) = &self.labels.list[held.label as usize];
         // One name may be that of a kernel and of something else.
         let stage = (held.kind as u64) << 32 | u64::from(held.label);
@@ -311,7 +392,8 @@ impl<O: Observer + ?Sized> Replay<'_, O> {
             kind: held.kind,
             stage,
             name,
-            enqueued,
+            thread: call.map_or(ThreadId::NONE, |call| call.thread),
+            enqueued: call.map(|call| call.start),
             interval: held.interval,
             unfinished: Unfinished::NO,
             bytes: held.bytes,

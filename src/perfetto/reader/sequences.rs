@@ -9,7 +9,7 @@ use crate::number_map::NumberMap;
 const MOST: usize = 1 << 16;
 /// Most bytes of all interned entries together, with what holding one takes.
 const MOST_BYTES: usize = 256 << 20;
-const ENTRY_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 192;
 /// Most clocks of one sequence, or of all.
 const MOST_CLOCKS: usize = 256;
 
@@ -111,16 +111,62 @@ pub(super) struct Sequence {
     /// The track of events that name none.
     pub default_track: u64,
     clocks: Vec<Clock>,
-    entries: NumberMap<(u32, u64), Entry>,
+    entries: Entries,
     /// Bytes of `entries`.
     bytes: usize,
+}
+
+/// Tables that are looked into so often that their entries are found by their place.
+const DENSE: usize = 32;
+/// A number is one of a dense table unless it is this far beyond what the table holds.
+const DENSE_AHEAD: usize = 4;
+
+/// The entries of all tables of a sequence. Most numbers count from 1.
+#[derive(Debug, Default)]
+struct Entries {
+    dense: Vec<Vec<Option<Entry>>>,
+    sparse: NumberMap<(u32, u64), Entry>,
+}
+
+impl Entries {
+    #[inline]
+    fn get(&self, table: u32, number: u64) -> Option<&Entry> {
+        let dense = self.dense.get(table as usize);
+        match dense.and_then(|dense| dense.get(number as usize)) {
+            Some(Some(entry)) => Some(entry),
+            _ if self.sparse.is_empty() => None,
+            _ => self.sparse.get(&(table, number)),
+        }
+    }
+
+    fn insert(&mut self, table: u32, number: u64, entry: Entry) {
+        let place = table as usize;
+        if place < DENSE && self.dense.is_empty() {
+            self.dense.resize_with(DENSE, Vec::new);
+        }
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        match self.dense.get_mut(place) {
+            Some(dense) if at < dense.len() + DENSE_AHEAD => {
+                if at >= dense.len() {
+                    dense.resize_with(at + 1, || None);
+                }
+                dense[at] = Some(entry);
+            }
+            _ => drop(self.sparse.insert((table, number), entry)),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.dense.clear();
+        self.sparse.clear();
+    }
 }
 
 impl Sequence {
     /// What a number of a table stands for.
     #[inline]
     pub fn entry(&self, table: u32, number: u64) -> Option<&Entry> {
-        self.entries.get(&(table, number))
+        self.entries.get(table, number)
     }
 }
 
@@ -236,7 +282,7 @@ impl Sequences {
             return;
         }
         let state = &mut self.list[sequence];
-        if let Some(known) = state.entries.get(&(table, number)) {
+        if let Some(known) = state.entries.get(table, number) {
             // Sending an entry again is allowed; saying something else by it is not.
             if *known.bytes != *entry {
                 findings.add(place, || {
@@ -273,7 +319,7 @@ impl Sequences {
         self.bytes += bytes;
         state.bytes += bytes;
         let bytes = entry.into();
-        state.entries.insert((table, number), Entry { name, bytes });
+        state.entries.insert(table, number, Entry { name, bytes });
     }
 
     /// Takes in clocks that were read together.

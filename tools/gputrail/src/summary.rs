@@ -85,6 +85,7 @@ fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
         devices(summary),
     ];
     tables.push(gaps(summary));
+    tables.push(ranges(summary));
     tables
 }
 
@@ -283,6 +284,43 @@ fn devices(summary: &Summary) -> Table {
             column("Both at once", "overlap_ns"),
         ],
         rows: rows.collect(),
+    }
+}
+
+fn ranges(summary: &Summary) -> Table {
+    let mut columns = vec![NAME, TOTAL, COUNT];
+    columns.extend(TIMES);
+    columns.extend([
+        column("Unfinished", "unfinished"),
+        column("Calls", "calls"),
+        column("In calls", "calls_ns"),
+        column("Device work", "work"),
+        column("Work ran", "work_ns"),
+    ]);
+    let rows = summary.ranges().into_iter().map(|range| {
+        let times = &range.times;
+        let mut row = vec![
+            Cell::Text(range.name.clone()),
+            time(times.total),
+            Cell::Count(times.count + range.unfinished),
+        ];
+        row.extend(spread(times, time));
+        row.extend([
+            Cell::Count(range.unfinished),
+            Cell::Count(range.calls),
+            Cell::Time(range.call_time),
+            Cell::Count(range.work),
+            Cell::Time(range.work_time),
+        ]);
+        row
+    });
+    Table {
+        name: column(
+            "Ranges of markers, and what was called and enqueued in them",
+            "ranges",
+        ),
+        rows: rows.collect(),
+        columns,
     }
 }
 
