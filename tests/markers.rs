@@ -6,10 +6,12 @@ use gputrail::clock;
 use gputrail::context::{BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection};
 use gputrail::external::{self, ExternalError};
 use gputrail::marker::{self, Mark, Unbalanced};
+use gputrail::perfetto::reader::replay;
 use gputrail::perfetto::{Options, convert};
 use gputrail::process::{self, Source};
 use gputrail::record::*;
 use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::summary::Summary;
 use gputrail::switchboard::Observed;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -135,7 +137,22 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     let trace = FOLDER.get().unwrap().path().join("run.pftrace");
     let out = std::fs::File::create(&trace).unwrap();
     let captures = [Reader::open(&capture()).unwrap()];
-    convert(&captures, out, &Options::default(), &mut ()).unwrap();
+    let mut heard = Summary::default();
+    convert(&captures, out, &Options::default(), &mut heard).unwrap();
+    let mut read = Summary::default();
+    replay(std::fs::File::open(&trace).unwrap(), &mut read);
+    for summary in [&heard, &read] {
+        let ranges = summary.ranges();
+        let told = |name: &str| {
+            let range = ranges.iter().find(|range| range.name == name);
+            range.map_or((0, 0), |range| (range.times.count, range.unfinished))
+        };
+        let names = ["outer", "inner", "one", "two", "open to the end", "now"];
+        assert_eq!(
+            names.map(told),
+            [(1, 0), (1, 0), (1, 0), (1, 0), (0, 1), (0, 0)]
+        );
+    }
     needs!(markers_and_external_ids_reach_the_trace_and_tools: Need::TraceProcessor);
     look_at(Trace::open(trace));
 }

@@ -68,6 +68,30 @@ export async function firstRow(page, sql) {
   return row;
 }
 
+/** Clicks with the mouse on a slice of one row's height: a query names its begin, its length and its track's name. */
+export async function click(page, [begin, length, track]) {
+  const name = track.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  await page.evaluate((regex) => self.app.commands.runCommand('dev.perfetto.PinTracksByRegex', regex), `^${name}$`);
+  const [from, to] = [BigInt(begin) - BigInt(length), BigInt(begin) + 2n * BigInt(length)].map(String);
+  await page.evaluate(({from, to}) => self.app.trace.timeline.setViewportTime(BigInt(from), BigInt(to)), {from, to});
+  await idle(page);
+  const place = await page.evaluate((track) => {
+    const row = document.querySelector(`.pf-track[ref="${CSS.escape(track)}"]`);
+    const box = row?.querySelector('.pf-track__canvas')?.getBoundingClientRect();
+    return box && {x: box.x + box.width / 2, y: box.y + box.height / 2};
+  }, track);
+  if (!place) throw new Error(`no track is called ${track}`);
+  await page.mouse.move(place.x, place.y);
+  await idle(page);
+  await page.mouse.click(place.x, place.y);
+  await idle(page);
+}
+
+/** What the details pane says. */
+export function details(page) {
+  return page.evaluate(() => document.querySelector('.pf-details-shell, .details-panel')?.innerText ?? '');
+}
+
 /** Shows the details of a row of a table. */
 export async function select(page, table, [id]) {
   await page.evaluate(({table, id}) => self.app.trace.selection.selectSqlEvent(table, Number(id)), {table, id});

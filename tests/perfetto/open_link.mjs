@@ -10,7 +10,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import {firstRow, launch, loaded, select, uiFile} from './browser.mjs';
+import {details, firstRow, launch, loaded, select, uiFile} from './browser.mjs';
 import {installed} from './installed.mjs';
 
 const PUBLIC = 'https://ui.perfetto.dev';
@@ -35,7 +35,7 @@ try {
   await loaded(page);
   if (options.select) {
     await select(page, options.table, await firstRow(page, options.select));
-    report.details = await page.evaluate(() => document.querySelector('.pf-details-shell, .details-panel')?.innerText);
+    report.details = await details(page);
   }
   Object.assign(report, await page.evaluate(() => ({
     title: self.app.trace.traceInfo.traceTitle,

@@ -2,12 +2,14 @@
 // Opens a trace in the real Perfetto UI, in headless Chromium, and takes a picture of it.
 //
 //   screenshot.mjs TRACE OUT.png [--size 1600x900] [--expand REGEX] [--collapse REGEX] [--pin REGEX]
-//       [--zoom 'select start, duration ...'] [--select 'select id ...'] [--table TABLE] [--run COMMAND=[ARGS]]
+//       [--zoom 'select start, duration ...'] [--select 'select id ...'] [--table TABLE] [--click 'select ts, dur, track ...']
+//       [--run COMMAND=[ARGS]]
 //
 // REGEX is matched with track names. --zoom shows the nanoseconds that its query names, --select the details of the row
-// of TABLE (default: slice) that its query names. --expand, --collapse, --pin and --run may be repeated and are done in
-// the order given. Prints one line of JSON with the UI's version, the errors it found in the trace, and how many colours fill the
-// flame graph, if one is open; exit status 1 when the trace did not load, or the UI shows errors.
+// of TABLE (default: slice) that its query names; --click clicks with the mouse on a slice that it names. --expand, --collapse,
+// --pin and --run may be repeated and are done in the order given. Prints one line of JSON with the UI's version, the errors it
+// found in the trace, what the details pane says, and how many colours fill the flame graph, if one is open; exit status 1 when
+// the trace did not load, or the UI shows errors.
 //
 // `tools/test install` installs the UI and playwright-core; $CHROMIUM names the browser where it is not
 // /usr/bin/chromium. Nothing but 127.0.0.1 is contacted.
@@ -16,7 +18,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
-import {firstRow, idle, launch, loaded, select, uiFile} from './browser.mjs';
+import {click, details, firstRow, idle, launch, loaded, select, uiFile} from './browser.mjs';
 import {installed} from './installed.mjs';
 
 const HIDE_SIDEBAR = {id: 'dev.perfetto.ToggleLeftSidebar', args: []};
@@ -36,7 +38,7 @@ for (let words = process.argv.slice(2); words.length; ) {
   else if (name === 'run') {
     const [id, args = '[]'] = value.split(/=(.*)/s);
     options.commands.push({id, args: JSON.parse(args)});
-  } else if (['size', 'zoom', 'select', 'table'].includes(name)) options[name] = value;
+  } else if (['size', 'zoom', 'select', 'table', 'click'].includes(name)) options[name] = value;
   else usage(`unknown option ${word}`);
 }
 const [trace, picture] = files;
@@ -68,6 +70,8 @@ try {
   if (options.zoom) await zoom(page, await firstRow(page, options.zoom));
   if (options.select) await select(page, options.table, await firstRow(page, options.select));
   report.flamegraph = await page.evaluate(flamegraphColours);
+  if (options.click) await click(page, await firstRow(page, options.click));
+  if (options.select || options.click) report.details = await details(page);
   Object.assign(report, await page.evaluate(() => ({
     version: document.body.dataset['perfetto_version'],
     importErrors: self.app.trace.traceInfo.importErrors,

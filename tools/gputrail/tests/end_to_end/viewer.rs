@@ -7,7 +7,7 @@ use std::process::Command;
 use gputrail_harness::machine::Need;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
-use gputrail_harness::trace::packet_kinds;
+use gputrail_harness::trace::{Trace, packet_kinds};
 use gputrail_harness::{needs, repository};
 
 use serde_json::Value;
@@ -15,37 +15,82 @@ use serde_json::Value;
 use crate::command::{Place, well};
 use crate::transparency::ffmpeg;
 
-/// Opens a trace; what the UI shows of it then.
+/// Opens a trace, and does `more`; what the UI shows of it then.
 #[track_caller]
-fn opens_clean(place: &Place, trace: &Path) -> Value {
+fn opens_clean(place: &Place, trace: &Path, more: &[&str]) -> Value {
     let picture = place.join("picture.png");
     let mut command = Command::new("node");
     command
         .arg(repository("tests/perfetto/screenshot.mjs"))
         .arg(trace)
-        .arg(&picture);
+        .arg(&picture)
+        .args(more);
     let report = run(&mut command).well().text();
     assert!(picture.exists());
     serde_json::from_str(&report).expect("a line of JSON")
 }
 
+/// Opens a trace, clicks on a kernel whose name begins with `kernel`, and finds in the details pane what the trace holds of
+/// it: name, launch geometry, and the correlation id of the call that enqueued it.
+#[track_caller]
+fn a_click_shows_a_kernel(place: &Place, trace: &Path, kernel: &str) -> Value {
+    let which = format!(
+        "from gpu_slice g join gpu_track t on g.track_id = t.id where g.name glob '{kernel}*' and g.dur > 0 \
+         order by g.ts desc limit 1"
+    );
+    let (name, submission, geometry): (String, i64, String) = Trace::open(trace)
+        .rows(&format!(
+            "select g.name, submission_id, extract_arg(g.arg_set_id, 'description') {which}"
+        ))
+        .remove(0);
+    assert!(geometry.contains("work-items"), "{geometry}");
+    let place_of = format!("select g.ts, g.dur, t.name {which}");
+    let said = opens_clean(place, trace, &["--click", &place_of]);
+    let details = said["details"].as_str().unwrap_or_default();
+    // A line names an argument, the next one has its value.
+    let lines: Vec<&str> = details.lines().collect();
+    assert!(lines.contains(&name.as_str()), "{name}: {details}");
+    assert!(lines.contains(&geometry.as_str()), "{geometry}: {details}");
+    let correlation = lines
+        .windows(2)
+        .any(|pair| pair[0].starts_with("submission_id") && pair[1] == submission.to_string());
+    assert!(correlation, "{submission}: {details}");
+    said
+}
+
 #[test]
-fn the_demo_opens_without_a_complaint() {
-    needs!(the_demo_opens_without_a_complaint: Need::Browser);
+fn a_kernel_of_the_demo_is_a_click_away() {
+    needs!(a_kernel_of_the_demo_is_a_click_away: Need::Browser, Need::TraceProcessor);
     let place = Place::new();
     well(&mut place.gputrail(["demo", "-q"]));
-    let shown = opens_clean(&place, &place.join("demo.pftrace"));
+    let shown = a_click_shows_a_kernel(&place, &place.join("demo.pftrace"), "gemm");
     assert!(shown["flamegraph"].is_null(), "nothing was sampled");
 }
 
 #[test]
-fn a_recorded_program_opens_without_a_complaint() {
-    needs!(a_recorded_program_opens_without_a_complaint: Need::Browser, Need::PythonBindings, Need::Pocl, Need::Program("ffmpeg"));
+fn a_kernel_of_a_merged_trace_is_a_click_away() {
+    needs!(a_kernel_of_a_merged_trace_is_a_click_away:
+        Need::Browser, Need::TraceProcessor, Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("waits");
+    for rank in ["0", "1"] {
+        let job = [("RANK", rank), ("WORLD_SIZE", "2")];
+        well(place.record(Driver::Threaded, &program, &[]).envs(job));
+        std::fs::rename(place.join("run.pftrace"), place.join(rank)).unwrap();
+    }
+    well(&mut place.gputrail(["merge", "-q", "0", "1", "-o", "job.pftrace"]));
+    a_click_shows_a_kernel(&place, &place.join("job.pftrace"), "both");
+}
+
+#[test]
+fn a_kernel_of_a_recorded_program_is_a_click_away() {
+    needs!(a_kernel_of_a_recorded_program_is_a_click_away:
+        Need::Browser, Need::TraceProcessor, Need::PythonBindings, Need::Pocl, Need::Program("ffmpeg"));
     let place = Place::new();
     let arguments = ffmpeg(10, &["-f", "null", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     well(&mut place.record(Driver::Threaded, "ffmpeg", &arguments));
-    opens_clean(&place, &place.join("run.pftrace"));
+    a_click_shows_a_kernel(&place, &place.join("run.pftrace"), "unsharp");
     let kinds = packet_kinds(&place.join("run.pftrace"));
     assert!(kinds.contains_key("gpu_render_stage_event"), "{kinds:?}");
 }
@@ -58,7 +103,7 @@ fn a_flame_graph_of_samples_opens_by_itself() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let sampling = ["--pc-sampling", "host-trap", "--interval", "1ms"];
     well(&mut place.record_with(&sampling, Driver::Threaded, "ffmpeg", &arguments));
-    let shown = opens_clean(&place, &place.join("run.pftrace"));
+    let shown = opens_clean(&place, &place.join("run.pftrace"), &[]);
     // One colour is the background's, and there are at least a queue, a kernel and its instructions.
     assert!(shown["flamegraph"].as_u64() >= Some(5), "{shown}");
 }
