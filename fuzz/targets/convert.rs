@@ -2,8 +2,8 @@
 #![no_main]
 
 use gputrail::capture::Reader;
-use gputrail::perfetto::schema::Trace;
 use gputrail::perfetto::reader::check;
+use gputrail::perfetto::schema::Trace;
 use gputrail::perfetto::{Options, convert};
 use gputrail::sampling::hotspots::Hotspots;
 use gputrail_fuzz::{capture_of, file_of};

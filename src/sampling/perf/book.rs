@@ -341,3 +341,174 @@ impl Book {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::CodeObjectId;
+    use std::sync::Barrier;
+
+    const HOT: KernelId = KernelId(1);
+    const COLD: KernelId = KernelId(2);
+
+    fn dispatch(work: u64, kernel: KernelId) -> Enqueued {
+        Enqueued {
+            work: WorkId(work),
+            kernel,
+            correlation: CorrelationId(100 + work),
+            external: ExternalId(0),
+            agent: AgentId(1),
+            is_recorded: true,
+        }
+    }
+
+    fn book(dispatches: &[Enqueued]) -> Book {
+        let mut book = Book::default();
+        for enqueued in dispatches {
+            let name = if enqueued.kernel == HOT {
+                "hot"
+            } else {
+                "cold"
+            };
+            book.enqueued(*enqueued, || Some(name.into()));
+        }
+        book
+    }
+
+    fn hold(book: &mut Book, kernel: &str, times: &[u64]) {
+        let code = Arc::new(KernelCode::new(CodeObjectId(1), kernel));
+        for time in times {
+            book.hold(Held {
+                time: *time,
+                offset: CodeOffset(0),
+                thread: 1,
+                cpu: 0,
+                code: code.clone(),
+            });
+        }
+        book.sort();
+    }
+
+    #[test]
+    fn a_dispatch_gets_the_samples_of_its_kernel_in_its_time() {
+        let mut book = book(&[dispatch(1, HOT), dispatch(2, HOT), dispatch(3, COLD)]);
+        hold(&mut book, "hot", &[25, 10, 15, 20, 30]);
+        hold(&mut book, "cold", &[12]);
+        let mut of = |work, times| {
+            let mut given = Vec::new();
+            let counted = book.completed(WorkId(work), times, |held, verdict| {
+                assert!(matches!(verdict, Verdict::Of(..)));
+                given.push(held.time);
+                true
+            });
+            (given, counted.map(|counted| counted.total))
+        };
+        assert_eq!(of(1, (10, 20)), (vec![10, 15, 20], Some(3)));
+        assert_eq!(of(2, (21, 29)), (vec![25], Some(1)));
+        assert_eq!(of(3, (0, 100)), (vec![12], Some(1)));
+        // Told twice, or of a copy: nothing.
+        assert_eq!(of(3, (0, 100)), (vec![], None));
+        // One belongs to none.
+        let mut unknown = 0;
+        book.give_all(|_, verdict| {
+            assert!(matches!(verdict, Verdict::Unknown));
+            unknown += 1;
+            true
+        });
+        assert_eq!(unknown, 1);
+    }
+
+    #[test]
+    fn what_is_given_early_is_in_the_totals() {
+        let mut book = book(&[dispatch(1, HOT)]);
+        hold(&mut book, "hot", &[10, 11, 12]);
+        book.give_all(|held, verdict| {
+            assert!(matches!(verdict, Verdict::Of(..)));
+            // There is no room for one of them.
+            held.time != 11
+        });
+        hold(&mut book, "hot", &[13]);
+        let counted = book.completed(WorkId(1), (10, 20), |_, _| true).unwrap();
+        assert_eq!((counted.total, counted.dropped), (4, 1));
+    }
+
+    #[test]
+    fn lost_samples_are_spread_over_their_time_and_none_is_counted_twice() {
+        let mut book = book(&[dispatch(1, HOT), dispatch(2, HOT), dispatch(3, HOT)]);
+        book.gap(100, 200, 10);
+        let mut dropped = |work, times| {
+            let counted = book.completed(WorkId(work), times, |_, _| true).unwrap();
+            assert_eq!(counted.total, counted.dropped);
+            counted.dropped
+        };
+        let all = [
+            dropped(1, (50, 150)),
+            dropped(2, (150, 170)),
+            dropped(3, (170, 300)),
+        ];
+        assert_eq!((all[0], all.iter().sum::<u64>()), (5, 10));
+        assert_eq!(book.lost_elsewhere, 0);
+    }
+
+    #[test]
+    fn kernels_that_nobody_records_keep_their_samples_to_themselves() {
+        let mut left_out = dispatch(1, HOT);
+        left_out.is_recorded = false;
+        let mut book = book(&[left_out]);
+        hold(&mut book, "hot", &[10]);
+        let mut seen = 0;
+        book.completed(WorkId(1), (0, 20), |_, verdict| {
+            assert!(matches!(verdict, Verdict::LeftOut));
+            seen += 1;
+            true
+        });
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn kernels_of_a_command_buffer_share_its_time() {
+        let mut book = book(&[dispatch(1, HOT), dispatch(1, COLD)]);
+        hold(&mut book, "hot", &[10]);
+        hold(&mut book, "cold", &[11]);
+        let mut kernels = Vec::new();
+        book.completed(WorkId(1), (0, 20), |_, verdict| {
+            if let Verdict::Of(_, kernel) = verdict {
+                kernels.push(kernel);
+            }
+            true
+        });
+        assert_eq!(kernels, [HOT, COLD]);
+    }
+
+    #[test]
+    fn notes_of_many_threads_arrive_or_are_counted() {
+        let notes = Notes::default();
+        let start = Barrier::new(4);
+        let mut taken = Vec::new();
+        std::thread::scope(|scope| {
+            for thread in 0..3u64 {
+                let (notes, start) = (&notes, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for number in 0..1000 {
+                        notes.put(Note::Completed {
+                            work: WorkId(thread << 32 | number),
+                            start: 1,
+                            end: 2,
+                        });
+                    }
+                });
+            }
+            start.wait();
+            for _ in 0..100 {
+                let mut some = Vec::new();
+                notes.take(&mut some);
+                taken.append(&mut some);
+            }
+        });
+        notes.take(&mut taken);
+        let mut rest = Vec::new();
+        notes.take(&mut rest);
+        assert_eq!((taken.len() + rest.len()) as u64 + notes.lost(), 3000);
+    }
+}

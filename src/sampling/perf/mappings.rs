@@ -35,6 +35,18 @@ pub struct KernelCode {
     load_base: u64,
 }
 
+#[cfg(test)]
+impl KernelCode {
+    /// Code of `kernel`, at address 0.
+    pub fn new(id: CodeObjectId, kernel: &str) -> KernelCode {
+        KernelCode {
+            id,
+            kernel: kernel.into(),
+            load_base: 0,
+        }
+    }
+}
+
 #[derive(Clone)]
 enum Owner {
     Kernel(Arc<KernelCode>),
