@@ -17,10 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Time between two rounds.
-const ROUND: Duration = Duration::from_millis(50);
+/// The longest time between two rounds.
+const ROUND: Duration = Duration::from_millis(100);
+/// The first one: threads are made, and kernels loaded, when a program begins.
+const FIRST_ROUND: Duration = Duration::from_millis(10);
 /// Rounds that a ring holds, if the thread runs all the time: whoever drains it may lose its core for a while.
-const ROUNDS_IN_RING: u64 = 8;
+const ROUNDS_IN_RING: u64 = 4;
 /// Bytes of a sample in a ring.
 const SAMPLE_BYTES: u64 = 40;
 const RINGS: std::ops::RangeInclusive<usize> = 4 << 10..=256 << 10;
@@ -172,6 +174,7 @@ impl HostSampler {
 
     fn run(&self, generation: u64) {
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let mut pause = FIRST_ROUND;
         loop {
             let seen = self.wake.value();
             let mut state = self.state();
@@ -183,7 +186,8 @@ impl HostSampler {
             }
             self.round(&mut state, false);
             drop(state);
-            self.wake.wait(seen, ROUND);
+            self.wake.wait(seen, pause);
+            pause = ROUND.min(pause * 2);
         }
     }
 

@@ -6,6 +6,12 @@ use super::event::{SampleClock, ThreadEvent};
 use super::ring::{RingRecord, RingRecords};
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+
+/// The list of the process's threads.
+const THREADS: &str = "/proc/self/task";
+/// Looks of which one reads the list, even if it has as many threads as before.
+const FULL_LOOK: u64 = 8;
 
 /// Threads that are sampled at a time.
 const MOST: usize = 1024;
@@ -21,6 +27,8 @@ pub struct Threads {
     /// Those that could not be sampled, and when that was tried.
     refused: HashMap<u32, u64>,
     looks: u64,
+    /// Links of the list of threads at the last full look.
+    links: u64,
     scratch: Vec<u8>,
     /// Why a thread could not be sampled, the first time.
     pub error: Option<io::Error>,
@@ -56,6 +64,7 @@ impl Threads {
             sampled: HashMap::new(),
             refused: HashMap::new(),
             looks: 0,
+            links: 0,
             scratch: Vec::with_capacity(ring),
             error: None,
             damaged: 0,
@@ -67,7 +76,14 @@ impl Threads {
     pub fn look(&mut self, ours: u32) {
         self.looks += 1;
         let look = self.looks;
-        let Ok(list) = std::fs::read_dir("/proc/self/task") else {
+        // Its links are as many as there are threads: mostly, nothing has changed.
+        let links = std::fs::metadata(THREADS).map_or(0, |list| list.nlink());
+        if links == self.links && !look.is_multiple_of(FULL_LOOK) {
+            let all = self.sampled.values_mut();
+            return all.for_each(|known| known.look = look);
+        }
+        self.links = links;
+        let Ok(list) = std::fs::read_dir(THREADS) else {
             return;
         };
         let now = self.clock.now();
@@ -112,6 +128,7 @@ impl Threads {
     pub fn drain(&mut self, mut tell: impl FnMut(Told<'_>)) {
         let (looks, scratch) = (self.looks, &mut self.scratch);
         let (damaged, throttled) = (&mut self.damaged, &mut self.throttled);
+        let mut has_changed = false;
         self.sampled.retain(|_, thread| {
             let (mut last, mut has_ended) = (thread.last, thread.has_ended);
             thread.event.drain(scratch, |mut records: RingRecords<'_>| {
@@ -132,11 +149,16 @@ impl Threads {
                 *damaged += u64::from(records.is_damaged());
             });
             thread.last = last;
+            // Another one may have taken its place.
+            has_changed |= has_ended;
             // The note of its end may be lost: then the list of threads says so.
             let stays = !thread.has_ended && (!has_ended && thread.look == looks);
             thread.has_ended = has_ended;
             stays
         });
+        if has_changed {
+            self.links = 0;
+        }
     }
 
     /// How many could not be sampled of late.
