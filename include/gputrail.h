@@ -426,6 +426,17 @@ typedef uint32_t gputrail_snapshot;
 /* Instructions that had not completed: rocprofiler-sdk's bit fields. */
 typedef uint32_t gputrail_memory_counters;
 
+/* How often an agent is sampled, in words (CUPTI's numbers). */
+typedef uint32_t gputrail_period_level;
+enum {
+    GPUTRAIL_PERIOD_LEVEL_INVALID = 0, /* not set */
+    GPUTRAIL_PERIOD_LEVEL_MIN = 1, /* min */
+    GPUTRAIL_PERIOD_LEVEL_LOW = 2, /* low */
+    GPUTRAIL_PERIOD_LEVEL_MID = 3, /* mid */
+    GPUTRAIL_PERIOD_LEVEL_HIGH = 4, /* high */
+    GPUTRAIL_PERIOD_LEVEL_MAX = 5 /* max */
+};
+
 /* What the agent could not know about a sample: GPUTRAIL_ABSENT_EXEC_MASK and so on. */
 typedef uint16_t gputrail_absent;
 enum {
@@ -1048,6 +1059,52 @@ typedef struct gputrail_flight_options {
   /* 0. */
   uint32_t reserved;
 } gputrail_flight_options;
+
+/* One way in which an agent can be sampled. */
+typedef struct gputrail_sampling_configuration {
+  /* The shortest interval, in units. */
+  uint64_t min_interval;
+  /* The longest interval. */
+  uint64_t max_interval;
+  /* How samples are taken. */
+  gputrail_sampling_method method;
+  /* What intervals count. */
+  gputrail_sampling_unit unit;
+  /* 1 if intervals have to be powers of two. */
+  uint8_t power_of_two;
+  /* 0. */
+  uint8_t reserved[5];
+} gputrail_sampling_configuration;
+
+/* How an agent is to be sampled. */
+typedef struct gputrail_sampling_options {
+  /* sizeof(gputrail_sampling_options). */
+  size_t size;
+  /* Units from one sample of a compute unit to the next. */
+  uint64_t interval;
+  /* How samples are taken. */
+  gputrail_sampling_method method;
+  /* What interval counts. */
+  gputrail_sampling_unit unit;
+  /* 1 for the numbers of samples by dispatch, address and reason, instead of the samples. */
+  uint8_t aggregates;
+  /* 0. */
+  uint8_t reserved[5];
+} gputrail_sampling_options;
+
+/* How often an agent is to be sampled, as CUPTI has it asked for. */
+typedef struct gputrail_sampling_period {
+  /* sizeof(gputrail_sampling_period). */
+  size_t size;
+  /* One of five levels. */
+  gputrail_period_level level;
+  /* From 5 to 31: 2 to that many cycles, whatever the level says. 0: not set. */
+  uint32_t exponent;
+  /* 1 for the numbers of samples by dispatch, address and reason, instead of the samples. */
+  uint8_t aggregates;
+  /* 0. */
+  uint8_t reserved[7];
+} gputrail_sampling_period;
 
 /*
  * One API call, from enter to exit. 64 bytes.
@@ -2668,6 +2725,101 @@ gputrail_status gputrail_flight_path(gputrail_flight flight,
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_FLIGHT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_flight_stop(gputrail_flight flight);
+
+/* The agents whose sources know whether they can be sampled. As gputrail_kinds. */
+gputrail_status gputrail_sampling_agents(gputrail_agent_id *agents, size_t capacity, size_t *count);
+
+/*
+ * How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if count is 0. As
+ * gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_AGENT; GPUTRAIL_SAMPLING_NOT_AVAILABLE under a debugger; GPUTRAIL_TOO_SMALL, and as
+ * many as fit are written; GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
+                                                 struct gputrail_sampling_configuration *configurations,
+                                                 size_t capacity,
+                                                 size_t *count);
+
+/*
+ * Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A context
+ * can sample several agents; one context of the process has this service. The configuration is valid for as long as the
+ * context is there.
+ *
+ * Errors: GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or the
+ * process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects counters;
+ * GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first start;
+ * GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED. gputrail_last_error names what the agent can do.
+ */
+gputrail_status gputrail_context_sample(gputrail_context context,
+                                        gputrail_buffer buffer,
+                                        gputrail_agent_id agent,
+                                        const struct gputrail_sampling_options *options);
+
+/*
+ * The same as CUPTI has it asked for. interval, which may be null, is told the interval in the agent's unit.
+ *
+ * Errors: also GPUTRAIL_INVALID_ARGUMENT if no period is set, or one that does not exist.
+ */
+gputrail_status gputrail_context_sample_every(gputrail_context context,
+                                              gputrail_buffer buffer,
+                                              gputrail_agent_id agent,
+                                              const struct gputrail_sampling_period *period,
+                                              uint64_t *interval);
+
+/*
+ * Says that the context collects counters by means of the tool's own: it cannot sample then.
+ *
+ * Errors: GPUTRAIL_CONTEXT_CONFLICT if it samples; GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_context_collects_counters(gputrail_context context);
+
+/*
+ * The name of a type of instruction in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU say, or null for
+ * one that this version does not know. It lasts for ever.
+ */
+const char *gputrail_instruction_type_name(gputrail_instruction_type of);
+
+/*
+ * The type of instruction that has this name in rocprofiler-sdk.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_instruction_type_by_name(const char *name,
+                                                  gputrail_instruction_type *found);
+
+/*
+ * The name of a reason in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT say, or null
+ * for one that this version does not know. It lasts for ever.
+ */
+const char *gputrail_not_issued_name(gputrail_not_issued of);
+
+/*
+ * The reason that has this name in rocprofiler-sdk.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_not_issued_by_name(const char *name, gputrail_not_issued *found);
+
+/*
+ * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC say, or null for one that this version does
+ * not know. It lasts for ever.
+ */
+const char *gputrail_stall_reason_name(gputrail_stall_reason of);
+
+/*
+ * The stall reason that has this name in CUPTI.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_stall_reason_by_name(const char *name, gputrail_stall_reason *found);
+
+/* The stall reason in CUPTI's words for a reason in rocprofiler-sdk's. */
+gputrail_stall_reason gputrail_stall_reason_of(gputrail_not_issued reason);
+
+/* The reason in rocprofiler-sdk's words for a stall reason in CUPTI's. */
+gputrail_not_issued gputrail_not_issued_of(gputrail_stall_reason reason);
 
 /*
  * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what

@@ -19,6 +19,7 @@ mod markers;
 mod memory;
 mod names;
 mod objects;
+mod sampling;
 mod sized;
 mod status;
 mod text;
@@ -43,6 +44,7 @@ pub use objects::{
     BufferHandle, ContextHandle, FlightHandle, SubscriberHandle, ThreadHandle, TimelineHandle,
     WatchHandle,
 };
+pub use sampling::*;
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use threads::*;
 pub use time::*;

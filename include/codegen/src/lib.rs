@@ -5,6 +5,7 @@
 
 use gputrail::capi::{GPUTRAIL_API_VERSION, Status};
 use gputrail::record::*;
+use gputrail::sampling::PeriodLevel;
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write;
@@ -26,7 +27,7 @@ const RECORDS: [&str; 12] = [
     "names",
 ];
 /// Those of the API.
-const API: [&str; 17] = [
+const API: [&str; 18] = [
     "library",
     "status",
     "attributes",
@@ -44,10 +45,14 @@ const API: [&str; 17] = [
     "markers",
     "external",
     "flight",
+    "sampling",
 ];
 
 /// Structures of the API, as C calls them.
-const NAMED: [(&str, &str); 24] = [
+const NAMED: [(&str, &str); 27] = [
+    ("SamplingConfiguration", "gputrail_sampling_configuration"),
+    ("SamplingOptions", "gputrail_sampling_options"),
+    ("SamplingPeriodOptions", "gputrail_sampling_period"),
     ("SelectionOptions", "gputrail_selection"),
     ("BufferSettings", "gputrail_buffer_options"),
     ("Batch", "gputrail_batch"),
@@ -75,7 +80,7 @@ const NAMED: [(&str, &str); 24] = [
 ];
 
 /// Numbers that name things: in Rust, in C, and what they are.
-const NUMBERS: [(&str, &str, &str); 43] = [
+const NUMBERS: [(&str, &str, &str); 44] = [
     (
         "Ticks",
         "uint64_t",
@@ -209,6 +214,11 @@ const NUMBERS: [(&str, &str, &str); 43] = [
         "MemoryCounters",
         "uint32_t",
         "Instructions that had not completed: rocprofiler-sdk's bit fields.",
+    ),
+    (
+        "PeriodLevel",
+        "uint32_t",
+        "How often an agent is sampled, in words (CUPTI's numbers).",
     ),
     (
         "Absent",
@@ -673,6 +683,7 @@ fn listed(name: &str) -> Vec<(String, i64, &'static str)> {
         InstructionType,
         NotIssued,
         StallReason,
+        PeriodLevel,
         Absent,
         OperationGroup
     )

@@ -3,11 +3,13 @@
 use super::executor::Gate;
 use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
 use super::random::{Purpose, Random};
+use super::sampler::DeviceSampler;
 use super::time::DeviceClock;
 use crate::record::*;
 use crate::recorder::Recorder;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Compute units of a device.
 pub const COMPUTE_UNITS: u64 = 80;
@@ -34,7 +36,11 @@ pub(super) enum QueueChoice {
 /// A device.
 pub(super) struct Device {
     pub(super) agent: AgentId,
+    pub(super) name: String,
     pub(super) context: ContextId,
+    /// Its compute units.
+    pub(super) compute: EngineIndex,
+    pub(super) sampler: Arc<DeviceSampler>,
     queues: Vec<HardwareQueue>,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
@@ -48,6 +54,7 @@ pub(super) struct Device {
 pub(super) struct HardwareQueue {
     pub(super) index: QueueIndex,
     pub(super) id: QueueId,
+    pub(super) number: u32,
 }
 
 impl Device {
@@ -108,11 +115,21 @@ impl Device {
             HardwareQueue {
                 index: machine.queue(engine),
                 id: names.queue(record),
+                number: place as u32,
             }
         });
+        let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
+        let name = format!("Simulated GPU {number}");
+        recorder
+            .board()
+            .sampling()
+            .offer(agent, &name, sampler.clone());
         Device {
             agent,
+            name,
             context,
+            compute,
+            sampler,
             queues: queues.collect(),
             clock: RefCell::new(DeviceClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),

@@ -1,11 +1,13 @@
 //! The calls that put work into streams: copies, fills, kernels, events between streams; and libraries
 //! on top of them.
 
+use super::code::{Code, Loaded};
 use super::device::{COMPUTE_UNITS, QueueChoice};
 use super::machine::Demand;
 use super::memory::{Place, Pointer};
 use super::operations::Function;
 use super::runtime::{Enqueued, Event, Stream, count};
+use super::sampler::Launched;
 use super::tell;
 use super::thread::{Status, Thread};
 use super::time::ticks;
@@ -13,6 +15,7 @@ use crate::correlation::Call;
 use crate::operations::{kernel_dispatch, memory_copy, resource};
 use crate::record::*;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// A kernel as its module declares it.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct KernelSource {
     pub(super) resident: u64,
     /// Nanoseconds that a compute unit takes for `resident` workgroups.
     pub(super) group_time: u64,
+    /// What it executes.
+    pub(super) code: &'static Code,
 }
 
 /// A module's kernels, as loaded on one device.
@@ -40,6 +45,8 @@ pub(super) struct Module {
     code: CodeObjectId,
     device: usize,
     kernels: Vec<Kernel>,
+    /// What they execute.
+    executed: Rc<Loaded>,
     /// Which of them have been compiled for the device: the first launch does that.
     compiled: RefCell<Vec<bool>>,
 }
@@ -96,14 +103,22 @@ impl Thread {
         let path = names.string(path);
         let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
         let device = &self.runtime.devices[self.device];
+        let executed = self.runtime.load(sources);
+        let sampled = device.sampler.is_configured();
         let mut module = crate::record::Module::blank();
         module.context = device.context;
+        if sampled {
+            module.source = names.string(executed.source());
+        }
         let module = names.module(module);
         let mut code = CodeObject::blank();
         (code.module, code.agent, code.path) = (module, device.agent, path);
         code.load_base = 0x7e80_0000_0000 + 0x100_0000 * self.device as u64;
         code.load_size = 0x4_0000;
         let code = names.code_object(code);
+        if sampled {
+            executed.keep(&names, code);
+        }
         let loaded = resource::MODULE_LOADED;
         tell::object::<crate::record::Module>(&self.host, &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
@@ -131,6 +146,7 @@ impl Thread {
         Module {
             id: module,
             code,
+            executed,
             device: self.device,
             compiled: RefCell::new(vec![false; kernels.len()]),
             kernels,
@@ -179,6 +195,19 @@ impl Thread {
         };
         let queue = QueueChoice::Compute;
         let enqueued = self.enqueue(&call, launch.stream, queue, demand);
+        let sampler = &self.runtime.devices[module.device].sampler;
+        sampler.launched(enqueued.index, || Launched {
+            work: enqueued.work,
+            correlation: call.correlation,
+            external: self.host.external(),
+            kernel: *id,
+            code_object: module.code,
+            code: module.executed.of(place),
+            groups: launch.groups,
+            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
+            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
+            queue: enqueued.queue_number,
+        });
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
         record.correlation = call.correlation;

@@ -61,10 +61,23 @@ pub(super) struct Machine {
     engines: Vec<Engine>,
     queues: Vec<Queue>,
     works: Vec<Work>,
+    /// What ran on engines that are watched; see [`Machine::watch`].
+    spans: Vec<Span>,
+}
+
+/// A stretch of time in which the shares of an engine stayed the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) engine: EngineIndex,
+    pub(super) from: Moment,
+    pub(super) to: Moment,
+    /// What ran, and how much of the engine it had, in thousandths of its unit.
+    pub(super) shares: Vec<(WorkIndex, u64)>,
 }
 
 #[derive(Debug)]
 struct Engine {
+    watched: bool,
     capacity: u64,
     running: Vec<Running>,
     /// Up to when the running work's `remaining` is accounted for.
@@ -105,11 +118,22 @@ impl Machine {
     /// Adds an engine with so many thousandths of its unit.
     pub(super) fn engine(&mut self, capacity: u64) -> EngineIndex {
         self.engines.push(Engine {
+            watched: false,
             capacity,
             running: Vec::new(),
             updated: Moment::BEGIN,
         });
         EngineIndex(self.engines.len() - 1)
+    }
+
+    /// From now on what runs on `engine` is kept, for [`Machine::take_spans`].
+    pub(super) fn watch(&mut self, engine: EngineIndex) {
+        self.engines[engine.0].watched = true;
+    }
+
+    /// What has run on the watched engines since this was asked the last time, in the order of time.
+    pub(super) fn take_spans(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.spans)
     }
 
     /// Adds a queue that feeds `engine`.
@@ -166,7 +190,16 @@ impl Machine {
     }
 
     fn end_work(&mut self, now: Moment, finished: &mut Vec<Finished>) {
-        for engine in &mut self.engines {
+        for (place, engine) in self.engines.iter_mut().enumerate() {
+            if engine.watched && now > engine.updated && !engine.running.is_empty() {
+                let shares = engine.running.iter();
+                self.spans.push(Span {
+                    engine: EngineIndex(place),
+                    from: engine.updated,
+                    to: now,
+                    shares: shares.map(|running| (running.work, running.rate)).collect(),
+                });
+            }
             engine.progress(now);
             for running in engine
                 .running
@@ -300,6 +333,29 @@ mod tests {
         machine.submit(command(two, 80, 200, &[]));
         // The narrow one is not slowed; the wide one has 800 of 1000 for 80 ns, then all.
         assert_eq!(run(machine), [(0, 116), (0, 80)]);
+    }
+
+    #[test]
+    fn what_runs_on_a_watched_engine_is_kept_with_its_share() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        machine.watch(engine);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        let wide = machine.submit(command(one, 100, 1_000, &[]));
+        let narrow = machine.submit(command(two, 80, 200, &[]));
+        machine.advance(Moment(u64::MAX), &mut Vec::new());
+        let span = |from: u64, to: u64, shares: &[(WorkIndex, u64)]| Span {
+            engine,
+            from: Moment::BEGIN + Nanos(from),
+            to: Moment::BEGIN + Nanos(to),
+            shares: shares.to_vec(),
+        };
+        let expected = [
+            span(0, 80, &[(wide, 800), (narrow, 200)]),
+            span(80, 116, &[(wide, 1_000)]),
+        ];
+        assert_eq!(machine.take_spans(), expected);
+        assert!(machine.take_spans().is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! * `machine` has the devices: engines that share their power, hardware queues that feed them.
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
+//! * `waves` is what goes on inside compute units, `code` what they execute, `sampler` samples it.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on top.
 //! * `training` is the program of the [`Demo`].
 //!
@@ -11,6 +12,7 @@
 //! [`TickSource::Virtual`](crate::clock::TickSource::Virtual); everything behind it is the same as
 //! for any other source.
 
+mod code;
 mod collective;
 mod device;
 mod enqueue;
@@ -20,16 +22,23 @@ mod memory;
 mod operations;
 mod random;
 mod runtime;
+mod sampler;
 mod tell;
 mod thread;
 mod time;
 mod training;
+mod waves;
 
 #[cfg(test)]
 mod tests;
 
 pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
+
+/// The ways in which its devices can be sampled.
+pub fn sampling_configurations() -> Vec<Configuration> {
+    sampler::CONFIGURATIONS.to_vec()
+}
 
 /// The functions of the simulated runtime.
 pub(crate) fn operations() -> impl Iterator<Item = crate::operations::OperationInfo> {
@@ -38,9 +47,11 @@ pub(crate) fn operations() -> impl Iterator<Item = crate::operations::OperationI
         .map(|function| function.info())
 }
 
-use crate::record::{ExternalKind, Nanos, Process, ProcessId, ThreadId};
+use crate::record::{AgentId, ExternalKind, Nanos, Process, ProcessId, ThreadId};
 use crate::recorder::Recorder;
+use crate::sampling::{Configuration, Request};
 use runtime::Runtime;
+use std::rc::Rc;
 
 /// A small training run on two devices.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -78,19 +89,37 @@ pub struct DemoReport {
     pub duration: Nanos,
 }
 
-/// Devices of the demo's machine.
-const DEVICES: usize = 2;
-/// The virtual process; its threads' ids follow on it.
-const PROCESS: ProcessId = ProcessId(4_000);
+/// A [`Demo`] that has not begun.
+pub struct Simulation {
+    steps: u64,
+    runtime: Rc<Runtime>,
+}
 
-impl Demo {
-    /// The process id of the simulated program.
-    pub const PROCESS: ProcessId = PROCESS;
+impl Simulation {
+    /// The devices, as agents.
+    pub fn agents(&self) -> Vec<AgentId> {
+        let devices = self.runtime.devices.iter();
+        devices.map(|device| device.agent).collect()
+    }
 
-    /// Runs it into `recorder`, whose ticks are virtual; [`Recorder::finish`] is the caller's.
-    pub fn run(&self, recorder: &Recorder) -> Result<DemoReport, SimulationError> {
-        self.describe(recorder);
-        let runtime = Runtime::new(recorder, self.seed, DEVICES);
+    /// Has another process configure PC sampling of `agent`, or give it back.
+    pub fn sampled_elsewhere(&self, agent: AgentId, request: Option<Request>) {
+        let mut devices = self.runtime.devices.iter();
+        if let Some(device) = devices.find(|device| device.agent == agent) {
+            device.sampler.configured_elsewhere(request);
+        }
+    }
+
+    /// Runs it to its end. Where the recording's scope says how, the devices are sampled.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::Sampling`], which says what the agents can do, before anything has happened.
+    pub fn run(self) -> Result<DemoReport, SimulationError> {
+        let runtime = self.runtime;
+        for device in &runtime.devices {
+            runtime.recorder.sample(device.agent, &device.name)?;
+        }
         training::Training::start(&runtime, self.steps);
         runtime.run()?;
         let counts = &runtime.counts;
@@ -104,6 +133,36 @@ impl Demo {
             fills: counts.fills.get(),
             duration: runtime.now() - time::Moment::BEGIN,
         })
+    }
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation").finish_non_exhaustive()
+    }
+}
+
+/// Devices of the demo's machine.
+const DEVICES: usize = 2;
+/// The virtual process; its threads' ids follow on it.
+const PROCESS: ProcessId = ProcessId(4_000);
+
+impl Demo {
+    /// The process id of the simulated program.
+    pub const PROCESS: ProcessId = PROCESS;
+
+    /// Runs it into `recorder`, whose ticks are virtual; [`Recorder::finish`] is the caller's.
+    pub fn run(&self, recorder: &Recorder) -> Result<DemoReport, SimulationError> {
+        self.prepare(recorder).run()
+    }
+
+    /// Makes the machine, and lets it wait: its agents can be asked for, and be sampled.
+    pub fn prepare(&self, recorder: &Recorder) -> Simulation {
+        self.describe(recorder);
+        Simulation {
+            steps: self.steps,
+            runtime: Runtime::new(recorder, self.seed, DEVICES),
+        }
     }
 
     fn describe(&self, recorder: &Recorder) {

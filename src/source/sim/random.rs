@@ -69,6 +69,8 @@ pub(super) enum Purpose {
     Thread = 1,
     Device = 2,
     Clock = 3,
+    Sampling = 4,
+    Waves = 5,
 }
 
 fn splitmix(state: &mut u64) -> u64 {

@@ -5,7 +5,9 @@
 //! the compute queue that the stream was given, copies to the copy engine of their direction. A
 //! thread of the runtime's own, one per device, learns of completions and writes their records.
 
+use super::code::Loaded;
 use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
+use super::enqueue::KernelSource;
 use super::executor::{Executor, Gate, Stuck, World};
 use super::machine::{Command, Demand, Machine, WorkIndex};
 use super::memory::Memory;
@@ -17,7 +19,9 @@ use super::time::{Moment, ticks, us};
 use crate::correlation::{Call, HostThread};
 use crate::record::*;
 use crate::recorder::Recorder;
+use crate::sampling::SamplingError;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Memory of the host that can be page-locked.
@@ -51,6 +55,9 @@ pub enum SimulationError {
         /// What the call returned.
         status: i32,
     },
+    /// Its devices cannot be sampled as the recording asks.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
     /// Its threads wait for each other.
     #[error("{0} threads of the simulation wait for something that will not happen")]
     Stuck(usize),
@@ -65,6 +72,8 @@ pub(super) struct Runtime {
     pub(super) events: RefCell<Vec<EventState>>,
     pub(super) memory: RefCell<Memory>,
     pub(super) counts: Counts,
+    /// Code that has been loaded, by its kernels: every device loads the same.
+    loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
     machine: RefCell<Machine>,
     works: RefCell<Vec<WorkState>>,
     seed: u64,
@@ -141,7 +150,9 @@ pub(super) struct Enqueued {
     pub(super) agent: AgentId,
     pub(super) context: ContextId,
     pub(super) queue: QueueId,
+    pub(super) queue_number: u32,
     pub(super) stream: StreamId,
+    pub(super) index: WorkIndex,
 }
 
 impl Runtime {
@@ -163,6 +174,7 @@ impl Runtime {
             events: RefCell::default(),
             memory: RefCell::default(),
             counts: Counts::default(),
+            loaded: RefCell::default(),
             machine: RefCell::new(machine),
             works: RefCell::default(),
             seed,
@@ -200,6 +212,14 @@ impl Runtime {
 
     /// Runs everything to its end.
     pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
+        for (number, device) in self.devices.iter().enumerate() {
+            if device.sampler.is_configured() {
+                self.machine.borrow_mut().watch(device.compute);
+                if let Some((host, _)) = self.new_thread(&format!("sim sampling {number}")) {
+                    device.sampler.writes_by(host, &self.recorder);
+                }
+            }
+        }
         for number in 0..self.devices.len() {
             if let Some((host, random)) = self.new_thread(&format!("sim completions {number}")) {
                 let runtime = self.clone();
@@ -214,6 +234,13 @@ impl Runtime {
             Some(failure) => Err(failure),
             None => result.map_err(|Stuck { threads }| SimulationError::Stuck(threads)),
         }
+    }
+
+    /// The code of a module's kernels.
+    pub(super) fn load(&self, sources: &'static [KernelSource]) -> Rc<Loaded> {
+        let mut loaded = self.loaded.borrow_mut();
+        let of = loaded.entry(sources.as_ptr());
+        of.or_insert_with(|| Rc::new(Loaded::new(sources))).clone()
     }
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
@@ -329,7 +356,9 @@ impl Runtime {
             agent: device.agent,
             context: device.context,
             queue: queue.id,
+            queue_number: queue.number,
             stream: state.id,
+            index,
         }
     }
 
@@ -448,9 +477,20 @@ impl World for Runtime {
     fn advance(&self, now: Moment) {
         self.read_due_clocks(now);
         let mut finished = Vec::new();
-        self.machine.borrow_mut().advance(now, &mut finished);
+        let spans = {
+            let mut machine = self.machine.borrow_mut();
+            machine.advance(now, &mut finished);
+            machine.take_spans()
+        };
+        for span in spans {
+            let mut devices = self.devices.iter();
+            if let Some(device) = devices.find(|device| device.compute == span.engine) {
+                device.sampler.ran(&span, &mut device.clock.borrow_mut());
+            }
+        }
         for one in finished {
             let device = &self.devices[self.works.borrow()[one.work.0].device];
+            device.sampler.ended(one.work);
             device.finished.borrow_mut().push_back(one);
             // The device raises an interrupt.
             device.finished_gate.open(&self.executor, us(2));

@@ -7,6 +7,7 @@
 
 mod kernels;
 mod passes;
+mod programs;
 mod setup;
 
 use super::collective::Participant;

@@ -1,0 +1,372 @@
+//! Programs: a kernel's disassembly, with the line of its source before each instruction.
+//!
+//! ```text
+//! 4   s_load_dwordx4 s[0:3], s[4:5], 0x0
+//!     s_waitcnt lgkmcnt(0)
+//! loop:
+//! 6   global_load_dwordx4 v[4:7], v[0:1], off
+//! 9   s_cbranch_scc1 loop ;x48
+//! 11  s_endpgm
+//! ```
+//!
+//! An instruction without a line has that of the one before. `;x48`: the branch is taken 48 times before it falls
+//! through. `;lanes 16`: only so many lanes are active. `s_cbranch_execz` is taken by all waves of a workgroup but the
+//! first, as where one wave finishes what all have begun. Mnemonics are those of AMD's CDNA instruction set, as far as the
+//! model tells them apart; operands say what depends on what.
+
+use std::collections::HashMap;
+
+/// An instruction as the model sees it.
+#[derive(Clone, Debug)]
+pub(in crate::source::sim) struct Line {
+    pub operation: Operation,
+    /// Registers that have to be there.
+    pub reads: Vec<Registers>,
+    /// The register range that the result goes to.
+    pub writes: Option<Registers>,
+    /// Lanes that are active.
+    pub lanes: u32,
+    /// Line of the source.
+    pub line: u32,
+    /// Where it is in the program, bytes.
+    pub offset: u64,
+    /// Its disassembly.
+    pub text: String,
+}
+
+/// A range of registers: vector registers from 0, accumulators from 256, scalar ones from 512, then the special ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::source::sim) struct Registers {
+    pub first: u16,
+    pub count: u16,
+}
+
+/// Registers there are.
+pub(super) const REGISTERS: usize = 640;
+const SPECIAL: [(&str, u16); 4] = [("vcc", 636), ("scc", 637), ("exec", 638), ("m0", 639)];
+
+/// What an instruction does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::source::sim) enum Operation {
+    /// Vector arithmetic; `cycles` that its pipe is busy.
+    Vector { cycles: u32, dual: bool },
+    /// Matrix arithmetic.
+    Matrix { cycles: u32 },
+    /// Scalar arithmetic.
+    Scalar,
+    /// A scalar read of memory.
+    ScalarLoad,
+    /// A vector read of memory of so many bytes per lane.
+    Load { bytes: u32 },
+    /// A vector write.
+    Store { bytes: u32 },
+    /// A read of a texture.
+    Texture,
+    /// Local memory, so many bytes per lane.
+    Local { bytes: u32 },
+    /// Local memory by the direct path.
+    LocalDirect,
+    /// Waits until no more than so many operations are outstanding: loads, stores, local and scalar memory.
+    Wait { load: u32, store: u32, local: u32 },
+    /// Meets the other waves of the workgroup.
+    Barrier,
+    /// Goes to an instruction, this many times before it falls through.
+    Branch { to: u32, times: u32 },
+    /// Goes to an instruction in all waves of a workgroup but the first.
+    Skip { to: u32 },
+    /// Goes to an instruction.
+    Jump { to: u32 },
+    /// Sleeps.
+    Sleep { cycles: u32 },
+    /// Does nothing, for so many cycles.
+    Internal { cycles: u32 },
+    /// A message to the host.
+    Message,
+    /// An export.
+    Export,
+    /// Ends the wave.
+    End,
+}
+
+/// A kernel's program.
+#[derive(Clone, Debug)]
+pub(in crate::source::sim) struct Program {
+    pub lines: Vec<Line>,
+}
+
+impl Program {
+    /// Reads a program. The error says which line is wrong, and how.
+    pub fn read(text: &str) -> Result<Program, String> {
+        let mut labels: HashMap<&str, u32> = HashMap::new();
+        let mut count = 0;
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            match line.strip_suffix(':') {
+                Some(label) => drop(labels.insert(label, count)),
+                None => count += 1,
+            }
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        let mut offset = 0;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.ends_with(':') {
+                continue;
+            }
+            let before = lines.last().map_or(1, |line| line.line);
+            let read = instruction(line, before, offset, &labels)
+                .map_err(|what| format!("line {}: {what}: {line:?}", number + 1))?;
+            offset += if wide(&read.operation) { 8 } else { 4 };
+            lines.push(read);
+        }
+        match lines.last() {
+            Some(last) if last.operation == Operation::End => Ok(Program { lines }),
+            _ => Err("the last instruction is not s_endpgm".into()),
+        }
+    }
+}
+
+/// Whether an instruction takes 8 bytes, not 4.
+fn wide(operation: &Operation) -> bool {
+    use Operation::*;
+    matches!(
+        operation,
+        Matrix { .. } | ScalarLoad | Load { .. } | Store { .. } | Texture | Local { .. } | Export
+    )
+}
+
+fn instruction(
+    text: &str,
+    before: u32,
+    offset: u64,
+    labels: &HashMap<&str, u32>,
+) -> Result<Line, String> {
+    let (text, notes) = text.split_once(';').unwrap_or((text, ""));
+    let mut text = text.trim();
+    let mut line = before;
+    if let Some((number, rest)) = text.split_once(char::is_whitespace)
+        && let Ok(number) = number.parse()
+    {
+        (line, text) = (number, rest.trim());
+    }
+    let mut times = 1;
+    let mut lanes = 64;
+    for note in notes.split(';').map(str::trim) {
+        if let Some(number) = note.strip_prefix('x') {
+            times = number.parse().map_err(|_| "no number of turns")?;
+        } else if let Some(number) = note.strip_prefix("lanes ") {
+            lanes = number.parse().map_err(|_| "no number of lanes")?;
+        }
+    }
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let operands: Vec<&str> = split(operands);
+    let label = || {
+        let label = operands.first().ok_or("no label")?;
+        labels
+            .get(label)
+            .copied()
+            .ok_or(format!("no label {label}"))
+    };
+    let number = |default: u32| {
+        operands
+            .first()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(default)
+    };
+    let width = || match mnemonic {
+        _ if mnemonic.ends_with("x4") || mnemonic.ends_with("b128") => 16,
+        _ if mnemonic.ends_with("x2") || mnemonic.ends_with("b64") => 8,
+        _ => 4,
+    };
+    use Operation::*;
+    let operation = match mnemonic {
+        "s_endpgm" => End,
+        "s_barrier" => Barrier,
+        "s_waitcnt" => waits(&operands)?,
+        "s_sleep" => Sleep {
+            cycles: 64 * number(1),
+        },
+        "s_nop" => Internal {
+            cycles: 1 + number(0),
+        },
+        "s_branch" => Jump { to: label()? },
+        "s_sendmsg" => Message,
+        "exp" => Export,
+        "lds_direct_load" => LocalDirect,
+        "s_cbranch_execz" => Skip { to: label()? },
+        _ if mnemonic.starts_with("s_cbranch") => Branch {
+            to: label()?,
+            times,
+        },
+        _ if mnemonic.starts_with("s_load") => ScalarLoad,
+        _ if mnemonic.starts_with("s_") => Scalar,
+        // As many passes of 4 cycles as the larger shapes take.
+        _ if mnemonic.starts_with("v_mfma_f32_32x32") => Matrix { cycles: 64 },
+        _ if mnemonic.starts_with("v_mfma") => Matrix { cycles: 32 },
+        _ if mnemonic.starts_with("v_dual") => Vector {
+            cycles: 4,
+            dual: true,
+        },
+        // Transcendental functions have a quarter of the rate.
+        _ if ["v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin"]
+            .iter()
+            .any(|t| mnemonic.starts_with(t)) =>
+        {
+            Vector {
+                cycles: 16,
+                dual: false,
+            }
+        }
+        _ if mnemonic.starts_with("v_") => Vector {
+            cycles: 4,
+            dual: false,
+        },
+        _ if mnemonic.starts_with("global_load") => Load { bytes: width() },
+        _ if mnemonic.starts_with("global_store") || mnemonic.starts_with("global_atomic") => {
+            Store { bytes: width() }
+        }
+        _ if mnemonic.starts_with("image_") => Texture,
+        _ if mnemonic.starts_with("ds_") => Local { bytes: width() },
+        _ => return Err("an instruction that the model does not know".into()),
+    };
+    let mut ranges: Vec<Registers> = operands.iter().filter_map(|one| registers(one)).collect();
+    let first_is_result = operands
+        .first()
+        .is_some_and(|first| registers(first).is_some())
+        && !matches!(operation, Store { .. } | Export)
+        && !mnemonic.starts_with("ds_write")
+        && !mnemonic.starts_with("s_cmp");
+    let mut writes = first_is_result.then(|| ranges.remove(0));
+    if mnemonic.starts_with("s_cmp") {
+        writes = registers("scc");
+    }
+    if mnemonic.starts_with("s_cbranch_scc") {
+        ranges.extend(registers("scc"));
+    }
+    if mnemonic.starts_with("s_cbranch_vcc") {
+        ranges.extend(registers("vcc"));
+    }
+    Ok(Line {
+        operation,
+        reads: ranges,
+        writes,
+        lanes,
+        line,
+        offset,
+        text: text.to_owned(),
+    })
+}
+
+/// Operands, at commas that are not within brackets.
+fn split(operands: &str) -> Vec<&str> {
+    operands
+        .split(',')
+        .map(str::trim)
+        .filter(|one| !one.is_empty())
+        .collect()
+}
+
+/// `v3`, `v[4:7]`, `s2`, `a[0:15]`, `vcc`: the last word of a modifier is none.
+fn registers(text: &str) -> Option<Registers> {
+    if let Some((_, first)) = SPECIAL.iter().find(|(name, _)| *name == text) {
+        return Some(Registers {
+            first: *first,
+            count: 1,
+        });
+    }
+    let base = match text.as_bytes().first()? {
+        b'v' => 0,
+        b'a' => 256,
+        b's' => 512,
+        _ => return None,
+    };
+    let rest = &text[1..];
+    let (first, last): (u16, u16) = match rest.strip_prefix('[') {
+        Some(range) => {
+            let (first, last) = range.strip_suffix(']')?.split_once(':')?;
+            (first.parse().ok()?, last.parse().ok()?)
+        }
+        None => {
+            let only = rest.parse().ok()?;
+            (only, only)
+        }
+    };
+    let limit = if base == 512 { 104 } else { 256 };
+    (first <= last && last < limit).then_some(Registers {
+        first: base + first,
+        count: last - first + 1,
+    })
+}
+
+/// `vmcnt(2)`, `lgkmcnt(0)`, `vscnt(0)`.
+fn waits(operands: &[&str]) -> Result<Operation, String> {
+    const ANY: u32 = u32::MAX;
+    let (mut load, mut store, mut local) = (ANY, ANY, ANY);
+    for operand in operands.iter().flat_map(|one| one.split_whitespace()) {
+        let (name, count) = operand
+            .strip_suffix(')')
+            .and_then(|one| one.split_once('('))
+            .ok_or("a counter looks like vmcnt(0)")?;
+        let count = count.parse().map_err(|_| "no number in the counter")?;
+        match name {
+            "vmcnt" => load = count,
+            "vscnt" => store = count,
+            "lgkmcnt" => local = count,
+            _ => return Err(format!("no counter {name}")),
+        }
+    }
+    Ok(Operation::Wait { load, store, local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_its_disassembly() {
+        let text = "
+            4 s_load_dwordx4 s[0:3], s[4:5], 0x0
+            s_waitcnt lgkmcnt(0)
+            loop:
+            6 global_load_dwordx4 v[4:7], v[0:1], off
+            s_waitcnt vmcnt(0) lgkmcnt(3)
+            7 v_fma_f32 v8, v4, v5, v8 ;lanes 16
+            9 s_cmp_lt_u32 s6, s3
+            s_cbranch_scc1 loop ;x48
+            11 s_endpgm
+        ";
+        let program = Program::read(text).unwrap();
+        let lines: Vec<(u32, u64)> = program.lines.iter().map(|l| (l.line, l.offset)).collect();
+        let expected = [
+            (4, 0),
+            (4, 8),
+            (6, 12),
+            (6, 20),
+            (7, 24),
+            (9, 28),
+            (9, 32),
+            (11, 36),
+        ];
+        assert_eq!(lines, expected);
+        let fma = &program.lines[4];
+        assert_eq!((fma.lanes, fma.reads.len()), (16, 3));
+        assert_eq!(fma.writes, registers("v8"));
+        let wait = Operation::Wait {
+            load: 0,
+            store: u32::MAX,
+            local: 3,
+        };
+        assert_eq!(program.lines[3].operation, wait);
+        let branch = &program.lines[6];
+        assert_eq!(branch.operation, Operation::Branch { to: 2, times: 48 });
+        assert_eq!(branch.reads, [registers("scc").unwrap()]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrong = |text: &str| Program::read(text).unwrap_err();
+        assert!(wrong("1 s_barrier").contains("s_endpgm"));
+        assert!(wrong("1 t_what v0\n s_endpgm").contains("line 1"));
+        assert!(wrong("1 s_branch nowhere\n s_endpgm").contains("no label nowhere"));
+        assert!(wrong("1 s_waitcnt xcnt(1)\n s_endpgm").contains("no counter xcnt"));
+    }
+}

@@ -1,0 +1,225 @@
+//! A stretch of a compute unit's steady state, kept cycle by cycle, and what a look at it shows.
+
+use super::program::Program;
+use super::unit::{Did, SIMDS, Unit, WaveCycle};
+use crate::record::{MemoryCounters, Snapshot};
+use crate::source::sim::random::Random;
+#[cfg(test)]
+use std::collections::BTreeMap;
+
+/// Cycles of a window: a prime, so that no loop of a program divides it.
+const CYCLES: usize = 4_099;
+/// Cycles before it.
+const WARM_UP: usize = 4_000;
+/// Cycles that it takes a trap to stop a wave, at most.
+const TRAP: u64 = 8;
+/// Instructions that a wave goes on at most before it stops for a trap.
+pub(in crate::source::sim) const SKID: u32 = 2;
+
+/// What was kept of a kernel on one compute unit; it repeats for as long as the kernel runs.
+pub(in crate::source::sim) struct Window {
+    slots: usize,
+    /// By cycle, then slot.
+    waves: Vec<Option<WaveCycle>>,
+    /// By cycle.
+    arbiter: Vec<[Snapshot; SIMDS]>,
+    active: Vec<u8>,
+}
+
+/// Which wave is looked at: on each visit to a unit the next of those that are active.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::source::sim) struct Visit {
+    /// Cycle of the kernel on this unit.
+    pub cycle: u64,
+    /// Number of the visit.
+    pub turn: u64,
+}
+
+/// What a look at a wave shows.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::source::sim) struct Seen {
+    /// Place in the program.
+    pub instruction: usize,
+    pub did: Did,
+    pub counters: MemoryCounters,
+    /// What the arbiter of its SIMD did; with the reason, if the wave did not issue.
+    pub snapshot: Snapshot,
+    /// The wave's slot.
+    pub slot: usize,
+    /// Waves that were active on the unit.
+    pub active: u32,
+    /// A trap came too late: the wave had ended.
+    pub ended: bool,
+}
+
+/// Shares of states: of each cycle's active waves, averaged over cycles. They add up to 1.
+#[cfg(test)]
+pub(in crate::source::sim) type Occupancy<K> = BTreeMap<K, f64>;
+
+impl Window {
+    /// Runs `program` on a unit with so many workgroups of so many waves.
+    pub fn of(program: &Program, waves_per_group: usize, groups: usize, random: Random) -> Window {
+        let mut unit = Unit::new(program, waves_per_group, groups, random);
+        let slots = unit.slots();
+        let mut row = vec![None; slots];
+        let mut arbiter = [Snapshot(0); SIMDS];
+        let mut window = Window {
+            slots,
+            waves: Vec::with_capacity(slots * CYCLES),
+            arbiter: Vec::with_capacity(CYCLES),
+            active: Vec::with_capacity(CYCLES),
+        };
+        for _ in 0..WARM_UP {
+            unit.step(&mut row, &mut arbiter);
+        }
+        while window.arbiter.len() < CYCLES {
+            unit.step(&mut row, &mut arbiter);
+            window.active.push(row.iter().flatten().count() as u8);
+            window.waves.extend_from_slice(&row);
+            window.arbiter.push(arbiter);
+        }
+        window
+    }
+
+    /// Cycles until it repeats.
+    pub fn cycles(&self) -> u64 {
+        CYCLES as u64
+    }
+
+    fn at(&self, cycle: u64) -> (usize, &[Option<WaveCycle>]) {
+        let cycle = (cycle % CYCLES as u64) as usize;
+        (cycle, &self.waves[cycle * self.slots..][..self.slots])
+    }
+
+    /// What sampling hardware sees. `None`: no wave is active in that cycle.
+    pub fn look(&self, visit: Visit) -> Option<Seen> {
+        let (cycle, row) = self.at(visit.cycle);
+        let active = self.active[cycle];
+        if active == 0 {
+            return None;
+        }
+        let mut left = (visit.turn % u64::from(active)) as usize;
+        let is_it = |wave: &&Option<WaveCycle>| wave.is_some();
+        let slot = if usize::from(active) == row.len() {
+            left
+        } else {
+            row.iter().position(|wave| {
+                let found = is_it(&wave) && left == 0;
+                left -= usize::from(is_it(&wave) && !found);
+                found
+            })?
+        };
+        let wave = row[slot]?;
+        let mut snapshot = self.arbiter[cycle][slot % SIMDS];
+        if let Did::Waited(reason) = wave.did {
+            snapshot = snapshot.with_reason_not_issued(reason.0.into());
+        }
+        Some(Seen {
+            instruction: wave.instruction.into(),
+            did: wave.did,
+            counters: wave.counters,
+            snapshot,
+            slot,
+            active: active.into(),
+            ended: false,
+        })
+    }
+
+    /// What a trap sees that is raised in that cycle and takes `delay` cycles to stop the wave: where the wave then is, but
+    /// no more than [`SKID`] instructions further on.
+    pub fn trap(&self, visit: Visit, delay: u64) -> Option<Seen> {
+        let mut seen = self.look(visit)?;
+        let mut issued = 0;
+        for later in 0..delay {
+            let (_, row) = self.at(visit.cycle + later);
+            let Some(wave) = row[seen.slot] else {
+                break;
+            };
+            if matches!(wave.did, Did::Issued(_)) {
+                issued += 1;
+            }
+            let (_, row) = self.at(visit.cycle + later + 1);
+            let Some(after) = row[seen.slot] else {
+                seen.ended = true;
+                break;
+            };
+            seen.instruction = after.instruction.into();
+            if issued == SKID {
+                break;
+            }
+        }
+        Some(seen)
+    }
+
+    /// How long a trap takes to stop a wave.
+    pub fn trap_delay(random: &mut Random) -> u64 {
+        random.below(TRAP + 1)
+    }
+
+    /// Place in the program and doings of the wave in `slot`.
+    #[cfg(test)]
+    pub fn of_slot(&self, cycle: u64, slot: usize) -> Option<(usize, Did)> {
+        let (_, row) = self.at(cycle);
+        row[slot].map(|wave| (wave.instruction.into(), wave.did))
+    }
+
+    /// The exact shares of all that looks can show, each cycle of a kernel of `cycles` that begins at `phase` counted
+    /// once, and each active wave as much as the others of its cycle.
+    #[cfg(test)]
+    pub fn occupancy<K: Ord>(
+        &self,
+        phase: u64,
+        cycles: u64,
+        what: impl Fn(&Seen) -> K,
+    ) -> Occupancy<K> {
+        self.count(phase, cycles, |cycle, turn, add| {
+            if let Some(seen) = self.look(Visit { cycle, turn }) {
+                add(what(&seen), 1.0);
+            }
+        })
+    }
+
+    /// The same of traps: every delay counts as much as the others.
+    #[cfg(test)]
+    pub fn trapped<K: Ord>(
+        &self,
+        phase: u64,
+        cycles: u64,
+        what: impl Fn(&Seen) -> K,
+    ) -> Occupancy<K> {
+        self.count(phase, cycles, |cycle, turn, add| {
+            for delay in 0..=TRAP {
+                if let Some(seen) = self.trap(Visit { cycle, turn }, delay) {
+                    add(what(&seen), 1.0 / (TRAP + 1) as f64);
+                }
+            }
+        })
+    }
+
+    #[cfg(test)]
+    fn count<K: Ord>(
+        &self,
+        phase: u64,
+        cycles: u64,
+        look: impl Fn(u64, u64, &mut dyn FnMut(K, f64)),
+    ) -> Occupancy<K> {
+        let mut shares: Occupancy<K> = BTreeMap::new();
+        let mut all = 0.0;
+        // Whole repetitions count as often as they come.
+        let (whole, rest) = (cycles / self.cycles(), cycles % self.cycles());
+        for cycle in 0..self.cycles() {
+            let times = (whole + u64::from(cycle < rest)) as f64;
+            let at = phase + cycle;
+            let active = self.active[(at % self.cycles()) as usize];
+            for turn in 0..u64::from(active) {
+                look(at, turn, &mut |key, share| {
+                    let share = share * times / f64::from(active);
+                    *shares.entry(key).or_default() += share;
+                    all += share;
+                });
+            }
+        }
+        shares.values_mut().for_each(|share| *share /= all);
+        shares
+    }
+}
