@@ -54,6 +54,9 @@ pub struct RecorderOptions {
     pub lanes: u32,
     /// What to record and when. Where it is not everything, [`Recorder::open_gate`] is due.
     pub scope: Scope,
+    /// Of samples of the program counter, record only their numbers by dispatch, address and reason: where the source
+    /// counts them.
+    pub aggregate_samples: bool,
 }
 
 impl Default for RecorderOptions {
@@ -67,6 +70,7 @@ impl Default for RecorderOptions {
             ticks: clock::init(),
             lanes: DEFAULT_LANES,
             scope: Scope::default(),
+            aggregate_samples: false,
         }
     }
 }
@@ -116,6 +120,7 @@ pub struct Recorder {
     slot: usize,
     /// How agents are sampled, if they are.
     sampling: Option<Request>,
+    deliver: Deliver,
     kernel_debug_info: bool,
 }
 
@@ -156,14 +161,18 @@ impl Recorder {
                 .map_err(RecorderError::Thread)?
         };
         let ticks = options.ticks;
-        Self::of_buffer(
+        let mut recorder = Self::of_buffer(
             board,
             (buffer, is_shared),
             Some(collector),
             writer,
             ticks,
             &options.scope,
-        )
+        )?;
+        if options.aggregate_samples {
+            recorder.deliver = Deliver::Aggregates;
+        }
+        Ok(recorder)
     }
 
     /// The recording of what comes by way of `board` into `buffer`, the memory of which somebody else may look at
@@ -202,6 +211,7 @@ impl Recorder {
             _slow_calls: None,
             slot: key.slot,
             sampling: scope.sampling,
+            deliver: Deliver::Samples,
             kernel_debug_info: scope.kernel_debug_info,
         })
     }
@@ -223,14 +233,14 @@ impl Recorder {
     /// # Errors
     ///
     /// [`SamplingError`], which says what the agent can do.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
     pub(crate) fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
         let Some(request) = self.sampling else {
             return Ok(());
         };
         let delivery = Delivery {
             buffers: Interest::buffer(self.slot).buffers(),
-            deliver: Deliver::Samples,
+            deliver: self.deliver,
         };
         let sampling = self.board.sampling();
         match sampling.configure(self.context, agent, request, delivery) {

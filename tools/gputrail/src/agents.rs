@@ -90,6 +90,10 @@ fn simulated() -> String {
             "collected",
             "calls, memory; kernels, copies, fills with their times".to_owned(),
         ),
+        (
+            "pc sampling",
+            Possible(sim::sampling_configurations()).to_string(),
+        ),
     ];
     table(0, "Simulated GPU", &attributes)
 }

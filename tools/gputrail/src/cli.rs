@@ -56,7 +56,9 @@ Examples:
 const DEMO_EXAMPLES: &str = "\
 Examples:
   gputrail demo
-  gputrail demo -o other.pftrace --seed 7";
+  gputrail demo -o other.pftrace --seed 7
+  gputrail demo --pc-sampling stochastic
+  gputrail demo --pc-sampling host-trap --interval 20us";
 
 const MERGE_EXAMPLES: &str = "\
 Examples:
@@ -390,6 +392,22 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
+    /// Steps of the simulated training
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub steps: u64,
+
+    /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which knows why waves wait
+    #[arg(long, value_name = "METHOD", value_parser = sampling_method)]
+    pub pc_sampling: Option<SamplingMethod>,
+
+    /// From one sample of a compute unit to the next [default: 50us, or 65536cycles where the method is stochastic]
+    #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
+    pub interval: Option<(u64, SamplingUnit)>,
+
+    /// Count samples by dispatch, address and reason as they are taken, and record only the numbers: for very many of them
+    #[arg(long, requires = "pc_sampling")]
+    pub aggregate_samples: bool,
+
     /// Keep the raw records beside the trace (.gputrail)
     #[arg(long)]
     pub capture: bool,
@@ -400,6 +418,22 @@ pub struct Demo {
     /// No summary; only errors and warnings are said
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl Demo {
+    /// How its devices are sampled, if they are.
+    pub fn sampling(&self) -> Option<Request> {
+        let method = self.pc_sampling?;
+        let (interval, unit) = self.interval.unwrap_or(match method {
+            SamplingMethod::STOCHASTIC => (1 << 16, SamplingUnit::CYCLES),
+            _ => (50_000, SamplingUnit::TIME),
+        });
+        Some(Request {
+            method,
+            unit,
+            interval,
+        })
+    }
 }
 
 /// Make one trace of several, of one machine or of several

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use gputrail::capture::Writer;
 use gputrail::clock::TickSource;
 use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::scope::{self, Scope};
 use gputrail::source::sim;
 
 /// Runs the command; the result is the exit code.
@@ -20,7 +21,7 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
-    record(&capture, arguments.seed)?;
+    record(&capture, &arguments)?;
     let made = Order {
         captures: std::slice::from_ref(&capture),
         output: &output,
@@ -43,9 +44,17 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn record(capture: &std::path::Path, seed: u64) -> Result<(), Failure> {
+/// How another process has configured the simulated devices, for trying what happens then: `host-trap,20us`.
+const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
+
+fn record(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {
     let options = RecorderOptions {
         ticks: TickSource::Virtual,
+        scope: Scope {
+            sampling: arguments.sampling(),
+            ..Scope::default()
+        },
+        aggregate_samples: arguments.aggregate_samples,
         ..RecorderOptions::default()
     };
     let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
@@ -53,10 +62,17 @@ fn record(capture: &std::path::Path, seed: u64) -> Result<(), Failure> {
         .with_context(|| format!("cannot write {}", capture.display()))?;
     let recorder = Recorder::start(&options, None, writer).map_err(|error| anyhow!(error))?;
     let demo = sim::Demo {
-        seed,
-        ..sim::Demo::default()
+        seed: arguments.seed,
+        steps: arguments.steps,
     };
-    demo.run(&recorder).map_err(|error| anyhow!(error))?;
+    let simulation = demo.prepare(&recorder);
+    if let Ok(text) = std::env::var(ELSEWHERE) {
+        let request = scope::sampling(&text).with_context(|| format!("{ELSEWHERE} is wrong"))?;
+        for agent in simulation.agents() {
+            simulation.sampled_elsewhere(agent, Some(request));
+        }
+    }
+    simulation.run().map_err(|error| anyhow!(error))?;
     recorder
         .finish()
         .map_err(|(error, lost)| anyhow!("{error}; {lost} records are lost"))?;

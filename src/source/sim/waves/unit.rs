@@ -463,7 +463,7 @@ impl<'a> Unit<'a> {
                     return None;
                 }
                 take(&mut self.flat, now, u64::from(bytes))?;
-                let at = self.from_memory(line.lanes, bytes, MEMORY_LATENCY);
+                let at = self.memory_access(line.lanes, bytes, MEMORY_LATENCY);
                 let wave = &mut self.waves[place];
                 match line.operation {
                     Load { .. } => in_order(&mut wave.loads, at),
@@ -479,7 +479,7 @@ impl<'a> Unit<'a> {
                     return None;
                 }
                 take(&mut self.texture, now, TEXTURE_CYCLES)?;
-                let at = self.from_memory(line.lanes, 4, TEXTURE_LATENCY);
+                let at = self.memory_access(line.lanes, 4, TEXTURE_LATENCY);
                 in_order(&mut self.waves[place].textures, at);
                 InstructionType::TEX
             }
@@ -553,7 +553,7 @@ impl<'a> Unit<'a> {
     }
 
     /// When memory has brought or taken `bytes` for each of `lanes`.
-    fn from_memory(&mut self, lanes: u32, bytes: u32, latency: (u64, u64)) -> u64 {
+    fn memory_access(&mut self, lanes: u32, bytes: u32, latency: (u64, u64)) -> u64 {
         self.operations += 1;
         let cycles = (u64::from(lanes) * u64::from(bytes)).div_ceil(MEMORY_BYTES);
         self.memory = self.memory.max(self.now) + cycles;
