@@ -6,10 +6,11 @@
 //! next enter, which sees that its stack frame is gone. The exit of a call needs only what its enter
 //! returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
 
-use crate::buffer::lanes::OwnLanes;
+use crate::buffer::lanes::{OwnLanes, Using};
 use crate::buffer::{Lane, MAX_OPEN_CALLS, OpenCalls};
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
+use bytemuck::Pod;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -65,7 +66,7 @@ pub struct Call {
     pub correlation: CorrelationId,
     /// The call it was made from, or none.
     pub ancestor: CorrelationId,
-    /// When it was entered.
+    /// When it was entered; none if nobody wanted to know ([`HostThread::wants_time`]).
     pub start: Ticks,
     /// The function.
     pub operation: Operation,
@@ -137,9 +138,10 @@ impl HostThread {
     /// inherit this one's. `None` when there are too many threads.
     pub fn new(board: &Arc<Switchboard>, thread: ThreadId, is_main: bool) -> Option<HostThread> {
         let lanes = OwnLanes::new();
+        let number = board.take_thread_number()?;
         Some(HostThread {
-            number: board.take_thread_number()?,
-            state: ThreadState::new(board, &lanes),
+            number,
+            state: ThreadState::new(board, (thread, number), &lanes),
             board: board.clone(),
             lanes,
             thread,
@@ -213,10 +215,30 @@ impl HostThread {
         }
     }
 
+    /// Whether somebody wants the times of a call that is of this interest.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    #[inline(always)]
+    pub(crate) fn wants_time(&self, interest: Interest) -> bool {
+        !interest.is_only_told() || self.board.exits_from() != u64::MAX
+    }
+
     /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
     /// `false` says that the record was dropped, and counted.
     #[inline(always)]
     pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {
+        self.exit_with(call, [], now, return_code, flags)
+    }
+
+    /// The same, with the values of those of the call's arguments that are kept, whose record comes first.
+    #[inline(always)]
+    pub fn exit_with<const N: usize>(
+        &mut self,
+        call: &Call,
+        values: [u64; N],
+        now: Ticks,
+        return_code: i32,
+        flags: u8,
+    ) -> bool {
         let api = Api {
             header: const { Header::of::<Api>() }.with(flags),
             start: call.start,
@@ -236,13 +258,19 @@ impl HostThread {
                 self.write_external(call, buffers);
             }
         }
-        let written = self.each(call.interest.buffers(), Kind::API, |lane| lane.write(api));
+        if N > 0 {
+            let arguments = ArgumentsOf::new(call.correlation, call.operation, values);
+            let fill = |place: &mut ArgumentsOf<N>| *place = arguments;
+            self.put(self.annotated(call), Kind::ARGUMENTS, fill);
+        }
+        let written = self.write_to(call.interest.buffers(), api);
         // Not before: a process may die in between, or wait for a block for long. A call that is found
         // in both places, the recovery takes for one that has ended.
         if let Some(open) = &self.open_calls {
             open.close(call.depth);
         }
         self.depth = call.depth;
+        self.end_supplied(call);
         if now.0.saturating_sub(call.start.0) >= self.board.exits_from() {
             self.exit_noticed(call, now);
         }
@@ -252,6 +280,10 @@ impl HostThread {
     /// Somebody wants to hear of the exit of such calls.
     #[cold]
     fn exit_noticed(&mut self, call: &Call, now: Ticks) {
+        // One that began when nobody wanted its time is not known to have taken any.
+        if !call.start.is_some() {
+            return;
+        }
         if !self.board.buffers_for(Kind::RETIREMENT).is_none()
             && self.board.call_exits(call.correlation)
         {
@@ -299,24 +331,97 @@ impl HostThread {
         self.write_to(self.board.buffers_for(R::KIND), record)
     }
 
-    /// Writes a record to `buffers`.
+    /// Writes a record to `buffers`. `false` says that one of them has not got it, and counted that.
     #[inline(always)]
     pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
-        self.each(buffers, R::KIND, |lane| lane.write(record))
+        self.put(buffers, R::KIND, |place| *place = record)
+    }
+
+    /// The same with a record that `fill` puts together in its place.
+    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
+    #[inline(always)]
+    pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
+        self.put(buffers, R::KIND, fill)
     }
 
     /// Writes a record to those of `buffers` where that takes no waiting (see [`Lane::try_write`]), and returns the
     /// others.
     #[inline(always)]
     pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
+        self.try_fill(buffers, |place| *place = record)
+    }
+
+    /// The same with a record that `fill` puts together in its place.
+    #[inline(always)]
+    pub(crate) fn try_fill<R: Record>(
+        &mut self,
+        buffers: Buffers,
+        fill: impl Fn(&mut R),
+    ) -> Buffers {
+        if let Some(slot) = buffers.only() {
+            let Some(mut lane) = self.room(slot, None, size_of::<R>()) else {
+                return buffers;
+            };
+            lane.commit_filled(fill);
+            return Buffers::NONE;
+        }
+        self.put_into_each(buffers, None, fill)
+    }
+
+    /// Writes a record of `kind`. Nearly always one buffer wants it.
+    #[inline(always)]
+    fn put<R: Pod>(&mut self, buffers: Buffers, kind: Kind, fill: impl Fn(&mut R)) -> bool {
+        if let Some(slot) = buffers.only() {
+            let Some(mut lane) = self.room(slot, Some(kind), size_of::<R>()) else {
+                return false;
+            };
+            lane.commit_filled(fill);
+            return true;
+        }
+        buffers.is_none() || self.put_into_each(buffers, Some(kind), fill).is_none()
+    }
+
+    /// Returns those that have not got it.
+    #[cold]
+    #[inline(never)]
+    fn put_into_each<R: Pod>(
+        &mut self,
+        buffers: Buffers,
+        kind: Option<Kind>,
+        fill: impl Fn(&mut R),
+    ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
-            let one = Interest::buffer(slot).buffers();
-            if !self.each(one, R::KIND, |lane| lane.try_write(record)) {
-                left = left.or(one);
+            match self.room(slot, kind, size_of::<R>()) {
+                Some(mut lane) => lane.commit_filled(&fill),
+                None => left = left.or(Interest::buffer(slot).buffers()),
             }
         }
         left
+    }
+
+    /// The lane of the buffer in `slot`, with room for a record of `bytes`, which is put there next. If it is of
+    /// `kind` its loss is counted where there is none; without one the lane does not wait.
+    ///
+    /// One function for all records, of which an enqueue writes four: what it costs is the processor's cache of
+    /// instructions more than the instructions.
+    #[inline(never)]
+    fn room(&mut self, slot: usize, kind: Option<Kind>, bytes: usize) -> Option<Using<'_>> {
+        let is_open = self.lanes.is_open(slot, self.board.incarnations()) || self.open(slot);
+        let lane = match is_open {
+            true => self.lanes.using(slot, self.board.incarnations()),
+            false => None,
+        };
+        match (lane, kind) {
+            (Some(mut lane), Some(kind)) => lane.has_room(kind, bytes).then_some(lane),
+            (Some(mut lane), None) => lane.has_room_now(bytes).then_some(lane),
+            (None, Some(kind)) => {
+                let buffers = Interest::buffer(slot).buffers();
+                self.board.count_unlaned(buffers, kind);
+                None
+            }
+            (None, None) => None,
+        }
     }
 
     /// The thread's first call that somebody may find in progress.
@@ -331,11 +436,11 @@ impl HostThread {
         let Some(slot) = recovered.slots().next() else {
             return;
         };
-        if self.open(slot)
-            && let Some(open) = self
-                .lanes
-                .with(slot, self.board.incarnations(), |lane| lane.open_calls())
-        {
+        let open = match self.open(slot) {
+            true => self.lanes.using(slot, self.board.incarnations()),
+            false => None,
+        };
+        if let Some(open) = open.map(|lane| lane.open_calls()) {
             open.enter(depth, now, correlation, operation);
             self.open_calls = Some(open);
         }
@@ -350,22 +455,15 @@ impl HostThread {
     /// Writes the arguments of a call.
     #[inline]
     pub fn write_arguments(&mut self, call: &Call, arguments: &mut Arguments) -> bool {
-        self.each(self.annotated(call), Kind::ARGUMENTS, |lane| {
-            lane.write_arguments(arguments)
-        })
-    }
-
-    /// Writes the values of the arguments of `call`, where their number is known.
-    #[inline(always)]
-    pub fn write_values<const N: usize>(&mut self, call: &Call, values: [u64; N]) -> bool {
-        let buffers = self.annotated(call);
-        if buffers.is_none() {
-            return true;
+        let bytes = Arguments::bytes_for((arguments.count as usize).min(MAX_ARGUMENTS));
+        let mut all = true;
+        for slot in self.annotated(call).slots() {
+            let room = self.room(slot, Some(Kind::ARGUMENTS), bytes);
+            all &= room
+                .map(|mut lane| lane.write_arguments(arguments))
+                .is_some();
         }
-        let arguments = ArgumentsOf::new(call.correlation, call.operation, values);
-        self.each(buffers, Kind::ARGUMENTS, |lane| {
-            lane.write_values(arguments)
-        })
+        all
     }
 
     /// The buffers that get the arguments of `call`.
@@ -374,39 +472,6 @@ impl HostThread {
         call.interest
             .buffers()
             .and(self.board.buffers_for(Kind::ARGUMENTS))
-    }
-
-    /// Does `write` with the lane of each of `buffers`. `false` if any of them did not get the record, which is
-    /// of `kind`.
-    #[inline(always)]
-    fn each(
-        &mut self,
-        buffers: Buffers,
-        kind: Kind,
-        mut write: impl FnMut(&mut Lane) -> bool,
-    ) -> bool {
-        let mut all = true;
-        for slot in buffers.slots() {
-            // One place that writes, which nothing but the lane sees: so the record is put together where it
-            // stays.
-            let mut is_open = true;
-            all &= loop {
-                match self.lanes.with(slot, self.board.incarnations(), &mut write) {
-                    Some(written) => break written,
-                    None if is_open && self.open(slot) => is_open = false,
-                    None => break self.count_unlaned(slot, kind),
-                }
-            };
-        }
-        all
-    }
-
-    /// There is no lane for a record of `kind`.
-    #[cold]
-    fn count_unlaned(&self, slot: usize, kind: Kind) -> bool {
-        self.board
-            .count_unlaned(Interest::buffer(slot).buffers(), kind);
-        false
     }
 
     /// Opens a lane in the buffer of `slot`, for the first record.
@@ -442,7 +507,7 @@ impl HostThread {
         WorkId(self.work.take(&self.board.ids().work))
     }
 
-    /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until [`HostThread::end_supplied`].
+    /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until its exit.
     #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
     #[cold]
     pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
@@ -452,9 +517,8 @@ impl HostThread {
     }
 
     /// `call` has ended, and its record is written.
-    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
     #[inline]
-    pub(crate) fn end_supplied(&mut self, call: &Call) {
+    fn end_supplied(&mut self, call: &Call) {
         if !self.supplied.is_empty() {
             self.forget_supplied(call.depth);
         }
@@ -582,9 +646,9 @@ impl HostThread {
     pub fn set_may_wait(&mut self, may_wait: bool) {
         self.may_wait = may_wait;
         for slot in 0..BUFFERS {
-            self.lanes.with(slot, self.board.incarnations(), |lane| {
-                lane.set_may_wait(may_wait)
-            });
+            if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations()) {
+                lane.set_may_wait(may_wait);
+            }
         }
     }
 }

@@ -285,7 +285,7 @@ fn tell_wanted(
         );
         callback.thread = marker.thread;
         callback.payload = Payload::Record(RecordRef::of(&marker));
-        thread.tell(interest.subscribers(), &callback);
+        thread.tell(interest.subscribers(), &mut callback);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::switchboard::{
 };
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Arc, OnceLock};
 
@@ -68,6 +69,8 @@ pub struct Source {
 
 /// One thread's state, on the heap.
 struct ThreadCell {
+    process: &'static ObservedProcess,
+    /// That of `process`.
     generation: u64,
     /// Set while `host` is borrowed: a signal handler that finds it set must stay away.
     busy: Cell<bool>,
@@ -83,7 +86,7 @@ thread_local! {
 /// The calling thread's [`HostThread`]. Read it once per call and pass it down.
 #[derive(Copy, Clone)]
 pub struct Current {
-    cell: *const ThreadCell,
+    cell: NonNull<ThreadCell>,
 }
 
 impl Current {
@@ -115,10 +118,18 @@ impl Current {
         self.cell().generation == wanted().generation.load(Ordering::Relaxed)
     }
 
+    /// The switchboard of its process, if that has not ended.
+    #[inline]
+    pub(crate) fn board(self) -> Option<&'static Arc<Switchboard>> {
+        let process = self.cell().process;
+        let lasts = self.is_current() && process.ended.load(Ordering::Acquire) == 0;
+        lasts.then_some(&process.board)
+    }
+
     /// Tells `subscribers` of something that happens once. The thread's state may be used meanwhile.
     #[cold]
-    pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &Callback<'_>) {
-        if let Some(board) = board() {
+    pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
+        if let Some(board) = self.board() {
             let mut user_data = board.new_user_data();
             board.tell(self.state(), subscribers, callback, &mut user_data);
         }
@@ -135,13 +146,13 @@ impl Current {
         // SAFETY: the cell belongs to this thread (`Current` is not Send) and lives until its
         // pthread destructor runs, which is after the thread's last call of ours has returned. A forked
         // child has inherited its memory.
-        unsafe { &*self.cell }
+        unsafe { self.cell.as_ref() }
     }
 }
 
 /// A thread's state, borrowed.
 pub(crate) struct Borrowed {
-    cell: *const ThreadCell,
+    cell: NonNull<ThreadCell>,
 }
 
 impl Deref for Borrowed {
@@ -150,7 +161,7 @@ impl Deref for Borrowed {
     #[inline(always)]
     fn deref(&self) -> &HostThread {
         // SAFETY: as in `deref_mut`.
-        unsafe { &*(*self.cell).host.get() }
+        unsafe { &*self.cell.as_ref().host.get() }
     }
 }
 
@@ -159,7 +170,7 @@ impl DerefMut for Borrowed {
     fn deref_mut(&mut self) -> &mut HostThread {
         // SAFETY: only this thread has the cell, which lives as `Current::borrow` says, and `busy` says
         // that nobody else up its stack borrows the state.
-        unsafe { &mut *(*self.cell).host.get() }
+        unsafe { &mut *self.cell.as_ref().host.get() }
     }
 }
 
@@ -168,7 +179,7 @@ impl Drop for Borrowed {
     fn drop(&mut self) {
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the cell lives as `Current::borrow` says.
-        unsafe { (*self.cell).busy.set(false) };
+        unsafe { self.cell.as_ref().busy.set(false) };
     }
 }
 
@@ -259,13 +270,8 @@ pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
 /// The calling thread.
 #[inline]
 pub fn current() -> Option<Current> {
-    let cell = CELL.get();
-    // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
-    let generation = unsafe { cell.as_ref() }.map(|cell| cell.generation);
-    match generation {
-        Some(generation) if generation == wanted().generation.load(Ordering::Relaxed) => {
-            Some(Current { cell })
-        }
+    match NonNull::new(CELL.get()).map(|cell| Current { cell }) {
+        Some(thread) if thread.is_current() => Some(thread),
         _ => new_cell(),
     }
 }
@@ -496,6 +502,7 @@ fn new_cell() -> Option<Current> {
         let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
         board.names().thread(ThreadId(id), name.trim_end());
         let cell = Box::into_raw(Box::new(ThreadCell {
+            process,
             generation: process.generation,
             busy: Cell::new(false),
             state: host.state().clone(),
@@ -504,7 +511,7 @@ fn new_cell() -> Option<Current> {
         // What a forked thread inherits stays where it is: its lane lies in memory that is gone.
         CELL.set(cell);
         exit_key::set(cell.cast());
-        Some(Current { cell })
+        NonNull::new(cell).map(|cell| Current { cell })
     })
 }
 

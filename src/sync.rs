@@ -25,6 +25,33 @@ impl<T> UnsafeCell<T> {
     pub fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
         work(self.0.get())
     }
+
+    /// The content, for as long as the result lives.
+    #[inline(always)]
+    pub fn get_mut(&self) -> MutPtr<T> {
+        // SAFETY: a cell's content is somewhere.
+        MutPtr(unsafe { std::ptr::NonNull::new_unchecked(self.0.get()) })
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use loom::cell::MutPtr;
+
+/// What [`UnsafeCell::get_mut`] gives.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(std::ptr::NonNull<T>);
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    ///
+    /// Nobody else has the content.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)] // the shape of loom's
+    pub unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's promise; the cell lives as the pointer does.
+        unsafe { &mut *self.0.as_ptr() }
+    }
 }
 
 /// Locks one of the standard library's mutexes, also when a thread panicked while it held it.

@@ -9,15 +9,22 @@ use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
 use super::delivering::is_delivering;
 use super::overwrite::Ring;
+#[cfg(not(loom))]
+use super::prefetch;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
 use crate::record::{Arguments, Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
 #[cfg(not(loom))]
-use crate::record::{ArgumentsOf, CorrelationId, Operation};
+use crate::record::{CorrelationId, Operation};
 use crate::sync::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How far ahead of the records their memory is brought into the cache: what an enqueue writes. The memory has been with
+/// the collector, and the runtime's next locked instruction waits for our stores.
+#[cfg(not(loom))]
+const AHEAD: usize = 512;
 
 /// Waits that see no full block before a lane gives up: between emptying a block and putting it back the
 /// collector may lose its core.
@@ -135,13 +142,17 @@ impl Lane {
     #[inline]
     pub fn try_write<R: Record>(&mut self, record: R) -> bool {
         const { assert!(R::FIXED) };
-        if size_of::<R>() as u32 > self.block.capacity - self.block.committed
-            && !self.make_room(size_of::<R>(), false)
-        {
-            return false;
+        let has_room = self.has_room_now(size_of::<R>());
+        if has_room {
+            self.commit_record(record);
         }
-        self.commit_record(record);
-        true
+        has_room
+    }
+
+    /// Whether `bytes` more fit without waiting, if need be in another block.
+    #[inline(always)]
+    pub(crate) fn has_room_now(&mut self, bytes: usize) -> bool {
+        bytes as u32 <= self.block.capacity - self.block.committed || self.make_room(bytes, false)
     }
 
     /// Appends the used part of `arguments`.
@@ -158,38 +169,36 @@ impl Lane {
         true
     }
 
-    /// Appends the values of a call's arguments, where their number is known.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(crate) fn write_values<const N: usize>(&mut self, arguments: ArgumentsOf<N>) -> bool {
-        if !self.has_room(Kind::ARGUMENTS, size_of::<ArgumentsOf<N>>()) {
-            return false;
-        }
-        self.commit_record(arguments);
-        true
-    }
-
-    /// Whether `bytes` more fit, if need be in another block.
+    /// Whether `bytes` more fit, if need be in another block. If not, a record of `kind` is counted as dropped.
     #[inline(always)]
-    fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
+    pub(crate) fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
         bytes as u32 <= self.block.capacity - self.block.committed || self.change_block(kind, bytes)
     }
 
     /// Publishes `record`, which begins with a header, as the next one; there must be room for it.
-    ///
-    /// Field by field, so that it is put together in its place: copied as a whole it would have to be
-    /// loaded from where its fields have just been stored, which processors wait for.
     #[cfg(not(loom))]
     #[inline(always)]
-    fn commit_record<R: bytemuck::Pod>(&mut self, mut record: R) {
-        bytemuck::bytes_of_mut(&mut record)[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        self.sequence = self.sequence.wrapping_add(1);
+    fn commit_record<R: bytemuck::Pod>(&mut self, record: R) {
+        self.commit_filled(|place| *place = record);
+    }
+
+    /// Publishes the record that `fill` puts together in its place, but for its sequence number; there must be room
+    /// for it. Once it is there it is copied nowhere: processors wait for what has just been stored in smaller pieces.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn commit_filled<R: bytemuck::Pod>(&mut self, fill: impl FnOnce(&mut R)) {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
         let block = &mut self.block;
         debug_assert!(size_of::<R>() <= (block.capacity - block.committed) as usize);
-        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length.
+        const { assert!(size_of::<R>() >= 8 && align_of::<R>() == 8) };
+        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length. Whatever the memory holds
+        // is a value of `R`. The sequence number is the second word of every record's header.
         unsafe {
             let to = block.data.add(block.committed as usize).cast::<R>();
-            to.write(record);
+            fill(&mut *to);
+            to.cast::<u32>().add(1).write(sequence);
+            prefetch::for_writing::<R>(to.wrapping_byte_add(AHEAD));
             block.committed += size_of::<R>() as u32;
             // Release: pairs with the acquire in `BlockHeader::committed`.
             (*block.header).commit.store(

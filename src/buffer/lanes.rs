@@ -8,7 +8,8 @@
 //! What changes incarnations, opens lanes and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
-use crate::sync::{AtomicU32, Ordering, UnsafeCell, fence_heavy, fence_light};
+use crate::sync::{AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// Numbers of the buffers that are alive, by slot: 0 where there is none. Shared by all threads, changed only
@@ -78,27 +79,26 @@ impl<const N: usize> OwnLanes<N> {
         self.0.clone()
     }
 
-    /// Does `work` with the lane in `slot`, or says that it has to be opened first.
+    /// Whether there is a lane in `slot` for the buffer that has it now.
     #[inline(always)]
-    pub fn with<R>(
-        &mut self,
-        slot: usize,
-        incarnations: &Incarnations<N>,
-        work: impl FnOnce(&mut Lane) -> R,
-    ) -> Option<R> {
+    pub fn is_open(&self, slot: usize, incarnations: &Incarnations<N>) -> bool {
+        self.0.opened[slot].load(Ordering::Relaxed) == incarnations.of(slot)
+    }
+
+    /// The lane in `slot`, which nobody takes away while it is used; `None`: it has to be opened first.
+    #[inline(always)]
+    pub fn using(&mut self, slot: usize, incarnations: &Incarnations<N>) -> Option<Using<'_>> {
         let lanes = &*self.0;
         lanes.in_use.store(1, Ordering::Relaxed);
         fence_light();
-        let mut result = None;
         if lanes.opened[slot].load(Ordering::Relaxed) == incarnations.of(slot) {
-            // SAFETY: the incarnation is right and was read after `in_use` was set, so that nobody takes the
-            // lane away before it is clear again; `&mut self` keeps the thread from a second use. `opened` is that
-            // of a buffer only while there is a lane.
-            result = lanes.lanes[slot]
-                .with_mut(|lane| Some(work(unsafe { (*lane).as_mut().unwrap_unchecked() })));
+            return Some(Using {
+                in_use: &lanes.in_use,
+                lane: Some(lanes.lanes[slot].get_mut()),
+            });
         }
         lanes.in_use.store(0, Ordering::Release);
-        result
+        None
     }
 
     /// Puts `lane` into `slot`, for the buffer that has `incarnation`.
@@ -108,6 +108,52 @@ impl<const N: usize> OwnLanes<N> {
         let earlier = lanes.lanes[slot].with_mut(|place| unsafe { (*place).replace(lane) });
         lanes.opened[slot].store(incarnation, Ordering::Relaxed);
         drop(earlier);
+    }
+}
+
+/// A lane that its thread uses.
+pub(crate) struct Using<'a> {
+    in_use: &'a AtomicU32,
+    /// There until the use ends, and before others may see that it has.
+    lane: Option<MutPtr<Option<Lane>>>,
+}
+
+impl Using<'_> {
+    /// # Safety
+    ///
+    /// The lane is the thread's, and there is no other reference to it.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)] // what is behind the pointer is not what is borrowed
+    unsafe fn place(&self) -> &mut Option<Lane> {
+        // SAFETY: the caller's promise; it is there until the use ends.
+        unsafe { self.lane.as_ref().unwrap_unchecked().deref() }
+    }
+}
+
+impl Deref for Using<'_> {
+    type Target = Lane;
+
+    fn deref(&self) -> &Lane {
+        // SAFETY: as in `deref_mut`.
+        unsafe { self.place().as_ref().unwrap_unchecked() }
+    }
+}
+
+impl DerefMut for Using<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Lane {
+        // SAFETY: the incarnation was right and was read after `in_use` was set, so that nobody takes the lane away
+        // before it is clear again; the borrow of the thread's lanes keeps it from a second use. `opened` is that of a
+        // buffer only while there is a lane.
+        unsafe { self.place().as_mut().unwrap_unchecked() }
+    }
+}
+
+impl Drop for Using<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.lane = None;
+        self.in_use.store(0, Ordering::Release);
     }
 }
 
@@ -140,7 +186,7 @@ impl<const N: usize> Lanes<N> {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;
 
-/// Has every thread see what was stored before: pairs with the light fence of [`OwnLanes::with`].
+/// Has every thread see what was stored before: pairs with the light fence of [`OwnLanes::using`].
 pub(crate) fn every_thread_knows() {
     fence_heavy();
 }

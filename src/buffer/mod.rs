@@ -23,6 +23,8 @@ mod mapping;
 mod overwrite;
 mod pool;
 #[cfg(not(loom))]
+mod prefetch;
+#[cfg(not(loom))]
 mod threads;
 mod wake;
 

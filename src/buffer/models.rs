@@ -246,7 +246,7 @@ fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
         let writer = {
             let slots = slots.clone();
             thread::spawn(move || {
-                let write = |n| own.with(0, &slots, |lane| lane.write(note(n)));
+                let write = |n| Some(own.using(0, &slots)?.write(note(n)));
                 (1..=2)
                     .map(write)
                     .filter(|written| *written == Some(true))
@@ -284,14 +284,15 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
         let writer = {
             let (slots, in_slot) = (slots.clone(), in_slot.clone());
             thread::spawn(move || {
-                if own.with(0, &slots, |lane| lane.write(note(1))).is_none() {
+                let written = own.using(0, &slots).map(|mut lane| lane.write(note(1)));
+                if written.is_none() {
                     let in_slot = in_slot.lock().unwrap();
                     // SAFETY: the model's lock is held.
                     let lock = unsafe { Opening::locked() };
                     let lane = in_slot.0.lane(ThreadId(1)).unwrap();
                     own.open(0, in_slot.1, lane, &lock);
                     drop(in_slot);
-                    own.with(0, &slots, |lane| lane.write(note(2))).unwrap();
+                    own.using(0, &slots).unwrap().write(note(2));
                 }
             })
         };

@@ -64,6 +64,7 @@ pub struct Callback<'a> {
 
 impl<'a> Callback<'a> {
     /// Something about `operation`; the rest is still to be said.
+    #[inline]
     pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
             kernel: KernelId::NONE,
@@ -81,6 +82,7 @@ impl<'a> Callback<'a> {
     }
 
     /// The kernel that it is about, and the store that knows its name.
+    #[inline]
     pub(crate) fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
         Callback {
             kernel,

@@ -78,6 +78,13 @@ impl Interest {
         self.0 & ALL != 0
     }
 
+    /// Whether subscribers are told of the call, and that is all.
+    #[inline]
+    pub(crate) fn is_only_told(self) -> bool {
+        const OTHERS: u64 = u32::MAX as u64 | Interest::WORK.0 | Interest::INSIDE.0;
+        self.is_told() && self.0 & OTHERS == 0
+    }
+
     /// Whether subscribers are told of what the call does.
     #[inline]
     pub(crate) fn tells_inside(self) -> bool {
@@ -132,6 +139,14 @@ impl Buffers {
     #[inline]
     pub fn and(self, other: Buffers) -> Buffers {
         Buffers(self.0 & other.0)
+    }
+
+    /// The slot of the only one, if there is one.
+    #[inline(always)]
+    pub(crate) fn only(self) -> Option<usize> {
+        self.0
+            .is_power_of_two()
+            .then(|| self.0.trailing_zeros() as usize)
     }
 
     /// Those that are not in `other`.

@@ -31,13 +31,15 @@ pub(crate) struct Subscription {
 
 /// What subscribers leave for what comes later: from the enter of a call to its exit, from an enqueue to its
 /// completion.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone)]
 pub(crate) struct UserData {
     /// The newest subscription when it began. Those that came later are not told of the rest: a slot may be theirs
     /// that was another's.
     newest: u64,
     /// Those who have been told of its enter and not of its exit.
     told: SubscriberSet,
+    /// Those whose word is valid: that of others is 0.
+    left: SubscriberSet,
     /// What they were told to begin.
     operation: Operation,
     /// The id of the work, if it is work.
@@ -51,6 +53,7 @@ impl UserData {
     pub const NONE: UserData = UserData {
         newest: 0,
         told: SubscriberSet::NONE,
+        left: SubscriberSet::NONE,
         operation: Operation {
             domain: Domain(0),
             number: 0,
@@ -58,6 +61,28 @@ impl UserData {
         work: WorkId::NONE,
         words: [0; SUBSCRIBERS],
     };
+
+    /// Something new begins; what was left is forgotten.
+    #[inline]
+    fn begin(&mut self, newest: u64, work: WorkId) {
+        (self.newest, self.work) = (newest, work);
+        (self.told, self.left) = (SubscriberSet::NONE, SubscriberSet::NONE);
+    }
+
+    /// What the subscriber in `slot` has left.
+    #[inline]
+    fn word(&self, slot: usize) -> u64 {
+        match self.left.0 >> slot & 1 {
+            0 => 0,
+            _ => self.words[slot],
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, slot: usize, word: u64) {
+        self.words[slot] = word;
+        self.left.0 |= 1 << slot;
+    }
 
     /// The id that the work has got.
     pub fn work(&self) -> WorkId {
@@ -177,30 +202,33 @@ impl Switchboard {
         state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
-    /// A call begins at `depth`, or what goes on within it: what is left there of an earlier one is forgotten.
+    /// Something begins within the call at `depth`: what is left there of an earlier one is forgotten.
+    #[inline]
     pub(crate) fn begin_within(&self, thread: &ThreadState, place: (u32, Within), work: WorkId) {
-        let new = UserData {
-            work,
-            ..self.new_user_data()
-        };
-        self.with_user_data(thread, place, |user_data| *user_data = new);
+        let newest = self.newest_subscription.load(Ordering::Acquire);
+        self.with_user_data(thread, place, |user_data| user_data.begin(newest, work));
     }
 
     /// Tells `subscribers`, on `thread`, which is the calling one, of a moment of the call at `depth`. What they leave
-    /// at its enter they find at what follows. Returns what [`Switchboard::tell`] does.
+    /// at its enter, with which it begins, they find at what follows. Returns what [`Switchboard::tell`] does.
+    #[inline(always)]
     pub(crate) fn tell_within(
         &self,
         thread: &ThreadState,
         place: (u32, Within),
         subscribers: SubscriberSet,
-        callback: &Callback<'_>,
+        callback: &mut Callback<'_>,
     ) -> Option<ExternalId> {
         self.with_user_data(thread, place, |user_data| {
             if callback.phase == Phase::Enter {
+                if place.1 == Within::Call {
+                    let newest = self.newest_subscription.load(Ordering::Acquire);
+                    user_data.begin(newest, WorkId::NONE);
+                }
                 user_data.told = SubscriberSet(user_data.told.0 | subscribers.0);
                 user_data.operation = callback.operation;
             }
-            self.tell(thread, subscribers, callback, user_data)
+            self.tell_each(thread, subscribers, callback, user_data)
         })?
     }
 
@@ -209,10 +237,10 @@ impl Switchboard {
         &self,
         thread: &ThreadState,
         place: (u32, Within),
-        callback: &Callback<'_>,
+        callback: &mut Callback<'_>,
     ) {
         self.with_user_data(thread, place, |user_data| {
-            self.tell(thread, user_data.told, callback, user_data);
+            self.tell_each(thread, user_data.told, callback, user_data);
         });
     }
 
@@ -233,6 +261,7 @@ impl Switchboard {
     }
 
     /// `None`, and nothing is done, in a callback.
+    #[inline]
     fn with_user_data<R>(
         &self,
         thread: &ThreadState,
@@ -255,21 +284,35 @@ impl Switchboard {
     }
 
     /// Tells `subscribers`, on `thread`, which is the calling one. Nothing happens within a callback. A panic ends
-    /// the subscription of the callback that raised it, and goes no further.
+    /// the subscription of the callback that raised it, and goes no further. The last of them may change `callback`.
     ///
     /// Returns the external id that one of them has supplied: of several, whoever has subscribed first.
     pub(crate) fn tell(
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
-        callback: &Callback<'_>,
+        callback: &mut Callback<'_>,
         user_data: &mut UserData,
     ) -> Option<ExternalId> {
-        if thread.is_in_callback() {
-            return None;
+        match thread.is_in_callback() {
+            true => None,
+            false => self.tell_each(thread, subscribers, callback, user_data),
         }
+    }
+
+    /// The same on a thread that is not in a callback.
+    #[inline(always)]
+    fn tell_each(
+        &self,
+        thread: &ThreadState,
+        subscribers: SubscriberSet,
+        callback: &mut Callback<'_>,
+        user_data: &mut UserData,
+    ) -> Option<ExternalId> {
         let mut supplied: Option<(u64, ExternalId)> = None;
-        for slot in Slots(subscribers.0) {
+        let mut copy;
+        let mut slots = Slots(subscribers.0);
+        while let Some(slot) = slots.next() {
             thread.calls(Some(slot));
             fence_light();
             let subscription = self.subscriptions[slot].load(Ordering::Acquire);
@@ -278,16 +321,21 @@ impl Switchboard {
                 && subscription.number <= user_data.newest
                 && !subscription.failed.load(Ordering::Relaxed)
             {
-                // A copy for each: what one of them changes is nobody else's business.
-                let mut callback = callback.clone();
-                callback.user_data = user_data.words[slot];
-                let call = AssertUnwindSafe(|| (subscription.call_back)(&mut callback));
+                // A copy for each but the last: what one of them changes is nobody else's business.
+                let callback = if slots.0 == 0 {
+                    &mut *callback
+                } else {
+                    copy = callback.clone();
+                    &mut copy
+                };
+                callback.user_data = user_data.word(slot);
+                let call = AssertUnwindSafe(|| (subscription.call_back)(callback));
                 if let Err(panic) = catch_unwind(call) {
                     subscription.failed.store(true, Ordering::Relaxed);
                     // Its payload may be anything, and may panic when it is dropped.
                     std::mem::forget(panic);
                 }
-                user_data.words[slot] = callback.user_data;
+                user_data.leave(slot, callback.user_data);
                 if let Some(id) = callback.external
                     && supplied.is_none_or(|(number, _)| subscription.number < number)
                 {

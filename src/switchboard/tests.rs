@@ -3,7 +3,7 @@
 use super::*;
 use crate::context::{Context, OperationSet, Subscriber};
 use crate::correlation::HostThread;
-use crate::record::{Domain, Ticks, WorkId};
+use crate::record::{Domain, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
@@ -45,11 +45,8 @@ impl Thread {
             callback.return_code = return_code;
             let (board, state) = (thread.host.board(), thread.host.state());
             let place = (call.depth, Within::Call);
-            board.tell_within(state, place, interest.subscribers(), &callback);
+            board.tell_within(state, place, interest.subscribers(), &mut callback);
         };
-        let place = (call.depth, Within::Call);
-        let (board, state) = (self.host.board(), self.host.state());
-        board.begin_within(state, place, WorkId::NONE);
         tell(self, Phase::Enter, None);
         inside(self);
         self.host.exit(&call, Ticks(2), 0, 0);

@@ -3,6 +3,7 @@
 use super::subscriber::UserData;
 use super::{BUFFERS, Switchboard};
 use crate::buffer::lanes::{Lanes, OwnLanes};
+use crate::record::ThreadId;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,6 +30,10 @@ pub(crate) struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
+    /// What records call it.
+    thread: ThreadId,
+    /// See [`ThreadState::number`].
+    number: u32,
     /// The thread of the operating system.
     runs_on: u32,
     /// What subscribers leave in calls in progress, by depth; the thread's own.
@@ -46,10 +51,16 @@ pub(super) fn here() -> u32 {
 
 impl ThreadState {
     /// The state of a new thread, which `board` gets to know.
-    pub fn new(board: &Switchboard, lanes: &OwnLanes<BUFFERS>) -> Arc<ThreadState> {
+    pub fn new(
+        board: &Switchboard,
+        (thread, number): (ThreadId, u32),
+        lanes: &OwnLanes<BUFFERS>,
+    ) -> Arc<ThreadState> {
         let state = Arc::new(ThreadState {
             lanes: lanes.shared(),
             calling: AtomicU32::new(0),
+            thread,
+            number,
             runs_on: here(),
             user_data: UnsafeCell::new(Vec::new()),
         });
@@ -59,6 +70,18 @@ impl ThreadState {
 
     pub fn lanes(&self) -> &Lanes<BUFFERS> {
         &self.lanes
+    }
+
+    /// What records call it.
+    #[inline]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// A number that no other thread of the process has at the same time, below 1024.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// Whether the thread is in a callback: what it calls is not recorded.
@@ -89,6 +112,7 @@ impl ThreadState {
     /// # Safety
     ///
     /// Called by the thread itself, and not from within `work`: not in a callback.
+    #[inline]
     pub unsafe fn with_user_data<R>(
         &self,
         depth: u32,
@@ -99,8 +123,15 @@ impl ThreadState {
         // SAFETY: the caller's promise: nobody else has a reference.
         let all = unsafe { &mut *self.user_data.get() };
         if depth >= all.len() {
-            all.resize(depth + 1, [UserData::NONE; 3]);
+            make_deeper(all, depth);
         }
         work(&mut all[depth][within as usize])
     }
+}
+
+/// Room for a call at `depth`.
+#[cold]
+#[inline(never)]
+fn make_deeper(all: &mut Vec<OfCall>, depth: usize) {
+    all.resize(depth + 1, [UserData::NONE; 3]);
 }

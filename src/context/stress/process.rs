@@ -6,7 +6,7 @@ use super::{Delivered, Dice, Shared, times};
 use crate::buffer::BlockView;
 use crate::context::*;
 use crate::process::{self, Source};
-use crate::record::{Domain, WorkId};
+use crate::record::Domain;
 use crate::switchboard::{Observed, Within};
 use std::cell::Cell;
 use std::process::Command;
@@ -67,9 +67,8 @@ fn call(inside: impl FnOnce()) {
     let (state, place) = (thread.state(), (call.depth, Within::Call));
     let subscribers = interest.subscribers();
     if !subscribers.is_none() {
-        board.begin_within(state, place, WorkId::NONE);
-        let enter = Callback::new(CALL, "call", Phase::Enter);
-        board.tell_within(state, place, subscribers, &enter);
+        let mut enter = Callback::new(CALL, "call", Phase::Enter);
+        board.tell_within(state, place, subscribers, &mut enter);
     }
     inside();
     let exit =
@@ -79,7 +78,8 @@ fn call(inside: impl FnOnce()) {
         None => count(&INTERRUPTED),
     }
     if !subscribers.is_none() {
-        board.tell_exit(state, place, &Callback::new(CALL, "call", Phase::Exit));
+        let mut exit = Callback::new(CALL, "call", Phase::Exit);
+        board.tell_exit(state, place, &mut exit);
         board.end_within(state, place);
     }
 }

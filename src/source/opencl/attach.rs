@@ -98,6 +98,10 @@ fn prepare(board: &Switchboard) -> bool {
 
 /// The program ends through exit, or by returning from main.
 extern "C" fn at_exit() {
+    dispatch::contained(finish);
+}
+
+fn finish() {
     // A forked child that made no calls has no recording.
     if process::board().is_none() {
         return;

@@ -8,14 +8,14 @@ use super::completion::{self, OUTSTANDING};
 use super::dispatch::{next, operation};
 use super::ffi::*;
 use super::outstanding::Enqueued;
-use super::queues::{self, QueueInfo};
+use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::process::{self, Borrowed, Current};
 use crate::record::*;
-use crate::switchboard::Phase;
+use crate::switchboard::{Buffers, Phase};
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
@@ -29,6 +29,14 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Whether a call of function `number` is handed on at once: nobody wants it. `keeps_books` says whether the
+    /// layer's own books have to do with it.
+    #[inline(always)]
+    pub fn is_handed_on(number: u16, keeps_books: bool) -> bool {
+        let interest = process::interest(operation(number));
+        interest.is_none() || !(keeps_books || interest.is_recorded() || interest.is_gated())
+    }
+
     /// The program calls function `number`. `None`: it is of no interest, and passed through.
     #[inline(always)]
     pub fn enter(number: u16) -> Option<Call> {
@@ -60,7 +68,10 @@ impl Call {
         let Some(mut host) = thread.borrow() else {
             return Some(Call::UNRECORDED);
         };
-        let now = clock::now();
+        let now = match host.wants_time(interest) {
+            true => clock::now(),
+            false => Ticks::NONE,
+        };
         Some(Call {
             thread: Some(thread),
             core: host.enter_wanted(operation(number), interest, stack_pointer, now),
@@ -75,10 +86,10 @@ impl Call {
         end: Ticks::NONE,
     };
 
-    /// When the runtime returned: the first time that this is asked.
+    /// When the runtime returned: the first time that this is asked. None if nobody wants to know.
     #[inline(always)]
     pub fn end(&mut self) -> Ticks {
-        if !self.end.is_some() {
+        if !self.end.is_some() && self.core.start.is_some() {
             self.end = clock::now();
         }
         self.end
@@ -86,17 +97,14 @@ impl Call {
 
     /// The call ends with `status`; `values` are those of its arguments that are kept.
     #[inline(always)]
-    pub fn exit<const N: usize>(mut self, status: cl_int, values: [u64; N]) {
+    pub fn exit<const N: usize>(&mut self, status: cl_int, values: [u64; N]) {
         if self.thread.is_none() {
             return;
         }
-        let (end, core) = (self.end(), self.core);
+        let end = self.end();
         let flags = if status < 0 { flags::FAILED } else { 0 };
         if let Some(mut host) = self.borrow() {
-            if N > 0 {
-                host.write_values(&core, values);
-            }
-            host.exit(&core, end, status, flags);
+            host.exit_with(&self.core, values, end, status, flags);
         }
     }
 
@@ -117,11 +125,20 @@ impl Call {
 
     /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
     /// call's time.
-    #[cold]
+    #[inline(never)]
     pub fn tell_enter(&mut self, arguments: &[u64]) {
         self.tell(Phase::Enter, arguments, None);
-        self.tell_begin(arguments);
-        self.core.start = clock::now();
+        if self.core.interest.tells_inside() {
+            self.tell_begin(arguments);
+        }
+        if self.core.start.is_some() {
+            self.core.start = clock::now();
+        }
+    }
+
+    #[inline(never)]
+    fn tell_exit(&self, arguments: &[u64], status: cl_int) {
+        self.tell(Phase::Exit, arguments, Some(status));
     }
 
     /// Tells subscribers that the call is going to put `work` into `queue`.
@@ -135,7 +152,7 @@ impl Call {
             return;
         }
         // SAFETY: the caller's promise.
-        let queue = unsafe { self.queue_of(queue, &work) };
+        let queue = unsafe { Self::queue_of(queue, &work) };
         self.tell_enqueuing(&work, &queue, blocking);
         if blocking {
             self.tell_wait(waits::for_queue(&queue));
@@ -149,35 +166,29 @@ impl Call {
     ///
     /// As for [`OnQueue::queue`].
     #[inline(always)]
-    unsafe fn queue_of(&mut self, queue: impl OnQueue, work: &impl Enqueue) -> QueueInfo {
+    unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> QueueIds {
         // SAFETY: the caller's promise.
         let mut queue = unsafe { queue.queue() };
         if queue.is_null() {
             queue = work.own_queue();
         }
-        queues::lookup(self, queue)
+        queues::ids(queue)
     }
 
     /// The call ends, and subscribers are told.
-    #[cold]
+    #[inline(never)]
     pub fn exit_told<const N: usize>(
-        mut self,
+        &mut self,
         status: cl_int,
         values: [u64; N],
         arguments: &[u64],
     ) {
         self.end();
-        let told = Call {
-            thread: self.thread,
-            core: self.core,
-            end: self.end,
-        };
-        told.tell_end(status);
-        self.exit(status, values);
-        if let Some(mut host) = told.borrow() {
-            host.end_supplied(&told.core);
+        if self.core.interest.tells_inside() {
+            self.tell_end(status);
         }
-        told.tell(Phase::Exit, arguments, Some(status));
+        self.exit(status, values);
+        self.tell_exit(arguments, status);
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
@@ -215,33 +226,38 @@ impl Call {
         })
     }
 
-    /// The runtime took `work` into `queue`, with `event`, for which the program asked if `asked` is not
-    /// null: gives the program its event, and follows it to its completion.
+    /// The runtime took `work` into `queue`, with `event`, which is ours alone if `is_ours` and otherwise the
+    /// program's: follows it to its completion.
     ///
     /// # Safety
     ///
-    /// `asked` is null or the program's place for an event; `event` is null or an event that
-    /// the program has not been given yet. `waits` is a list that the runtime has taken.
-    #[inline(always)]
+    /// `queue` is the program's; a list is null or leads to a queue. `event` is null or a live event. `waits` is a list
+    /// that the runtime has taken.
+    #[inline(never)]
     pub unsafe fn enqueued(
         &mut self,
         queue: impl OnQueue,
         work: impl Enqueue,
         event: cl_event,
-        asked: *mut cl_event,
+        is_ours: bool,
         blocking: bool,
         waits: WaitList,
     ) {
         let Some(thread) = self.thread else {
-            // SAFETY: the caller's promise.
-            unsafe { hand_over(event, asked) };
+            if is_ours && !event.is_null() {
+                completion::release(event);
+            }
             return;
         };
         let (call, end) = (self.core, self.end());
         // SAFETY: the caller's promise.
-        let info = unsafe { self.queue_of(queue, &work) };
+        let info = unsafe { Self::queue_of(queue, &work) };
         let told = match call.interest.tells_inside() {
-            true => self.tell_enqueued(&work, &info, blocking),
+            // Copies: what others have a reference to is kept in memory, for all that follows.
+            true => {
+                let (work, info) = (work, info);
+                self.tell_enqueued(&work, &info, blocking)
+            }
             false => None,
         };
         let (known, followers) = told.map_or((None, None), |(id, followers)| (Some(id), followers));
@@ -252,7 +268,11 @@ impl Call {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
             let lane = host.number();
-            let buffers = work.wanted_by(&host, info.context);
+            // Not those that have come in the middle of a call whose time nobody wanted.
+            let buffers = match call.start.is_some() {
+                true => work.wanted_by(&host, info.context),
+                false => Buffers::NONE,
+            };
             let ticket = if event.is_null() || (buffers.is_none() && followers.is_none()) {
                 None
             } else {
@@ -298,14 +318,12 @@ impl Call {
         };
         let id = put.map(|(id, ..)| id).unwrap_or_default();
         waits::last_work(info.id, id);
-        if !asked.is_null() {
+        if !is_ours {
             waits::remember(event, id, info.id);
-            // SAFETY: the program's place for it.
-            unsafe { asked.write(event) };
         }
         match put {
             Some((_, lane, Some(ticket))) => {
-                if !asked.is_null() {
+                if !is_ours {
                     // The program has the reference that came with the event; this is ours.
                     next!(clRetainEvent(event));
                 }
@@ -326,26 +344,11 @@ impl Call {
                 }
             }
             // Nobody follows it.
-            _ if asked.is_null() && !event.is_null() => completion::release(event),
+            _ if is_ours && !event.is_null() => completion::release(event),
             _ => {}
         }
         if blocking {
-            waits::blocked(self, &info, id);
+            waits::blocked(self, info, id);
         }
-    }
-}
-
-/// Gives the program the event of work that nobody follows, or lets go of it if the program did not ask for it.
-///
-/// # Safety
-///
-/// As for [`Call::enqueued`].
-#[cold]
-unsafe fn hand_over(event: cl_event, asked: *mut cl_event) {
-    if !asked.is_null() {
-        // SAFETY: the program's place for it.
-        unsafe { asked.write(event) };
-    } else if !event.is_null() {
-        completion::release(event);
     }
 }

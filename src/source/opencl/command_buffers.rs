@@ -5,7 +5,7 @@ use super::call::Call;
 use super::ffi::*;
 use super::kernels;
 use super::tell::Described;
-use super::work::{Enqueue, Place, Put, Work, list};
+use super::work::{Enqueue, KernelLaunch, Place, Put, Work, list};
 use crate::correlation::HostThread;
 use crate::record::*;
 use crate::switchboard::Buffers;
@@ -20,8 +20,9 @@ pub(super) enum Command {
     Set(MemorySet),
 }
 
-impl From<KernelDispatch> for Command {
-    fn from(mut kernel: KernelDispatch) -> Command {
+impl From<KernelLaunch> for Command {
+    fn from(launch: KernelLaunch) -> Command {
+        let mut kernel = launch.record();
         kernel.launch = LaunchType::COMMAND_BUFFER;
         Command::Kernel(kernel)
     }
@@ -114,6 +115,7 @@ pub(super) fn record(call: &mut Call, buffer: cl_command_buffer_khr, command: im
 }
 
 /// The work of an enqueued command buffer.
+#[derive(Copy, Clone)]
 pub(super) struct CommandBuffer(pub cl_command_buffer_khr);
 
 impl Enqueue for CommandBuffer {

@@ -4,7 +4,7 @@
 //! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
 
 use super::clocks;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{ask, below, contained, next};
 use super::ffi::*;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
 use super::sampling;
@@ -13,7 +13,7 @@ use crate::clock;
 use crate::context;
 use crate::correlation::HostThread;
 use crate::process::{self, Current};
-use crate::record::{Completion, DeviceTime, Header, Unfinished, flags};
+use crate::record::{Completion, DeviceTime, Header, Ticks, Unfinished, flags};
 use crate::switchboard::{Buffers, Flush};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(super) static OUTSTANDING: Outstanding = Outstanding::new();
 
 /// The flags that a completion's fields ask for.
+#[inline(always)]
 pub(super) fn header(completion: &Completion) -> Header {
     let header = const { Header::of::<Completion>() };
     header.with(
@@ -43,79 +44,109 @@ pub(super) unsafe extern "C-unwind" fn completed(
     status: cl_int,
     user_data: *mut c_void,
 ) {
-    let (ticket, thread) = (Ticket(user_data as u64), process::current());
-    let lane = thread.and_then(|thread| thread.with(|host| host.number()));
-    let at_once = lane.and_then(|lane| OUTSTANDING.claim_at_once(ticket, lane));
-    if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
-        finish(claim, status, thread);
-    }
+    contained(|| {
+        let (ticket, thread) = (Ticket(user_data as u64), process::current());
+        let lane = thread.map(|thread| thread.state().number());
+        let at_once = lane.and_then(|lane| OUTSTANDING.claim_at_once(ticket, lane));
+        if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
+            finish(claim, status, thread);
+        }
+    });
 }
 
 /// The callback has come, on another thread, before the one that set it was done.
 #[cold]
 pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
-    let status = status_of(claim.enqueued.event).unwrap_or(CL_COMPLETE);
+    let status = status_of(claim.enqueued().event).unwrap_or(CL_COMPLETE);
     finish(claim, status, Some(thread));
 }
 
 /// Finds out when the work ran, says so on `thread`'s lane, and lets go of the event.
 #[inline(always)]
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
-    let enqueued = claim.enqueued;
-    let mut completion = completion_of(&enqueued);
-    completion.status = status;
+    let enqueued = claim.enqueued();
     let times = times(enqueued.event);
-    let [queued, submitted, start, end] = times.unwrap_or_default();
-    if context::latency_times() {
-        (completion.queued, completion.submitted) = (DeviceTime(queued), DeviceTime(submitted));
-    }
-    (completion.start, completion.end) = (DeviceTime(start), DeviceTime(end));
-    if times.is_none() {
-        completion.unfinished = Unfinished::NO_TIMES;
-    }
-    completion.header = header(&completion);
     release(enqueued.event);
-    sampling::completed(enqueued.work, completion.start, completion.end);
-    // No closure: the record is to be put together where it stays.
-    let mut written = None;
-    if let Some(thread) = thread {
-        let mut left = None;
-        if let Some(mut host) = thread.borrow() {
-            let number = host.number();
-            let time = OUTSTANDING.callback_time(number);
-            completion.completed = time.unwrap_or_else(clock::now);
-            left = Some((number, host.try_write_to(enqueued.buffers, completion)));
-            host.work_ends(enqueued.correlation, completion.completed);
-        }
-        written = Some(left);
+    let [queued, submitted, start, end] = times.unwrap_or_default();
+    sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
+    let latency = |time| match context::latency_times() {
+        true => DeviceTime(time),
+        false => DeviceTime::default(),
+    };
+    // As often as it is needed: one that is shared would have to be somewhere in memory.
+    let completion = |completed: Ticks| {
+        let mut completion = Completion {
+            header: const { Header::of::<Completion>() },
+            work: enqueued.work,
+            correlation: enqueued.correlation,
+            queued: latency(queued),
+            submitted: latency(submitted),
+            start: DeviceTime(start),
+            end: DeviceTime(end),
+            completed,
+            agent: enqueued.agent,
+            status,
+            unfinished: match times {
+                Some(_) => Unfinished::default(),
+                None => Unfinished::NO_TIMES,
+            },
+            reserved: [0; 7],
+        };
+        completion.header = header(&completion);
+        completion
+    };
+    let (mut left, mut lane, mut now) = (enqueued.buffers, None, Ticks::NONE);
+    if let Some(thread) = thread
+        && let Some(mut host) = thread.borrow()
+    {
+        let number = host.number();
+        now = OUTSTANDING.callback_time(number).unwrap_or_else(clock::now);
+        left = host.try_fill(enqueued.buffers, |place| *place = completion(now));
+        host.work_ends(enqueued.correlation, now);
+        lane = Some(number);
     }
-    let mut followers = claim.take_followers();
-    if let (Some(thread), Some(waiting)) = (thread, followers.take()) {
-        match thread.state().is_in_callback() {
-            true => claim.keep_followers(waiting),
-            false => followers = Some(waiting),
-        }
-    }
-    match written {
-        // In a callback: they are told when that has returned.
-        Some(Some((_, left))) if claim.has_followers() => {
-            OUTSTANDING.park(claim, left, &completion)
-        }
-        Some(Some((lane, Buffers::NONE))) => OUTSTANDING.free(claim, Some(lane)),
-        Some(Some((_, left))) => OUTSTANDING.park(claim, left, &completion),
-        // In a signal handler that interrupted a write.
-        Some(None) => OUTSTANDING.park(claim, enqueued.buffers, &completion),
-        // Without a thread: after the end, or one too many; both are counted where that is found out.
-        None => OUTSTANDING.free(claim, None),
-    }
-    if let (Some(thread), Some(mut followers)) = (thread, followers) {
-        tell::completed(&mut followers, &completion, thread);
+    if lane.is_some() && left.is_none() && !claim.has_followers() {
+        OUTSTANDING.free(claim, lane);
+    } else {
+        leave(claim, left, completion(now), thread, lane);
     }
     if times.is_some() {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
     }
 }
 
+/// Leaves to others what could not be written now, and tells those who follow the work.
+#[cold]
+fn leave(
+    claim: Claim<'_>,
+    left: Buffers,
+    completion: Completion,
+    thread: Option<Current>,
+    lane: Option<u32>,
+) {
+    let mut followers = claim.take_followers();
+    let in_callback = |thread: &Current| thread.state().is_in_callback();
+    if thread.as_ref().is_some_and(in_callback)
+        && let Some(waiting) = followers.take()
+    {
+        // They are told when that has returned.
+        claim.keep_followers(waiting);
+    }
+    match thread {
+        // After the end, or one too many; both are counted where that is found out.
+        None => return OUTSTANDING.free(claim, None),
+        // In a signal handler that interrupted a write, `lane` is not known, and all is left.
+        Some(_) if !left.is_none() || claim.has_followers() => {
+            OUTSTANDING.park(claim, left, &completion)
+        }
+        Some(_) => OUTSTANDING.free(claim, lane),
+    }
+    if let (Some(thread), Some(mut followers)) = (thread, followers) {
+        tell::completed(&mut followers, &completion, thread);
+    }
+}
+
+#[inline(always)]
 fn completion_of(enqueued: &Enqueued) -> Completion {
     let mut completion = Completion::blank();
     completion.work = enqueued.work;
@@ -125,6 +156,7 @@ fn completion_of(enqueued: &Enqueued) -> Completion {
 }
 
 /// When the work of `event` was queued, submitted, started and ended, if the runtime says.
+#[inline(always)]
 fn times(event: cl_event) -> Option<[u64; 4]> {
     const POINTS: [cl_uint; 4] = [
         CL_PROFILING_COMMAND_QUEUED,
@@ -211,7 +243,7 @@ pub(super) fn tell_postponed(thread: Current) {
     }
     OUTSTANDING.take_postponed(|claim, completion| {
         let followers = claim.take_followers();
-        thread.with(|host| host.write_to(claim.enqueued.buffers, completion));
+        thread.with(|host| host.write_to(claim.enqueued().buffers, completion));
         OUTSTANDING.free(claim, None);
         if let Some(mut followers) = followers {
             tell::completed(&mut followers, &completion, thread);
@@ -257,11 +289,11 @@ pub(super) fn abandon(thread: Current) {
     OUTSTANDING.sweep(
         |_| true,
         |claim| {
-            let mut completion = completion_of(&claim.enqueued);
+            let mut completion = completion_of(&claim.enqueued());
             completion.unfinished = Unfinished::AT_END;
             completion.status = 1;
             completion.header = header(&completion);
-            thread.with(|host| host.write_to(claim.enqueued.buffers, completion));
+            thread.with(|host| host.write_to(claim.enqueued().buffers, completion));
             let followers = claim.take_followers();
             OUTSTANDING.free(claim, None);
             if let Some(mut followers) = followers {

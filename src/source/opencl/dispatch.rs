@@ -13,6 +13,7 @@ use crate::operations::OperationInfo;
 use crate::record::{ArgumentType, Domain, KernelId, Operation, OperationGroup};
 use crate::switchboard::{ArgumentInfo, Observed};
 use core::ptr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 /// A function of a dispatch table whose signature does not matter here.
@@ -186,7 +187,7 @@ pub(super) use ask;
 macro_rules! middle {
     ($call:ident $name:ident($($arg:ident),*) { through $path:path }) => {
         // SAFETY: as for `next!`.
-        unsafe { $path(&mut $call $(, $arg)*) }
+        unsafe { $path($call $(, $arg)*) }
     };
     ($call:ident $name:ident($($arg:ident),*) { $($hook:tt)* }) => { next!($name($($arg),*)) };
 }
@@ -195,7 +196,12 @@ macro_rules! middle {
 macro_rules! after {
     ($call:ident $result:expr, { then $then:expr }) => {
         // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-        unsafe { $crate::source::opencl::dispatch::and_then(&mut $call, $result, $then) }
+        unsafe { $crate::source::opencl::dispatch::and_then($call, $result, $then) }
+    };
+    ($call:ident $result:expr, { if $condition:expr; $($hook:tt)* }) => {
+        if $condition {
+            after!($call $result, { $($hook)* });
+        }
     };
     ($call:ident $result:expr, { $($hook:tt)* }) => {};
 }
@@ -273,132 +279,179 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
     }
 }
 
+/// A wrapper. It hands on at once what nobody wants: all else has a function of its own, so that this one needs no
+/// registers.
 macro_rules! wrapper {
     (pass $($rest:tt)*) => {};
 
-    (status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
+    ($how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
+        { $($hook:tt)* }) => {
         pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enter!(call $($arg),*);
-            let result = middle!(call $name($($arg),*) { $($hook)* });
-            if result == CL_SUCCESS {
-                after!(call (), { $($hook)* });
+            #[inline(never)]
+            unsafe extern "C-unwind" fn observed($($arg: $ty),*) -> $ret {
+                let mut call = None;
+                contained(|| call = Call::enter(Function::$name as u16));
+                // Where it is: moving it costs as much as entering it.
+                let Some(call) = &mut call else {
+                    return next!($name($($arg),*));
+                };
+                body!(call $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
             }
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call result, values, $($arg),*);
-            result
+            if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+                return next!($name($($arg),*));
+            }
+            // SAFETY: the arguments that this one got.
+            unsafe { observed($($arg),*) }
         }
     };
+}
 
-    (value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enter!(call $($arg),*);
-            let result = middle!(call $name($($arg),*) { $($hook)* });
-            after!(call result, { $($hook)* });
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call CL_SUCCESS, values, $($arg),*);
-            result
-        }
+/// Whether the layer's own books have to do with a call, given its hook.
+macro_rules! keeps_books {
+    ({ if $condition:expr; $($hook:tt)* }) => {
+        $condition
     };
+    ($hook:tt) => {
+        true
+    };
+}
 
-    (object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* }) => {
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enter!(call $($arg),*);
-            let mut status = CL_SUCCESS;
-            let asked = $errcode;
-            let $errcode = if asked.is_null() { &raw mut status } else { asked };
-            let result = middle!(call $name($($arg),*) { $($hook)* });
-            // SAFETY: the program's pointer, or ours.
-            let status = unsafe { $errcode.read() };
+/// Does the layer's own part of a call. The program has nothing to do with a panic in it: its call goes on.
+///
+/// The runtime is not called in it where it may be waited for: what unwinds from there is not Rust's, and none of
+/// ours.
+#[inline(always)]
+pub(super) fn contained(work: impl FnOnce()) {
+    let work = || {
+        #[cfg(test)]
+        tests::panic_if_asked();
+        work();
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        // It may be anything, and may panic when it is dropped.
+        core::mem::forget(panic);
+    }
+}
+
+/// What a wrapper does with a call that is observed.
+macro_rules! body {
+    ($call:ident status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+        contained(|| tell_enter!($call $($arg),*));
+        let result = middle!($call $name($($arg),*) { $($hook)* });
+        contained(|| {
+            if result == CL_SUCCESS {
+                after!($call (), { $($hook)* });
+            }
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call result, values, $($arg),*);
+        });
+        result
+    }};
+
+    ($call:ident value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+        contained(|| tell_enter!($call $($arg),*));
+        let result = middle!($call $name($($arg),*) { $($hook)* });
+        contained(|| {
+            after!($call result, { $($hook)* });
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call CL_SUCCESS, values, $($arg),*);
+        });
+        result
+    }};
+
+    ($call:ident object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+        contained(|| tell_enter!($call $($arg),*));
+        let mut status = CL_SUCCESS;
+        let asked = $errcode;
+        let $errcode = if asked.is_null() { &raw mut status } else { asked };
+        let result = middle!($call $name($($arg),*) { $($hook)* });
+        // SAFETY: the program's pointer, or ours.
+        let status = unsafe { $errcode.read() };
+        contained(|| {
             if !result.is_null() {
-                after!(call result, { $($hook)* });
+                after!($call result, { $($hook)* });
             }
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call status, values, $($arg),*);
-            result
-        }
-    };
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call status, values, $($arg),*);
+        });
+        result
+    }};
 
-    (work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
-        ($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enqueue!(call $queue, $work, false $(|| $blocking.0 != 0)?, $($arg),*);
-            let mut own = cl_event::NULL;
-            let asked = $event;
-            let $event = &raw mut own;
-            let result = next!($name($($arg),*));
+    ($call:ident work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
+        ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
+        let blocking = false $(|| $blocking.0 != 0)?;
+        contained(|| tell_enqueue!($call $queue, $work, blocking, $($arg),*));
+        let mut own = cl_event::NULL;
+        let asked = $event;
+        let $event = &raw mut own;
+        let result = next!($name($($arg),*));
+        if result == CL_SUCCESS && !asked.is_null() {
+            // SAFETY: the program's place for the event.
+            unsafe { asked.write(own) };
+        }
+        contained(|| {
             if result == CL_SUCCESS {
-                let blocking = false $(|| $blocking.0 != 0)?;
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-                unsafe { call.enqueued($queue, $work, own, asked, blocking, wait_list!($($arg),*)) };
+                unsafe {
+                    let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
+                    $call.enqueued($queue, $work, own, is_ours, blocking, waits)
+                };
             }
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call result, values, $($arg),*);
-            result
-        }
-    };
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call result, values, $($arg),*);
+        });
+        result
+    }};
 
-    (map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
-        ($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enqueue!(call $queue, $work, $blocking.0 != 0, $($arg),*);
-            let mut status = CL_SUCCESS;
-            let status_asked = $errcode;
-            let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
-            let mut own = cl_event::NULL;
-            let asked = $event;
-            let $event = &raw mut own;
-            let result = next!($name($($arg),*));
-            // SAFETY: the program's pointer, or ours.
-            let status = unsafe { $errcode.read() };
+    ($call:ident map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
+        ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
+        contained(|| tell_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
+        let mut status = CL_SUCCESS;
+        let status_asked = $errcode;
+        let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
+        let mut own = cl_event::NULL;
+        let asked = $event;
+        let $event = &raw mut own;
+        let result = next!($name($($arg),*));
+        // SAFETY: the program's pointer, or ours.
+        let status = unsafe { $errcode.read() };
+        if status == CL_SUCCESS && !asked.is_null() {
+            // SAFETY: the program's place for the event.
+            unsafe { asked.write(own) };
+        }
+        contained(|| {
             if status == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe {
                     let work = $work.mapped_at(result);
-                    call.enqueued($queue, work, own, asked, $blocking.0 != 0, wait_list!($($arg),*))
+                    let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
+                    $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits)
                 };
             }
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call status, values, $($arg),*);
-            result
-        }
-    };
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call status, values, $($arg),*);
+        });
+        result
+    }};
 
-    (untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $work:expr }) => {
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(mut call) = Call::enter(Function::$name as u16) else {
-                return next!($name($($arg),*));
-            };
-            tell_enqueue!(call $queue, $work, false, $($arg),*);
-            let result = next!($name($($arg),*));
+    ($call:ident untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
+        contained(|| tell_enqueue!($call $queue, $work, false, $($arg),*));
+        let result = next!($name($($arg),*));
+        contained(|| {
             if result == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe {
-                    let (event, asked) = (cl_event::NULL, ptr::null_mut());
-                    call.enqueued($queue, $work, event, asked, false, wait_list!($($arg),*))
+                    let waits = wait_list!($($arg),*);
+                    $call.enqueued($queue, $work, cl_event::NULL, false, false, waits)
                 };
             }
-            let values = kept_arguments!(call $group $($arg: $ty),*);
-            exit!(call result, values, $($arg),*);
-            result
-        }
-    };
+            let values = kept_arguments!($call $group $($arg: $ty),*);
+            exit!($call result, values, $($arg),*);
+        });
+        result
+    }};
 }
-pub(super) use {after, middle, wrapper};
+pub(super) use {after, body, keeps_books, middle, wrapper};
 
 /// The values of a call's arguments that are kept, where its group is one whose arguments are.
 macro_rules! kept_arguments {
@@ -416,7 +469,7 @@ macro_rules! kept_arguments {
         $(if <$ty as Argument>::TYPE.is_some()
             && let Some(place) = places.next()
         {
-            *place = $arg.value(&mut $call);
+            *place = $arg.value($call);
         })*
         values
     }};
@@ -661,6 +714,69 @@ pub(super) unsafe fn install(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::{Context, OperationSet};
+    use crate::process;
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    thread_local! {
+        /// Parts of the layer's own work after which the next one panics.
+        static PARTS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+
+    pub fn panic_if_asked() {
+        match PARTS_LEFT.get() {
+            Some(0) => {
+                PARTS_LEFT.set(None);
+                panic!("as the test asked");
+            }
+            Some(left) => PARTS_LEFT.set(Some(left - 1)),
+            None => {}
+        }
+    }
+
+    #[test]
+    fn a_call_goes_on_whatever_part_of_the_layer_panics() {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        unsafe extern "C-unwind" fn set_argument(
+            _: cl_kernel,
+            _: cl_uint,
+            _: usize,
+            _: *const c_void,
+        ) -> cl_int {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            -7
+        }
+        // SAFETY: a struct of optional function pointers, for which all zeros are `None`.
+        let mut runtime: Dispatch = unsafe { core::mem::zeroed() };
+        runtime.clSetKernelArg = Some(set_argument);
+        // SAFETY: it has all entries.
+        let (layer, _) = unsafe { install(&runtime, ENTRIES) };
+        let set = layer.clSetKernelArg.unwrap();
+        static TOLD: AtomicU32 = AtomicU32::new(0);
+        let context = Context::new().unwrap();
+        let mut operations = OperationSet::default();
+        operations.set(operation(Function::clSetKernelArg as u16), true);
+        let subscribed = context.call_back(operations, |_| {
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        });
+        let _subscriber = subscribed.unwrap();
+        context.start().unwrap();
+        // Its enter, what is told of that, what comes after the runtime; and none. Who was not told of the enter is
+        // not told of the exit.
+        for (parts, told) in [(Some(0), 0), (Some(1), 0), (Some(2), 1), (None, 2)] {
+            PARTS_LEFT.set(parts);
+            let (calls, before) = (CALLS.load(Ordering::Relaxed), TOLD.load(Ordering::Relaxed));
+            let value = 1u64;
+            // SAFETY: the runtime looks at none of it.
+            let status = unsafe { set(cl_kernel::NULL, 0, 8, (&raw const value).cast()) };
+            assert_eq!((status, CALLS.load(Ordering::Relaxed) - calls), (-7, 1));
+            assert_eq!(TOLD.load(Ordering::Relaxed) - before, told, "{parts:?}");
+            assert_eq!(PARTS_LEFT.get(), None);
+        }
+        let host = process::current().and_then(|thread| thread.with(|_| ()));
+        assert!(host.is_some(), "the thread's state is free again");
+    }
 
     #[test]
     fn the_table_has_the_entries_of_opencl_3_in_their_order() {

@@ -9,8 +9,8 @@ use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
-    self, Argument, Description, FUNCTIONS, Inside, after, all_bits, exit, inside, kept_arguments,
-    middle, observed, tell_enqueue, tell_enter, type_name, wrapper,
+    self, Argument, Description, FUNCTIONS, Inside, after, all_bits, body, contained, exit, inside,
+    keeps_books, kept_arguments, middle, observed, tell_enqueue, tell_enter, type_name, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;

@@ -22,12 +22,54 @@ const FIRST_CAPACITY: usize = 64;
 
 /// Objects of one kind, by handle. `T` is 56 bytes.
 pub(super) struct Handles<T> {
-    table: AtomicPtr<Table>,
-    /// Odd while entries are in motion.
-    version: AtomicU32,
+    known: Known,
     /// Number of entries in use.
     used: Mutex<usize>,
     info: PhantomData<T>,
+}
+
+/// What readers look at.
+struct Known {
+    table: AtomicPtr<Table>,
+    /// Odd while entries are in motion.
+    version: AtomicU32,
+}
+
+impl Known {
+    fn table(&self) -> Option<&'static Table> {
+        // SAFETY: null, or a table that was leaked when it was put here.
+        unsafe { self.table.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The first words of what is known of `key`.
+    #[inline(always)]
+    fn first<const N: usize>(&self, key: u64) -> Option<[u64; N]> {
+        let table = self.table()?;
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            // Nearly always it is where it belongs.
+            let home = &table.entries[table.home(key)];
+            let (entry, found) = if home.key.load(Ordering::Relaxed) == key {
+                (home, true)
+            } else {
+                let (place, found) = table.find(key);
+                (&table.entries[place], found)
+            };
+            let words = std::array::from_fn(|word| entry.words[word].load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if version & 1 == 0 && self.version.load(Ordering::Relaxed) == version {
+                return (found && key != 0).then_some(words);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The first two, zeros if nothing is known. One function for all that an enqueue asks after: its code is best
+    /// kept small.
+    #[inline(never)]
+    fn first_two(&self, key: u64) -> [u64; 2] {
+        self.first(key).unwrap_or_default()
+    }
 }
 
 struct Table {
@@ -112,40 +154,26 @@ impl<T: Pod> Handles<T> {
     pub const fn new() -> Handles<T> {
         const { assert!(size_of::<T>() == WORDS * 8) };
         Handles {
-            table: AtomicPtr::new(ptr::null_mut()),
-            version: AtomicU32::new(0),
+            known: Known {
+                table: AtomicPtr::new(ptr::null_mut()),
+                version: AtomicU32::new(0),
+            },
             used: Mutex::new(0),
             info: PhantomData,
         }
     }
 
-    fn table(&self) -> Option<&'static Table> {
-        // SAFETY: null, or a table that was leaked when it was put here.
-        unsafe { self.table.load(Ordering::Acquire).as_ref() }
+    /// What is known of `handle`.
+    pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
+        self.known
+            .first(handle.into())
+            .map(|words| bytemuck::cast(Words(words)))
     }
 
-    /// What is known of `handle`.
-    #[inline]
-    pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
-        let key = handle.into();
-        let table = self.table()?;
-        loop {
-            let version = self.version.load(Ordering::Acquire);
-            // Nearly always it is where it belongs.
-            let home = &table.entries[table.home(key)];
-            let (entry, found) = if home.key.load(Ordering::Relaxed) == key {
-                (home, true)
-            } else {
-                let (place, found) = table.find(key);
-                (&table.entries[place], found)
-            };
-            let words = entry.load();
-            fence(Ordering::Acquire);
-            if version & 1 == 0 && self.version.load(Ordering::Relaxed) == version {
-                return (found && key != 0).then(|| bytemuck::cast(Words(words)));
-            }
-            std::hint::spin_loop();
-        }
+    /// The first 16 bytes of what is known of `handle`, zeros if nothing is.
+    #[inline(always)]
+    pub fn first_two(&self, handle: impl Into<u64>) -> [u64; 2] {
+        self.known.first_two(handle.into())
     }
 
     /// Remembers `handle`, or what it stands for now: runtimes use addresses again.
@@ -155,7 +183,7 @@ impl<T: Pod> Handles<T> {
             return;
         }
         let mut used = self.lock();
-        let mut table = self.table();
+        let mut table = self.known.table();
         if table.is_none_or(|table| (*used + 1) * 2 > table.entries.len()) {
             table = Some(self.grow(table));
         }
@@ -169,7 +197,7 @@ impl<T: Pod> Handles<T> {
     pub fn update<R>(&self, handle: impl Into<u64>, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let key = handle.into();
         let _used = self.lock();
-        let table = self.table()?;
+        let table = self.known.table()?;
         let (place, found) = table.find(key);
         if !found || key == 0 {
             return None;
@@ -183,14 +211,14 @@ impl<T: Pod> Handles<T> {
     /// Forgets everything.
     pub fn clear(&self) {
         *self.lock() = 0;
-        self.table.store(ptr::null_mut(), Ordering::Release);
+        self.known.table.store(ptr::null_mut(), Ordering::Release);
     }
 
     /// Forgets `handle`.
     pub fn remove(&self, handle: impl Into<u64>) -> Option<T> {
         let key = handle.into();
         let mut used = self.lock();
-        let table = self.table()?;
+        let table = self.known.table()?;
         let (place, found) = table.find(key);
         if !found || key == 0 {
             return None;
@@ -209,13 +237,12 @@ impl<T: Pod> Handles<T> {
 
     /// Moves entries; the mutex is held.
     fn change(&self, change: impl FnOnce()) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version
-            .store(version.wrapping_add(1), Ordering::Relaxed);
+        let current = &self.known.version;
+        let version = current.load(Ordering::Relaxed);
+        current.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         change();
-        self.version
-            .store(version.wrapping_add(2), Ordering::Release);
+        current.store(version.wrapping_add(2), Ordering::Release);
     }
 
     fn grow(&self, old: Option<&'static Table>) -> &'static Table {
@@ -229,7 +256,7 @@ impl<T: Pod> Handles<T> {
         }
         // A reader that still looks into the old table finds there what it may ask for: who was handed
         // a handle was so after the handle's insertion, and loads the table after that.
-        self.table.store(table, Ordering::Release);
+        self.known.table.store(table, Ordering::Release);
         table
     }
 }

@@ -15,17 +15,37 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-/// What is known of a kernel.
+/// What a launch takes by its kernel. On the path of every one: small enough for registers.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct KernelInfo {
-    references: u32,
-    id: KernelId,
+pub(super) struct Launch {
+    pub id: KernelId,
     /// Local memory that the kernel declares, bytes.
     static_local: u32,
     /// Local memory that its arguments add, bytes.
     dynamic_local: u32,
     private: u32,
+}
+
+impl Launch {
+    /// Makes `dispatch` the record of a launch, without its geometry.
+    #[inline(always)]
+    pub fn fill(self, dispatch: &mut KernelDispatch) {
+        *dispatch = KernelDispatch::blank();
+        dispatch.kernel = self.id;
+        dispatch.static_local_memory = self.static_local;
+        dispatch.dynamic_local_memory = self.dynamic_local;
+        dispatch.private_memory = self.private;
+        dispatch.carveout = 255;
+    }
+}
+
+/// What is known of a kernel.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct KernelInfo {
+    launch: Launch,
+    references: u32,
     unused: [u32; 9],
 }
 object!(cl_kernel, KernelInfo, KERNELS);
@@ -50,12 +70,12 @@ pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
     call.end();
     KERNELS.remove(kernel);
     let info = name(kernel, program);
-    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.id.0);
+    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.launch.id.0);
 }
 
 /// The program gives up its last reference to a kernel.
 pub(super) fn going(call: &Call, info: &KernelInfo) {
-    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.id.0);
+    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.launch.id.0);
 }
 
 /// All kernels of a program were created.
@@ -102,22 +122,10 @@ pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
     }
 }
 
-/// An argument was set: one without a value is local memory of that size.
-#[inline(always)]
-pub(super) fn argument_set(
-    _: &mut Call,
-    kernel: cl_kernel,
-    index: cl_uint,
-    bytes: usize,
-    value: *const c_void,
-) {
-    if value.is_null() {
-        local_argument(kernel, index, bytes as u32);
-    }
-}
-
+/// An argument without a value was set: it is local memory of that size.
 #[cold]
-fn local_argument(kernel: cl_kernel, index: cl_uint, bytes: u32) {
+pub(super) fn local_argument(_: &mut Call, kernel: cl_kernel, index: cl_uint, bytes: usize) {
+    let bytes = bytes as u32;
     let mut local = LOCAL.lock().unwrap_or_else(PoisonError::into_inner);
     let arguments = local
         .get_or_insert_default()
@@ -131,34 +139,36 @@ fn local_argument(kernel: cl_kernel, index: cl_uint, bytes: u32) {
     let sum = arguments
         .iter()
         .fold(0u32, |sum, (_, bytes)| sum.saturating_add(*bytes));
-    KERNELS.update(kernel, |info| info.dynamic_local = sum);
+    KERNELS.update(kernel, |info| info.launch.dynamic_local = sum);
 }
 
-/// A launch of `kernel`, without its geometry.
-#[inline]
-pub(super) fn dispatch(kernel: cl_kernel) -> KernelDispatch {
-    let info = lookup(kernel);
-    let mut dispatch = KernelDispatch::blank();
-    dispatch.kernel = info.id;
-    dispatch.static_local_memory = info.static_local;
-    dispatch.dynamic_local_memory = info.dynamic_local;
-    dispatch.private_memory = info.private;
-    dispatch.carveout = 255;
-    dispatch
+/// What a launch of `kernel` takes by it.
+#[inline(always)]
+pub(super) fn launch(kernel: cl_kernel) -> Launch {
+    let launch: Launch = bytemuck::cast(KERNELS.first_two(kernel));
+    match launch.id.is_some() {
+        true => launch,
+        false => launch_of_unknown(kernel),
+    }
 }
 
 /// What records call `kernel`, if it is known.
 pub(super) fn id(kernel: cl_kernel) -> KernelId {
-    KERNELS.get(kernel).map_or(KernelId::NONE, |info| info.id)
+    KERNELS
+        .get(kernel)
+        .map_or(KernelId::NONE, |info| info.launch.id)
 }
 
-#[inline]
+#[cold]
+fn launch_of_unknown(kernel: cl_kernel) -> Launch {
+    name_unknown(kernel).launch
+}
+
 fn lookup(kernel: cl_kernel) -> KernelInfo {
     KERNELS.get(kernel).unwrap_or_else(|| name_unknown(kernel))
 }
 
 /// A kernel that was not seen when it was created.
-#[cold]
 fn name_unknown(kernel: cl_kernel) -> KernelInfo {
     if kernel.is_null() {
         return KernelInfo::zeroed();
@@ -205,12 +215,12 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.workgroup_multiple = size(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) as u32;
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
-    info.id = names.kernel(record);
+    info.launch.id = names.kernel(record);
     if let Some(recorder) = crate::process::recorder() {
-        recorder.kernel_named(info.id, &name);
+        recorder.kernel_named(info.launch.id, &name);
     }
-    info.static_local = record.local_memory as u32;
-    info.private = record.private_memory as u32;
+    info.launch.static_local = record.local_memory as u32;
+    info.launch.private = record.private_memory as u32;
     KERNELS.insert(kernel, info);
     info
 }
@@ -224,7 +234,7 @@ pub(super) fn native(function: NativeKernel) -> KernelId {
 /// A kernel that is no kernel object.
 fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     if let Some(info) = NATIVE.get(key) {
-        return info.id;
+        return info.launch.id;
     }
     let Some(names) = attach::names() else {
         return KernelId::NONE;
@@ -234,12 +244,12 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     record.name = names.string(&name);
     record.handle = key;
     let mut info = KernelInfo::zeroed();
-    info.id = names.kernel(record);
+    info.launch.id = names.kernel(record);
     if let Some(recorder) = crate::process::recorder() {
-        recorder.kernel_named(info.id, &name);
+        recorder.kernel_named(info.launch.id, &name);
     }
     NATIVE.insert(key, info);
-    info.id
+    info.launch.id
 }
 
 /// The kernel that stands for a command buffer whose commands were not seen.

@@ -144,7 +144,6 @@ const PATIENCE: u32 = 100_000;
 pub(super) struct Claim<'a> {
     slot: &'a Slot,
     ticket: Ticket,
-    pub enqueued: Enqueued,
 }
 
 impl Outstanding {
@@ -192,7 +191,7 @@ impl Outstanding {
 
     /// Takes a slot for `enqueued`, or says that the slab is full. `lane` is the calling thread's, which sets
     /// the callback now, and [opens](Outstanding::publish) the slot to others then.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self, enqueued: Enqueued, lane: u32) -> Option<Ticket> {
         let slots = self.slots();
         let index = self.take_kept(lane).or_else(|| self.pop(slots))?;
@@ -308,7 +307,7 @@ impl Outstanding {
                 continue;
             }
             let claim = Claim::of(slot, ticket);
-            if completed(&claim.enqueued) || !transition(slot, ticket, SWEPT, PENDING) {
+            if completed(&claim.enqueued()) || !transition(slot, ticket, SWEPT, PENDING) {
                 slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
                 done(claim);
             }
@@ -540,6 +539,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Whether somebody is to be told.
+    #[inline]
     pub fn has_followers(&self) -> bool {
         self.slot.followers.load(Ordering::Relaxed) != 0
     }
@@ -550,8 +550,11 @@ impl<'a> Claim<'a> {
         self.slot.followers.store(followers, Ordering::Release);
     }
 
-    fn of(slot: &'a Slot, ticket: Ticket) -> Claim<'a> {
-        let enqueued = Enqueued {
+    /// What is known of the work.
+    #[inline(always)]
+    pub fn enqueued(&self) -> Enqueued {
+        let slot = self.slot;
+        Enqueued {
             event: cl_event(slot.event.load(Ordering::Relaxed) as *mut _),
             work: WorkId(slot.work.load(Ordering::Relaxed)),
             correlation: CorrelationId(slot.correlation.load(Ordering::Relaxed)),
@@ -561,12 +564,12 @@ impl<'a> Claim<'a> {
                 Ticks(slot.after.load(Ordering::Relaxed)),
             ),
             buffers: Buffers(slot.buffers.load(Ordering::Relaxed)),
-        };
-        Claim {
-            slot,
-            ticket,
-            enqueued,
         }
+    }
+
+    #[inline(always)]
+    fn of(slot: &'a Slot, ticket: Ticket) -> Claim<'a> {
+        Claim { slot, ticket }
     }
 }
 
@@ -608,7 +611,7 @@ mod tests {
         let again = take(&outstanding, enqueued(2)).unwrap();
         assert_eq!(again.index(), ticket.index());
         assert!(outstanding.claim(ticket).is_none());
-        assert_eq!(outstanding.claim(again).unwrap().enqueued, enqueued(2));
+        assert_eq!(outstanding.claim(again).unwrap().enqueued(), enqueued(2));
     }
 
     #[test]
@@ -621,7 +624,7 @@ mod tests {
         outstanding.sweep(|_| panic!("not asked after"), |_| ());
         assert!(outstanding.claim_at_once(ticket, 4).is_none());
         let claim = outstanding.claim_at_once(ticket, 3).unwrap();
-        assert_eq!(claim.enqueued, enqueued(1));
+        assert_eq!(claim.enqueued(), enqueued(1));
         outstanding.free(claim, Some(3));
         assert!(outstanding.publish(ticket, 3).is_none());
         assert_eq!(outstanding.callback_time(3), None);
@@ -635,7 +638,7 @@ mod tests {
         outstanding.setting(ticket, 3, Ticks(7));
         assert!(outstanding.claim(ticket).is_none());
         let claim = outstanding.publish(ticket, 3).unwrap();
-        assert_eq!(claim.enqueued, enqueued(1));
+        assert_eq!(claim.enqueued(), enqueued(1));
         outstanding.free(claim, None);
         assert!(outstanding.claim(ticket).is_none());
     }
@@ -718,7 +721,7 @@ mod tests {
                         ];
                         for (ticket, expected) in tickets.into_iter().zip([one, two]) {
                             let claim = outstanding.claim(ticket).unwrap();
-                            assert_eq!(claim.enqueued, expected);
+                            assert_eq!(claim.enqueued(), expected);
                             outstanding.free(claim, None);
                         }
                     }

@@ -3,7 +3,7 @@
 use super::attach;
 use super::call::Call;
 use super::debug_info;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{ask, below, contained, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
@@ -336,7 +336,7 @@ impl Build {
 unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_void) {
     // SAFETY: made by `observe`; OpenCL calls this once.
     let build = *unsafe { Box::from_raw(user_data.cast::<Build>()) };
-    build.ended(program, clock::now());
+    contained(|| build.ended(program, clock::now()));
     let (notify, user_data) = (build.notify, build.user_data);
     if let Some(notify) = notify {
         // SAFETY: the program's callback with the program's data.

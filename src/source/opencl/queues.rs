@@ -3,7 +3,7 @@
 use super::attach;
 use super::call::Call;
 use super::devices;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{ask, below, contained, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::objects;
@@ -14,20 +14,28 @@ use core::{ptr, slice};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// What records say of a queue.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct QueueIds {
+    pub id: QueueId,
+    pub agent: AgentId,
+    pub context: ContextId,
+    unused: u32,
+}
+
 /// What is known of a queue.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct QueueInfo {
-    pub id: QueueId,
-    pub agent: AgentId,
-    pub context: ContextId,
-    /// The program's references.
-    references: u32,
+    pub ids: QueueIds,
     /// The properties that the program asked for.
     asked: u64,
     /// The properties that it was created with, those forced on included.
     actual: u64,
-    unused2: [u64; 3],
+    /// The program's references.
+    references: u32,
+    unused: [u32; 5],
 }
 
 /// The queues that are known. One that the program has released may live on for as long as its events do,
@@ -48,8 +56,22 @@ fn arrays() -> MutexGuard<'static, Option<HashMap<u64, Box<[cl_ulong]>>>> {
     ARRAYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What records say of `queue`. On the path of every enqueue: small enough for registers.
+#[inline(always)]
+pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
+    let ids: QueueIds = bytemuck::cast(QUEUES.first_two(queue));
+    match ids.id.is_some() {
+        true => ids,
+        false => ids_of_unknown(queue),
+    }
+}
+
+#[cold]
+fn ids_of_unknown(queue: cl_command_queue) -> QueueIds {
+    name_unknown(queue).ids
+}
+
 /// What is known of `queue`.
-#[inline]
 pub(super) fn lookup(_: &mut Call, queue: cl_command_queue) -> QueueInfo {
     QUEUES.get(queue).unwrap_or_else(|| name_unknown(queue))
 }
@@ -171,8 +193,11 @@ fn created(
     actual: u64,
     array: Option<&[cl_ulong]>,
 ) -> cl_command_queue {
-    call.end();
-    if !queue.is_null() {
+    contained(|| {
+        call.end();
+        if queue.is_null() {
+            return;
+        }
         match array {
             Some(array) => drop(
                 arrays()
@@ -186,8 +211,8 @@ fn created(
             ),
         }
         let info = name(queue, asked, actual);
-        call.tell_object::<Queue>(resource::QUEUE_CREATED, info.id.0);
-    }
+        call.tell_object::<Queue>(resource::QUEUE_CREATED, info.ids.id.0);
+    });
     queue
 }
 
@@ -200,7 +225,7 @@ pub(super) fn retained(_: &mut Call, queue: cl_command_queue) {
 pub(super) unsafe fn release(call: &mut Call, queue: cl_command_queue) -> cl_int {
     let less = |info: &mut QueueInfo| {
         info.references = info.references.saturating_sub(1);
-        (info.references == 0).then_some(info.id)
+        (info.references == 0).then_some(info.ids.id)
     };
     if let Some(Some(id)) = QUEUES.update(queue, less) {
         call.tell_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
@@ -231,12 +256,13 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     if let Some(names) = attach::names() {
         let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
-        info.agent = device.map(devices::agent).unwrap_or_default();
-        info.context = context
+        info.ids.agent = device.map(devices::agent).unwrap_or_default();
+        info.ids.context = context
             .map(|context| objects::context(context).id)
             .unwrap_or_default();
         let mut record = Queue::blank();
-        (record.agent, record.context, record.handle) = (info.agent, info.context, queue.into());
+        (record.agent, record.context, record.handle) =
+            (info.ids.agent, info.ids.context, queue.into());
         record.number = devices::next_queue_number(device.unwrap_or(cl_device_id::NULL));
         for (flag, property) in [
             (
@@ -248,7 +274,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
         ] {
             record.properties |= if asked & flag != 0 { property } else { 0 };
         }
-        info.id = names.queue(record);
+        info.ids.id = names.queue(record);
     }
     QUEUES.insert(queue, info);
     info

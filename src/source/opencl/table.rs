@@ -10,6 +10,7 @@
 //! * `pass`: a function of another system, handed through untouched.
 //!
 //! A hook `then` is called after success, with the call and what it created; `through` makes the call instead.
+//! `if` before it says for which arguments.
 
 /// Hands the table to the macro `$with`.
 macro_rules! opencl_functions {
@@ -113,7 +114,8 @@ macro_rules! opencl_functions {
             LIFETIME status clReleaseKernel(kernel: cl_kernel) -> cl_int { through objects::release_kernel }
             SET status clSetKernelArg(kernel: cl_kernel, arg_index: cl_uint, arg_size: usize,
                 arg_value: *const c_void) -> cl_int {
-                then |call, ()| kernels::argument_set(call, kernel, arg_index, arg_size, arg_value)
+                if arg_value.is_null();
+                then |call, ()| kernels::local_argument(call, kernel, arg_index, arg_size)
             }
             QUERY status clGetKernelInfo(kernel: cl_kernel, param_name: cl_uint, param_value_size: usize,
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}

@@ -9,11 +9,11 @@ use super::call::Call;
 use super::completion::OUTSTANDING;
 use super::dispatch::{self, Inside};
 use super::ffi::cl_int;
-use super::queues::QueueInfo;
+use super::queues::QueueIds;
 use super::work::{Enqueue, Place};
 use crate::correlation::HostThread;
 use crate::operations::{self, memory_allocation, resource, synchronization};
-use crate::process::{self, Current};
+use crate::process::Current;
 use crate::record::*;
 use crate::switchboard::{
     Buffers, CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
@@ -51,14 +51,15 @@ pub(super) struct Followers {
 
 impl Teller {
     /// The calling thread. `None` in a callback, and where nobody is told.
+    #[inline]
     pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<Teller> {
-        if !thread.is_current() || thread.state().is_in_callback() {
+        if thread.state().is_in_callback() {
             return None;
         }
         Some(Teller {
             thread,
-            board: process::board()?,
-            id: thread.with(|host| host.thread())?,
+            board: thread.board()?,
+            id: thread.state().thread(),
             correlation,
             depth,
         })
@@ -81,7 +82,7 @@ impl Teller {
         if !subscribers.is_none() {
             let mut callback = self.callback(operation, Phase::Instant);
             callback.payload = payload;
-            self.thread.tell(subscribers, &callback);
+            self.thread.tell(subscribers, &mut callback);
         }
         self.tell_postponed();
     }
@@ -98,7 +99,8 @@ impl Teller {
             (callback.payload, callback.kernel) = (Payload::Record(record), kernel);
             let place = (self.depth, within);
             let state = self.thread.state();
-            self.board.tell_within(state, place, subscribers, &callback);
+            self.board
+                .tell_within(state, place, subscribers, &mut callback);
         }
     }
 
@@ -115,7 +117,7 @@ impl Teller {
         callback.return_code = Some(status);
         let place = (self.depth, within);
         let state = self.thread.state();
-        self.board.tell_exit(state, place, &callback);
+        self.board.tell_exit(state, place, &mut callback);
     }
 
     fn end(&self, within: Within) -> UserData {
@@ -132,6 +134,7 @@ impl Teller {
 }
 
 impl Call {
+    #[inline]
     fn teller(&self) -> Option<Teller> {
         Teller::new(self.thread?, self.core.correlation, self.core.depth)
     }
@@ -146,36 +149,33 @@ impl Call {
     }
 
     /// Tells subscribers of the call itself.
+    #[inline(always)]
     pub(super) fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
         let subscribers = self.core.interest.subscribers();
-        if subscribers.is_none() {
-            return;
-        }
-        let Some(teller) = self.teller() else {
+        let description = dispatch::description(self.core.operation.number);
+        let (Some(thread), Some(description)) = (self.thread, description) else {
             return;
         };
-        let Some(description) = dispatch::description(self.core.operation.number) else {
+        let Some(board) = thread.board().filter(|_| !subscribers.is_none()) else {
             return;
         };
         let payload = Payload::Call(CallArguments::in_progress(description.arguments, arguments));
-        let mut callback = Callback::new(self.core.operation, description.name, phase);
-        (callback.thread, callback.correlation) = (teller.id, self.core.correlation);
+        let mut callback = Callback::new(self.core.operation, description.name, phase)
+            .with_kernel(description.launched(arguments), board.names());
+        let (state, place) = (thread.state(), (self.core.depth, Within::Call));
+        (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         (callback.return_code, callback.payload) = (return_code, payload);
-        let kernel = description.launched(arguments);
-        let callback = callback.with_kernel(kernel, teller.board.names());
-        let (state, place) = (teller.thread.state(), (self.core.depth, Within::Call));
-        if phase == Phase::Enter {
-            teller.board.begin_within(state, place, WorkId::NONE);
-        }
-        let board = teller.board;
-        if let Some(id) = board.tell_within(state, place, subscribers, &callback) {
+        if let Some(id) = board.tell_within(state, place, subscribers, &mut callback) {
             let supply = |host: &mut HostThread| host.supply_external(&self.core, id);
-            teller.thread.with(supply);
+            thread.with(supply);
         }
-        teller.tell_postponed();
+        if OUTSTANDING.any_parked() {
+            super::completion::tell_postponed(thread);
+        }
     }
 
     /// The call begins: what was left of an earlier one is over, and memory is going to be allocated or freed.
+    #[cold]
     pub(super) fn tell_begin(&self, arguments: &[u64]) {
         let Some(teller) = self.tells_inside() else {
             return;
@@ -245,7 +245,7 @@ impl Call {
     }
 
     /// Tells that `work` is going to be put into `queue`.
-    pub(super) fn tell_enqueuing(&self, work: &impl Enqueue, queue: &QueueInfo, blocking: bool) {
+    pub(super) fn tell_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
         let Some(teller) = self.tells_inside() else {
             return;
         };
@@ -266,7 +266,7 @@ impl Call {
     pub(super) fn tell_enqueued(
         &self,
         work: &impl Enqueue,
-        queue: &QueueInfo,
+        queue: &QueueIds,
         blocking: bool,
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
         let teller = self.tells_inside()?;
@@ -308,7 +308,7 @@ impl Call {
         &self,
         teller: &Teller,
         (work, external): (WorkId, ExternalId),
-        queue: &QueueInfo,
+        queue: &QueueIds,
         blocking: bool,
     ) -> Place {
         Place {
@@ -326,6 +326,7 @@ impl Call {
     }
 
     /// The call ends with `status`. What was told to begin in it, and did not come about, ends too.
+    #[cold]
     pub(super) fn tell_end(&self, status: cl_int) {
         let Some(teller) = self.tells_inside() else {
             return;
@@ -382,7 +383,9 @@ pub(super) fn completed(
         (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
         let (state, subscribers) = (thread.state(), followers.subscribers);
         let user_data = &mut followers.user_data;
-        teller.board.tell(state, subscribers, &callback, user_data);
+        teller
+            .board
+            .tell(state, subscribers, &mut callback, user_data);
     }
     true
 }

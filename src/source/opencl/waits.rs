@@ -1,9 +1,9 @@
 //! Waits of the host: which work they waited for, as far as a glance can tell.
 
 use super::call::Call;
-use super::dispatch::next;
+use super::dispatch::{contained, next};
 use super::ffi::*;
-use super::queues::{self, QueueInfo};
+use super::queues::{self, QueueIds};
 use super::work::{self, Place, synchronization};
 use crate::correlation::HostThread;
 use crate::record::{Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId};
@@ -182,13 +182,13 @@ pub(super) unsafe fn for_events(
 
 pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int {
     if call.tells_inside().is_some() {
-        let info = queues::lookup(call, queue);
+        let info = queues::ids(queue);
         call.tell_wait(for_queue(&info));
     }
     let result = next!(clFinish(queue));
     call.end();
     if result == CL_SUCCESS {
-        let info = queues::lookup(call, queue);
+        let info = queues::ids(queue);
         let last = LAST
             .get(info.id.0 as usize)
             .map_or(0, |last| last.load(Ordering::Relaxed));
@@ -198,33 +198,35 @@ pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int 
 }
 
 /// A call waited until the work that it put into a queue had completed.
-pub(super) fn blocked(call: &mut Call, queue: &QueueInfo, work: WorkId) {
-    waited_for_queue(call, queue, work);
+pub(super) fn blocked(call: &mut Call, queue: QueueIds, work: WorkId) {
+    waited_for_queue(call, &queue, work);
 }
 
 /// A wait for `queue`.
-pub(super) fn for_queue(queue: &QueueInfo) -> Synchronization {
+pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     let mut record = Synchronization::blank();
     record.what = SynchronizationType::STREAM_SYNCHRONIZE;
     (record.agent, record.context, record.queue) = (queue.agent, queue.context, queue.id);
     record
 }
 
-fn waited_for_queue(call: &mut Call, queue: &QueueInfo, work: WorkId) {
+fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId) {
     let mut record = for_queue(queue);
     record.waited_for = work;
     write(call, record, CL_SUCCESS);
 }
 
 fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
-    record.correlation = call.correlation();
-    (record.start, record.end) = (call.start(), call.end());
-    call.host(|host| {
-        (record.external, record.thread) = (host.external(), host.thread());
-        let buffers = host
-            .board()
-            .buffers_in(Kind::SYNCHRONIZATION, record.context);
-        host.write_to(buffers, record);
+    contained(|| {
+        record.correlation = call.correlation();
+        (record.start, record.end) = (call.start(), call.end());
+        call.host(|host| {
+            (record.external, record.thread) = (host.external(), host.thread());
+            let buffers = host
+                .board()
+                .buffers_in(Kind::SYNCHRONIZATION, record.context);
+            host.write_to(buffers, record);
+        });
+        call.tell_waited(&record, status);
     });
-    call.tell_waited(&record, status);
 }

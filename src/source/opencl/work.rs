@@ -42,7 +42,7 @@ pub(super) trait Put: Record {
 }
 
 /// What a call enqueues: a record of work, or several.
-pub(super) trait Enqueue {
+pub(super) trait Enqueue: Copy {
     /// The queue that it goes to where the call names none.
     fn own_queue(&self) -> cl_command_queue {
         cl_command_queue::NULL
@@ -69,12 +69,13 @@ impl<P: Put> Enqueue for P {
     }
 
     #[inline(always)]
-    fn enqueue(mut self, host: &mut HostThread, place: &Place) {
-        self.put(place);
-        let kernel = self.kernel();
-        host.write_to(place.buffers, self);
-        if kernel.is_some() {
-            sampling::enqueued(kernel, place);
+    fn enqueue(self, host: &mut HostThread, place: &Place) {
+        host.fill(place.buffers, |record: &mut P| {
+            *record = self;
+            record.put(place);
+        });
+        if self.kernel().is_some() {
+            sampling::enqueued(self.kernel(), place);
         }
     }
 
@@ -245,7 +246,72 @@ impl Mapped for MemoryCopy {
     }
 }
 
+/// A launch of a kernel, with the sizes where the program has them: its record is put together where it goes.
+#[derive(Copy, Clone)]
+pub(super) struct KernelLaunch {
+    launch: kernels::Launch,
+    /// How many values both lists have that are not null.
+    dimensions: cl_uint,
+    global: *const usize,
+    local: *const usize,
+}
+
+impl KernelLaunch {
+    /// The record.
+    pub fn record(&self) -> KernelDispatch {
+        let mut dispatch = KernelDispatch::blank();
+        self.fill(&mut dispatch);
+        dispatch
+    }
+
+    #[inline(always)]
+    fn fill(&self, dispatch: &mut KernelDispatch) {
+        self.launch.fill(dispatch);
+        dispatch.dimensions = self.dimensions as u8;
+        for dimension in 0..3 {
+            let used = dimension < self.dimensions as usize;
+            // SAFETY: as `Work::kernel` was promised, they have as many values as there are dimensions.
+            unsafe {
+                dispatch.grid[dimension] = match used {
+                    true if self.global.is_null() => 0,
+                    true => *self.global.add(dimension) as u64,
+                    false => 1,
+                };
+                dispatch.workgroup[dimension] = match used {
+                    _ if self.local.is_null() => 0,
+                    true => *self.local.add(dimension) as u32,
+                    false => 1,
+                };
+            }
+        }
+    }
+}
+
+impl Enqueue for KernelLaunch {
+    #[inline(always)]
+    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
+        let wanted = host.board().buffers_in(Kind::KERNEL_DISPATCH, context);
+        wanted.without(host.board().left_out(self.launch.id))
+    }
+
+    #[inline(always)]
+    fn enqueue(self, host: &mut HostThread, place: &Place) {
+        host.fill(place.buffers, |record: &mut KernelDispatch| {
+            self.fill(record);
+            record.put(place);
+        });
+        if self.launch.id.is_some() {
+            sampling::enqueued(self.launch.id, place);
+        }
+    }
+
+    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+        self.record().describe(place, tell);
+    }
+}
+
 /// Shared memory that a queue frees.
+#[derive(Copy, Clone)]
 pub(super) struct SharedFree {
     copy: MemoryCopy,
     /// What is known no more once it has been enqueued.
@@ -545,36 +611,24 @@ impl Work {
         unsafe { set(End::shared(address), bytes as u64, pattern, length) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub unsafe fn kernel(
         kernel: cl_kernel,
         dimensions: cl_uint,
         global: *const usize,
         local: *const usize,
-    ) -> KernelDispatch {
-        let mut dispatch = kernels::dispatch(kernel);
-        dispatch.dimensions = dimensions as u8;
-        for dimension in 0..3 {
-            let used = dimension < dimensions as usize;
-            // SAFETY: the caller's promise; both have as many values as there are dimensions, or are null.
-            unsafe {
-                dispatch.grid[dimension] = match used {
-                    true if global.is_null() => 0,
-                    true => *global.add(dimension) as u64,
-                    false => 1,
-                };
-                dispatch.workgroup[dimension] = match used {
-                    _ if local.is_null() => 0,
-                    true => *local.add(dimension) as u32,
-                    false => 1,
-                };
-            }
+    ) -> KernelLaunch {
+        KernelLaunch {
+            launch: kernels::launch(kernel),
+            dimensions,
+            global,
+            local,
         }
-        dispatch
     }
 
     pub fn task(kernel: cl_kernel) -> KernelDispatch {
-        let mut dispatch = kernels::dispatch(kernel);
+        let mut dispatch = KernelDispatch::blank();
+        kernels::launch(kernel).fill(&mut dispatch);
         (dispatch.grid, dispatch.workgroup, dispatch.dimensions) = ([1; 3], [1; 3], 1);
         dispatch
     }
@@ -729,15 +783,17 @@ mod tests {
     #[test]
     fn dimensions_that_are_not_used_have_one_work_item() {
         // SAFETY: the sizes have as many values as there are dimensions.
-        let dispatch =
-            unsafe { Work::kernel(cl_kernel::NULL, 2, [640, 360].as_ptr(), [8, 4].as_ptr()) };
+        let dispatch = unsafe {
+            Work::kernel(cl_kernel::NULL, 2, [640, 360].as_ptr(), [8, 4].as_ptr()).record()
+        };
         assert_eq!(
             (dispatch.grid, dispatch.workgroup),
             ([640, 360, 1], [8, 4, 1])
         );
         // SAFETY: null is allowed for both.
-        let dispatch =
-            unsafe { Work::kernel(cl_kernel::NULL, 1, core::ptr::null(), core::ptr::null()) };
+        let dispatch = unsafe {
+            Work::kernel(cl_kernel::NULL, 1, core::ptr::null(), core::ptr::null()).record()
+        };
         assert_eq!((dispatch.grid, dispatch.workgroup), ([0, 1, 1], [0, 0, 0]));
     }
 }

@@ -58,11 +58,8 @@ pub(super) fn call(
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;
     let place = (call.depth, Within::Call);
-    if phase == Phase::Enter {
-        host.board().begin_within(host.state(), place, WorkId::NONE);
-    }
     host.board()
-        .tell_within(host.state(), place, subscribers, &callback)
+        .tell_within(host.state(), place, subscribers, &mut callback)
 }
 
 /// Tells that something begins within a call.
@@ -81,7 +78,7 @@ pub(super) fn begin<R: Record>(
         let mut callback = callback(host, operation, Phase::Enter, call.correlation);
         (callback.payload, callback.kernel) = (Payload::Record(RecordRef::of(record)), kernel);
         host.board()
-            .tell_within(host.state(), place, subscribers, &callback);
+            .tell_within(host.state(), place, subscribers, &mut callback);
     }
 }
 
@@ -98,7 +95,7 @@ pub(super) fn end<R: Record>(
     let mut callback = callback(host, operation, Phase::Exit, call.correlation);
     (callback.payload, callback.kernel) = (Payload::Record(RecordRef::of(record)), kernel);
     callback.return_code = Some(0);
-    host.board().tell_exit(host.state(), place, &callback);
+    host.board().tell_exit(host.state(), place, &mut callback);
     host.board().end_within(host.state(), place)
 }
 
@@ -129,7 +126,7 @@ pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion
     (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
     let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
     host.board()
-        .tell(host.state(), subscribers, &callback, user_data);
+        .tell(host.state(), subscribers, &mut callback, user_data);
 }
 
 /// Tells of an object that has come or is going: `id` is that of an `R`.
@@ -145,5 +142,5 @@ pub(super) fn object<R: Record>(host: &HostThread, call: &Call, operation: Opera
     }
     let mut user_data = host.board().new_user_data();
     host.board()
-        .tell(host.state(), subscribers, &callback, &mut user_data);
+        .tell(host.state(), subscribers, &mut callback, &mut user_data);
 }

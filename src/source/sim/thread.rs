@@ -111,7 +111,6 @@ impl Thread {
         };
         self.host
             .exit(&call, ticks(self.runtime.now()), status.0, failed);
-        self.host.end_supplied(&call);
         if let Some((function, arguments)) = open {
             tell::call(&self.host, &call, function, &arguments, Some(status.0));
         }
