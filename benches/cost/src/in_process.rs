@@ -12,11 +12,14 @@ const CALLS: u64 = 32_768;
 /// What a call may take beyond two tick reads, in nanoseconds.
 const ALLOWED: f64 = 6.0;
 
+/// What it may take more with external ids pushed.
+const EXTERNAL_ALLOWED: f64 = 3.0;
+
 /// Returns what two tick reads take, in nanoseconds, too.
-pub fn measure(places: &Places) -> Outcome<(f64, Row)> {
+pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
     let library = Library::open(&places.library)?;
     // SAFETY: these are the functions of `lib.rs`, with their signatures.
-    let (begin, calls, pairs, frequency, flush) = unsafe {
+    let (begin, calls, pairs, frequency, flush, push) = unsafe {
         (
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> bool>(
                 library.symbol(c"cost_begin")?,
@@ -31,6 +34,9 @@ pub fn measure(places: &Places) -> Outcome<(f64, Row)> {
                 library.symbol(c"cost_frequency")?,
             ),
             std::mem::transmute::<*mut c_void, extern "C" fn()>(library.symbol(c"cost_flush")?),
+            std::mem::transmute::<*mut c_void, extern "C" fn()>(
+                library.symbol(c"cost_push_external")?,
+            ),
         )
     };
     let capture = places.scratch.join("calls.gputrail");
@@ -46,7 +52,14 @@ pub fn measure(places: &Places) -> Outcome<(f64, Row)> {
         call.push(calls(CALLS) as f64 * nanos);
         flush();
     }
-    let (call, pair) = (median(call), median(pair));
+    // From here on this thread has two, of different kinds: each call has two records more.
+    push();
+    let mut pushed = Vec::new();
+    for _ in 0..ROUNDS {
+        pushed.push(calls(CALLS) as f64 * nanos);
+        flush();
+    }
+    let (call, pair, pushed) = (median(call), median(pair), median(pushed));
     let row = Row {
         what: "an API record, enter to exit, in a loaded library",
         measured: format!(
@@ -58,7 +71,14 @@ pub fn measure(places: &Places) -> Outcome<(f64, Row)> {
         target: format!("two tick reads + {ALLOWED} ns"),
         met: call <= pair + ALLOWED,
     };
-    Ok((pair, row))
+    let external = Row {
+        what: "the same with two external ids pushed, and their records",
+        measured: format!("{pushed:.1} ns: {:+.1} ns", pushed - call),
+        beside: format!("{call:.1} ns without"),
+        target: format!("that + {EXTERNAL_ALLOWED} ns"),
+        met: pushed <= call + EXTERNAL_ALLOWED,
+    };
+    Ok((pair, vec![row, external]))
 }
 
 /// A library that stays loaded.

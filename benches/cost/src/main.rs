@@ -50,8 +50,7 @@ fn run() -> Outcome<()> {
         library: built.with_file_name("libgputrail_cost.so"),
         scratch: scratch.path().into(),
     };
-    let (tick_pair, row) = in_process::measure(&places)?;
-    let mut rows = vec![row];
+    let (tick_pair, mut rows) = in_process::measure(&places)?;
     match programs::measure(&places, tick_pair) {
         Ok(more) => rows.extend(more),
         Err(error) => eprintln!("gputrail-cost: OpenCL programs could not be measured: {error}"),
