@@ -20,7 +20,9 @@ use super::reader::{Field, FieldValue, Fields, Finding, Findings, packets_of};
 use super::schema::{GpuInfo, TracePacket, TraceStats, gpu_info, trace_packet, trace_stats};
 use super::wire::Encoder;
 use crate::number_map::NumberMap;
-use rewrite::{interned, is_sound, raw_fields, rename, rewrite, shift_snapshot, shifted, track_of};
+use rewrite::{
+    interned, is_sound, of_machine, raw_fields, rename, rewrite, shift_snapshot, shifted, track_of,
+};
 
 /// BOOTTIME among Perfetto's clocks.
 const BOOTTIME: u32 = 6;
@@ -67,6 +69,7 @@ pub fn merge<R: Read, W: Write>(
         processes: NumberMap::default(),
         counters: NumberMap::default(),
         blocks: NumberMap::default(),
+        snapshots: NumberMap::default(),
         extensions: None,
     };
     let mut gpus: Vec<(u32, gpu_info::Gpu)> = Vec::new();
@@ -180,6 +183,8 @@ struct Merging<W> {
     /// New numbers of counters and of blocks of them, by trace and number in it.
     counters: NumberMap<(u32, u64), u64>,
     blocks: NumberMap<(u32, u64), u64>,
+    /// BOOTTIME of the latest snapshot of each machine's clocks.
+    snapshots: NumberMap<u32, u64>,
     extensions: Option<Vec<u8>>,
 }
 impl<W: Write> Merging<W> {
@@ -195,6 +200,9 @@ impl<W: Write> Merging<W> {
                 // Told once for all.
                 (field::GPU_INFO | field::TRACE_STATS, _) => drop = true,
                 (field::UUID, _) => drop |= part.index > 0,
+                (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
+                    drop |= !self.goes_on(part, snapshot);
+                }
                 (field::EXTENSIONS, FieldValue::Bytes(bytes)) => extensions = Some(bytes),
                 _ => {}
             }
@@ -280,6 +288,18 @@ impl<W: Write> Merging<W> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Whether a snapshot of a machine's clocks is later than those before it: readers take others for mistakes.
+    fn goes_on(&mut self, part: &Part, snapshot: &[u8]) -> bool {
+        let Some(boottime) = of_machine(snapshot) else {
+            return true;
+        };
+        let boottime = shifted(boottime, part.placement.offset);
+        let latest = self.snapshots.entry(part.placement.machine).or_default();
+        let later = boottime > *latest;
+        *latest = boottime.max(*latest);
+        later
     }
 
     fn defaults(&self, part: &mut Part, sequence: u32, defaults: &[u8], out: &mut Encoder) {

@@ -76,6 +76,26 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
+/// BOOTTIME of a snapshot of a machine's clocks; none of one that tells a sequence's own clock, or no BOOTTIME.
+pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
+    let mut boottime = None;
+    for field in Fields::new(snapshot) {
+        let (1, FieldValue::Bytes(clock)) = (field.number, field.value) else {
+            continue;
+        };
+        let number = |wanted| {
+            let field = Fields::new(clock).find(|field| field.number == wanted);
+            field.and_then(|field| field.number())
+        };
+        match number(1) {
+            Some(64..128) => return None,
+            Some(id) if id == u64::from(BOOTTIME) => boottime = number(2),
+            _ => {}
+        }
+    }
+    boottime
+}
+
 /// Copies interned data; queues get new numbers, and those that are named after their device that one's.
 pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
     let open = out.open(field::INTERNED_DATA);
