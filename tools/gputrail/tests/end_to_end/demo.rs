@@ -199,3 +199,43 @@ fn what_runs_on_a_device_at_a_time_is_counted() {
         );
     }
 }
+
+#[test]
+fn samples_of_the_demo_lead_to_lines_and_what_cannot_be_sampled_is_refused() {
+    let place = Place::new();
+    well(&mut place.gputrail([
+        "demo",
+        "-q",
+        "--pc-sampling",
+        "stochastic",
+        "--capture",
+        "-o",
+        "s.pftrace",
+    ]));
+    let hotspots = well(&mut place.gputrail(["hotspots", "s.gputrail", "--format", "csv"]));
+    for words in [
+        "v_mfma_f32_32x32x8_f16",
+        "train/kernels.cl:",
+        "REASON_BARRIER_WAIT",
+    ] {
+        assert!(hotspots.text().contains(words), "{words}");
+    }
+    let asked = [
+        "demo",
+        "--pc-sampling",
+        "stochastic",
+        "--interval",
+        "1000cycles",
+    ];
+    let refused = place.gputrail(asked).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("512 and 1024 cycles"),
+        "{said}"
+    );
+    let mut taken = place.gputrail(["demo", "--pc-sampling", "stochastic"]);
+    taken.env("GPUTRAIL_DEMO_SAMPLED_ELSEWHERE", "host-trap,20us");
+    let refused = taken.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("it can do: host-trap every 20 us"), "{said}");
+}
