@@ -10,7 +10,6 @@ use super::block::{BlockState, Owner};
 use super::delivering::is_delivering;
 use super::overwrite::Ring;
 #[cfg(not(loom))]
-use super::prefetch;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
@@ -20,11 +19,6 @@ use crate::record::{CorrelationId, Operation};
 use crate::sync::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How far ahead of the records their memory is brought into the cache: what an enqueue writes. The memory has been with
-/// the collector, and the runtime's next locked instruction waits for our stores.
-#[cfg(not(loom))]
-const AHEAD: usize = 512;
 
 /// Waits that see no full block before a lane gives up: between emptying a block and putting it back the
 /// collector may lose its core.
@@ -198,7 +192,6 @@ impl Lane {
             let to = block.data.add(block.committed as usize).cast::<R>();
             fill(&mut *to);
             to.cast::<u32>().add(1).write(sequence);
-            prefetch::for_writing::<R>(to.wrapping_byte_add(AHEAD));
             block.committed += size_of::<R>() as u32;
             // Release: pairs with the acquire in `BlockHeader::committed`.
             (*block.header).commit.store(

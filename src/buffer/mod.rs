@@ -23,7 +23,6 @@ mod mapping;
 mod overwrite;
 mod pool;
 #[cfg(not(loom))]
-mod prefetch;
 #[cfg(not(loom))]
 mod threads;
 mod wake;
