@@ -1,4 +1,5 @@
-//! How fast traces are written, beside prost on the same packets and beside write(2) on the same bytes.
+//! How fast traces are written, beside prost on the same packets and beside write(2) on the same bytes; and how fast they are
+//! read back, beside copying them.
 //!
 //! `cargo bench --bench trace`. Every figure is the best of many rounds in one run, in processor time;
 //! machines differ, the ratios carry over.
@@ -12,6 +13,7 @@ use gputrail::buffer::BlockView;
 use gputrail::capture::{FileHeader, Reader, Writer};
 use gputrail::clock::{TickSource, virtual_snapshot};
 use gputrail::names::Names;
+use gputrail::perfetto::reader;
 use gputrail::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
 use gputrail::perfetto::schema::trace_packet::Data;
 use gputrail::perfetto::schema::track_event::{CorrelationIdField, NameField};
@@ -102,6 +104,22 @@ fn main() {
         "  write(2) alone, by this   {:6.1} times as fast",
         converting.as_secs_f64() / writing.as_secs_f64()
     );
+    read_back(&trace);
+}
+
+/// How fast `trace` is read, beside copying its bytes.
+fn read_back(trace: &[u8]) {
+    let mut copy = vec![0; trace.len()];
+    let rate = |time: Duration| trace.len() as f64 / 1e6 / time.as_secs_f64();
+    println!("reading a trace back, MB a second, one core");
+    let info = best(|| drop(black_box(reader::info(trace))));
+    println!("  info                  {:8.0}", rate(info));
+    let check = best(|| drop(black_box(reader::check(trace))));
+    println!("  check                 {:8.0}", rate(check));
+    let summary = best(|| drop(black_box(reader::replay(trace, &mut Summary::default()))));
+    println!("  summary               {:8.0}", rate(summary));
+    let copying = best(|| copy.copy_from_slice(black_box(trace)));
+    println!("  copying the bytes     {:8.0}", rate(copying));
 }
 
 fn reopened(capture: &Reader) -> Reader {
