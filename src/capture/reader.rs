@@ -111,6 +111,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The bytes of the records.
+    #[cfg(feature = "perfetto")]
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -81,6 +81,20 @@ fn a_program_that_is_linked_with_the_library_observes_itself() {
 }
 
 #[test]
+fn a_program_samples_its_own_kernels() {
+    needs!(a_program_samples_its_own_kernels: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    for compiler in [C, CPP] {
+        let program = linked(&place, compiler, "c_api_sampling");
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut place.alone(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
