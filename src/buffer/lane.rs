@@ -9,7 +9,6 @@ use super::block::BlockHeader;
 use super::block::{BlockState, Owner};
 use super::delivering::is_delivering;
 use super::overwrite::Ring;
-#[cfg(not(loom))]
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
