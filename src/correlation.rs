@@ -66,7 +66,7 @@ pub struct Call {
     pub correlation: CorrelationId,
     /// The call it was made from, or none.
     pub ancestor: CorrelationId,
-    /// When it was entered; none if nobody wanted to know ([`HostThread::wants_time`]).
+    /// When it was entered; none if nobody wanted to know (`HostThread::wants_time`).
     pub start: Ticks,
     /// The function.
     pub operation: Operation,

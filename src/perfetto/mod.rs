@@ -1,7 +1,7 @@
 //! Captures into Perfetto traces.
 //!
-//! [`convert`] makes one trace of the captures of a recording ([`follow`] of one that is still being made), and lets an [`Observer`] hear of all that
-//! happened. Below it, [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
+//! [`convert`] makes one trace of the captures of a recording ([`Following`] of one that is still being made), and lets an
+//! [`Observer`] hear of all that happened. Below it, [`TraceWriter`] takes what happened, at the level of what a trace shows, and writes packets. The
 //! hot kinds of packets are encoded by hand ([`wire`]), the others through the messages of
 //! [`schema`]. Traces open without errors in Perfetto from version 52 on; newer versions show more.
 //! `docs/trace.md` says what a trace shows, and where.

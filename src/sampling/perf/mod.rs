@@ -1,8 +1,8 @@
 //! PC sampling of agents that are processors of the host, and whose kernels run on threads of the program: PoCL's.
 //!
-//! Each thread of the program has a perf event of its own ([`event`]), stamped with the clock that stamps the agent's work.
+//! Each thread of the program has a perf event of its own (`event`), stamped with the clock that stamps the agent's work.
 //! A thread of ours in the program drains the events' rings ten times a second, finds out which kernel's code a sample
-//! is in ([`mappings`]) and which dispatch it belongs to ([`book`]), and writes the records. It is there only while
+//! is in (`mappings`) and which dispatch it belongs to (`book`), and writes the records. It is there only while
 //! something is sampled. It has to be in the program: the completions are known there, tools get their records there, a
 //! kernel's file has to be copied before it vanishes, and it is the same with and without a parent. It takes no signals, and
 //! a forked child has neither the thread nor the events.
