@@ -2278,14 +2278,14 @@ gputrail_status gputrail_context_destroy(gputrail_context context);
 /*
  * Lets the services of a context run. The first start locks them; what they select may still be changed.
  *
- * Errors: GPUTRAIL_STARTED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STARTED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_start(gputrail_context context);
 
 /*
  * Lets the services of a context rest. Calls in progress and work in flight are still recorded when they end.
  *
- * Errors: GPUTRAIL_STOPPED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STOPPED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_stop(gputrail_context context);
 
@@ -2750,7 +2750,7 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
  * process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects counters;
  * GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first start;
  * GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
- * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED. gputrail_last_error names what the agent can do.
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback. gputrail_last_error names what the agent can do.
  */
 gputrail_status gputrail_context_sample(gputrail_context context,
                                         gputrail_buffer buffer,

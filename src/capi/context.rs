@@ -65,7 +65,7 @@ pub extern "C" fn gputrail_context_destroy(context: ContextHandle) -> Status {
 
 /// Lets the services of a context run. The first start locks them; what they select may still be changed.
 ///
-/// Errors: `GPUTRAIL_STARTED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STARTED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.start()?))
@@ -73,7 +73,7 @@ pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
 
 /// Lets the services of a context rest. Calls in progress and work in flight are still recorded when they end.
 ///
-/// Errors: `GPUTRAIL_STOPPED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STOPPED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_stop(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.stop()?))

@@ -137,7 +137,7 @@ pub unsafe extern "C" fn gputrail_sampling_configurations(
 /// process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects counters;
 /// `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first start;
 /// `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,
-/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`. `gputrail_last_error` names what the agent can do.
+/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a buffer's callback. `gputrail_last_error` names what the agent can do.
 ///
 /// # Safety
 ///

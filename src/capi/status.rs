@@ -103,6 +103,7 @@ impl From<Status> for Failure {
 fn sampling(error: &SamplingError) -> Status {
     match error {
         SamplingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
+        SamplingError::Busy => Status::BUSY,
         SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
         SamplingError::Interval { .. }
         | SamplingError::PowerOfTwo { .. }

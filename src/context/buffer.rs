@@ -88,6 +88,11 @@ thread_local! {
     static DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether the calling thread is in a buffer's callback: whoever waits for a buffer may wait for this thread.
+pub(crate) fn is_delivering() -> bool {
+    DELIVERING.get()
+}
+
 /// A tool's own code, which is called until it panics.
 struct Guarded<T> {
     tool: T,
@@ -298,7 +303,7 @@ impl RecordBuffer {
     }
 
     fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
-        if DELIVERING.get() || process::is_in_callback() {
+        if is_delivering() || process::is_in_callback() {
             return Err(ToolError::Busy);
         }
         let start = clock::now();
@@ -345,7 +350,7 @@ impl RecordBuffer {
 
 impl Drop for RecordBuffer {
     fn drop(&mut self) {
-        if !DELIVERING.get() {
+        if !is_delivering() {
             return self.end();
         }
         // From within a buffer's callback: what it would wait for may be this very thread.

@@ -94,6 +94,7 @@ pub use crate::switchboard::{
 pub(crate) use attributes::latency_times;
 pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};
+pub(crate) use buffer::is_delivering;
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub(crate) use flight::ticks_of;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
@@ -146,7 +147,9 @@ pub enum ToolError {
     #[error("records of kind {0:?} come with calls: they cannot be enabled without kind \"api\"")]
     NotAlone(Kind),
     /// Not from within a callback.
-    #[error("busy: a callback cannot flush buffers")]
+    #[error(
+        "busy: a callback cannot flush buffers, nor a buffer's callback start and stop sampling"
+    )]
     Busy,
     /// A signal that cannot trigger anything.
     #[error("signal {signal} cannot be had: {source}")]
@@ -209,6 +212,7 @@ impl From<ServiceError> for ToolError {
             ServiceError::NoSuchService => ToolError::NoSuchService,
             ServiceError::Started => ToolError::Started,
             ServiceError::Stopped => ToolError::Stopped,
+            ServiceError::Busy => ToolError::Busy,
             ServiceError::TooMany => ToolError::TooMany {
                 what: "contexts",
                 most: crate::switchboard::CONTEXTS,
@@ -482,7 +486,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`].
+    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`], [`SamplingError::Busy`] from within a buffer's callback.
     pub fn sampling_configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, ToolError> {
         Ok(self.board.sampling().configurations(agent)?)
     }
@@ -514,7 +518,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Started`].
+    /// [`ToolError::Started`]; [`ToolError::Busy`] from within a buffer's callback if the context samples.
     pub fn start(&self) -> Result<(), ToolError> {
         attributes::lock();
         Ok(self.board.start_context(self.key)?)
@@ -524,7 +528,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Stopped`].
+    /// [`ToolError::Stopped`]; [`ToolError::Busy`] from within a buffer's callback if the context samples: what has been
+    /// sampled is written before this returns, and that may have to wait for the callback.
     pub fn stop(&self) -> Result<(), ToolError> {
         Ok(self.board.stop_context(self.key)?)
     }
@@ -537,8 +542,15 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let (board, key) = (self.board.clone(), self.key);
         // It can be gone only by this.
-        let _ = self.board.remove_context(self.key);
+        let remove = move || _ = board.remove_context(key);
+        if !is_delivering() || !self.board.sampling().serves(key) {
+            return remove();
+        }
+        // From within a buffer's callback: what sampling waits for may be this very thread. Where no other can be had,
+        // the context lives on until the process ends.
+        let _ = crate::internal_thread::spawn(remove);
     }
 }
 

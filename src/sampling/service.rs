@@ -6,6 +6,7 @@
 
 use super::configuration::{Configuration, Possible, Request, SamplingPeriod, check};
 use super::debugger;
+use crate::context::is_delivering;
 use crate::record::{AgentId, SamplingUnit};
 use crate::switchboard::{Buffers, ContextKey, Interest};
 use crate::sync::lock_std;
@@ -13,7 +14,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An agent that can be sampled: what a source has to offer. The service calls it from one thread at a time, never while
-/// another call of the same agent is in progress, and a sampler does not call the service back.
+/// another call of a sampler is in progress, and never from within a buffer's callback, which may be what it waits for. A
+/// sampler does not call the service back.
 pub trait Sampler: Send + Sync {
     /// What the agent can do at this moment: if another process has configured it, that configuration alone. Nothing if it
     /// cannot be sampled.
@@ -137,6 +139,9 @@ pub enum SamplingError {
         /// The process that does it.
         tracer: u32,
     },
+    /// Asked from within a buffer's callback, which may be what a sampler waits for.
+    #[error("busy: samplers are not to be had from within a buffer's callback")]
+    Busy,
     /// CUPTI's configuration names no period.
     #[error(
         "no such sampling period: level {:?} and exponent {}; levels are min, low, mid, high, max, exponents 5 to 31, 0 \
@@ -159,7 +164,12 @@ fn unit(unit: SamplingUnit) -> &'static str {
 
 /// The sampling service of a process: of its switchboard.
 #[derive(Default)]
-pub struct Sampling(Mutex<State>);
+pub struct Sampling {
+    state: Mutex<State>,
+    /// Held by whoever calls a sampler, which may wait for a tool that empties a buffer; taken before the state, which
+    /// nobody holds meanwhile: sources that offer agents never wait.
+    turn: Mutex<()>,
+}
 
 #[derive(Default)]
 struct State {
@@ -183,56 +193,100 @@ struct Service {
     started: bool,
 }
 
+/// The turn to call samplers.
+struct Turn<'a> {
+    sampling: &'a Sampling,
+    _held: MutexGuard<'a, ()>,
+}
+
 impl Agent {
     fn text(&self) -> String {
         format!("agent {} ({})", self.id, self.name)
     }
-
-    /// What it can do now.
-    fn configurations(&self) -> Vec<Configuration> {
-        match &self.service {
-            Some(service) => vec![Configuration::active(service.request)],
-            None => self.sampler.configurations(),
-        }
-    }
-
-    fn stop(&mut self) {
-        if let Some(service) = &mut self.service
-            && std::mem::replace(&mut service.started, false)
-        {
-            self.sampler.stop();
-        }
-    }
-
-    fn release(&mut self) {
-        self.stop();
-        if self.service.take().is_some() {
-            self.sampler.release();
-        }
-    }
 }
 
 impl State {
-    fn check_debugger(&self) -> Result<(), SamplingError> {
-        debugger::tracer().map_or(Ok(()), |tracer| Err(SamplingError::Debugger { tracer }))
-    }
-
     fn agent(&mut self, id: AgentId) -> Result<&mut Agent, SamplingError> {
         let found = self.agents.iter_mut().find(|agent| agent.id == id);
         found.ok_or(SamplingError::UnknownAgent(id))
     }
 
-    fn of(&mut self, context: ContextKey) -> impl Iterator<Item = &mut Agent> {
-        self.agents.iter_mut().filter(move |agent| {
-            let service = agent.service.as_ref();
-            service.is_some_and(|service| service.context == context)
-        })
+    fn services(&self) -> impl Iterator<Item = &Service> {
+        self.agents
+            .iter()
+            .filter_map(|agent| agent.service.as_ref())
+    }
+}
+
+impl Turn<'_> {
+    /// What `agent` can do now, and what it is called.
+    fn configurations(
+        &self,
+        agent: AgentId,
+    ) -> Result<(Vec<Configuration>, String), SamplingError> {
+        let (sampler, name) = {
+            let mut state = self.sampling.state();
+            let agent = state.agent(agent)?;
+            if let Some(service) = &agent.service {
+                return Ok((vec![Configuration::active(service.request)], agent.text()));
+            }
+            (agent.sampler.clone(), agent.text())
+        };
+        Ok((sampler.configurations(), name))
+    }
+
+    /// The samplers of those services that `change` makes something else of.
+    fn changed(
+        &self,
+        mut change: impl FnMut(&mut Service) -> bool,
+    ) -> Vec<(Arc<dyn Sampler>, Delivery)> {
+        let mut state = self.sampling.state();
+        let changed = state.agents.iter_mut().filter_map(|agent| {
+            let service = agent.service.as_mut()?;
+            change(service).then(|| (agent.sampler.clone(), service.delivery))
+        });
+        changed.collect()
+    }
+
+    fn stop(&self, which: impl Fn(&Service) -> bool) {
+        let stops = |service: &mut Service| which(service) && std::mem::take(&mut service.started);
+        for (sampler, _) in self.changed(stops) {
+            sampler.stop();
+        }
+    }
+
+    fn release(&self, which: impl Fn(&Service) -> bool) {
+        self.stop(&which);
+        for (sampler, _) in self.changed(|service| which(service)) {
+            sampler.release();
+        }
+        for agent in &mut self.sampling.state().agents {
+            agent.service.take_if(|service| which(service));
+        }
     }
 }
 
 impl Sampling {
     fn state(&self) -> MutexGuard<'_, State> {
-        lock_std(&self.0)
+        lock_std(&self.state)
+    }
+
+    fn turn(&self) -> Turn<'_> {
+        Turn {
+            sampling: self,
+            _held: lock_std(&self.turn),
+        }
+    }
+
+    /// The turn, for a tool that wants to know or to change something.
+    fn ask(&self) -> Result<Turn<'_>, SamplingError> {
+        if is_delivering() {
+            return Err(SamplingError::Busy);
+        }
+        if let Some(tracer) = debugger::tracer() {
+            return Err(SamplingError::Debugger { tracer });
+        }
+        Ok(self.turn())
     }
 
     /// A source offers `sampler` for one of its agents. A later offer for the same agent replaces one that nobody has
@@ -260,15 +314,20 @@ impl Sampling {
         agents
     }
 
+    /// Whether `context` samples.
+    pub(crate) fn serves(&self, context: ContextKey) -> bool {
+        self.state()
+            .services()
+            .any(|service| service.context == context)
+    }
+
     /// What `agent` can do at this moment: once it is configured, only that; nothing where it cannot be sampled.
     ///
     /// # Errors
     ///
-    /// [`SamplingError::UnknownAgent`]; [`SamplingError::Debugger`].
+    /// [`SamplingError::UnknownAgent`]; [`SamplingError::Debugger`]; [`SamplingError::Busy`].
     pub fn configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, SamplingError> {
-        let mut state = self.state();
-        state.check_debugger()?;
-        Ok(state.agent(agent)?.configurations())
+        Ok(self.ask()?.configurations(agent)?.0)
     }
 
     /// What CUPTI's way of asking asks of `agent`.
@@ -281,10 +340,8 @@ impl Sampling {
         agent: AgentId,
         period: SamplingPeriod,
     ) -> Result<Request, SamplingError> {
-        let mut state = self.state();
-        state.check_debugger()?;
-        let agent = state.agent(agent)?;
-        period.request(&agent.text(), &agent.configurations())
+        let (possible, name) = self.ask()?.configurations(agent)?;
+        period.request(&name, &possible)
     }
 
     /// Configures `agent` for `context`: its records go to the buffer in `slot` while the context is started.
@@ -295,93 +352,86 @@ impl Sampling {
         request: Request,
         delivery: Delivery,
     ) -> Result<(), SamplingError> {
-        let mut state = self.state();
-        state.check_debugger()?;
-        if state.counting.contains(&context) {
-            return Err(SamplingError::Counters);
-        }
-        let services = state
-            .agents
-            .iter()
-            .filter_map(|agent| agent.service.as_ref());
-        if services
-            .into_iter()
-            .any(|service| service.context != context)
+        let turn = self.ask()?;
         {
-            return Err(SamplingError::OtherContext);
+            let state = self.state();
+            if state.counting.contains(&context) {
+                return Err(SamplingError::Counters);
+            }
+            if state.services().any(|service| service.context != context) {
+                return Err(SamplingError::OtherContext);
+            }
         }
-        let agent = state.agent(agent)?;
-        let name = agent.text();
+        let (possible, name) = turn.configurations(agent)?;
         let taken = |active| SamplingError::Taken {
             agent: name.clone(),
             active: Possible(active),
         };
-        if agent.service.is_some() {
-            return Err(taken(agent.configurations()));
-        }
-        check(&name, agent.sampler.configurations(), &request)?;
-        match agent.sampler.configure(&request) {
-            Ok(()) => {}
-            Err(Refusal::Taken) => return Err(taken(agent.sampler.configurations())),
-            Err(Refusal::System(reason)) => {
-                return Err(SamplingError::System {
-                    agent: name,
-                    reason,
-                });
+        let sampler = {
+            let mut state = self.state();
+            let agent = state.agent(agent)?;
+            if agent.service.is_some() {
+                return Err(taken(possible));
             }
-        }
-        agent.service = Some(Service {
-            context,
-            request,
-            delivery,
-            started: false,
-        });
-        Ok(())
+            check(&name, possible, &request)?;
+            // From here on no other sampler takes the place of this one.
+            agent.service = Some(Service {
+                context,
+                request,
+                delivery,
+                started: false,
+            });
+            agent.sampler.clone()
+        };
+        let Err(refusal) = sampler.configure(&request) else {
+            return Ok(());
+        };
+        self.state().agent(agent)?.service = None;
+        Err(match refusal {
+            Refusal::Taken => taken(sampler.configurations()),
+            Refusal::System(reason) => SamplingError::System {
+                agent: name,
+                reason,
+            },
+        })
     }
 
     /// `context` has started.
     pub(crate) fn start(&self, context: ContextKey) {
-        for agent in self.state().of(context) {
-            if let Some(service) = &mut agent.service
-                && !std::mem::replace(&mut service.started, true)
-            {
-                agent.sampler.start(service.delivery);
-            }
+        let starts = |service: &mut Service| {
+            service.context == context && !std::mem::replace(&mut service.started, true)
+        };
+        for (sampler, delivery) in self.turn().changed(starts) {
+            sampler.start(delivery);
         }
     }
 
     /// `context` stops. When this returns, what was sampled has been written.
     pub(crate) fn stop(&self, context: ContextKey) {
-        self.state().of(context).for_each(Agent::stop);
+        self.turn().stop(|service| service.context == context);
     }
 
     /// `context` is gone, and its agents are free.
     pub(crate) fn release(&self, context: ContextKey) {
-        let mut state = self.state();
-        state.of(context).for_each(Agent::release);
-        state.counting.retain(|of| *of != context);
+        if self.serves(context) {
+            self.turn().release(|service| service.context == context);
+        }
+        self.state().counting.retain(|of| *of != context);
     }
 
     /// The buffer in `slot` goes: nothing is sampled for it any more.
     pub(crate) fn forget_buffer(&self, slot: usize) {
         let gone = Interest::buffer(slot).buffers();
-        for agent in &mut self.state().agents {
-            if (agent.service.as_ref()).is_some_and(|service| service.delivery.buffers == gone) {
-                agent.release();
-            }
+        let goes = |service: &Service| service.delivery.buffers == gone;
+        if self.state().services().any(goes) {
+            self.turn().release(goes);
         }
     }
 
     /// Has the devices of started agents write what they hold.
     pub(crate) fn flush(&self) {
-        for agent in &mut self.state().agents {
-            if agent
-                .service
-                .as_ref()
-                .is_some_and(|service| service.started)
-            {
-                agent.sampler.flush();
-            }
+        for (sampler, _) in self.turn().changed(|service| service.started) {
+            sampler.flush();
         }
     }
 
@@ -392,7 +442,7 @@ impl Sampling {
     /// [`SamplingError::Counters`] if the context samples.
     pub(crate) fn collects_counters(&self, context: ContextKey) -> Result<(), SamplingError> {
         let mut state = self.state();
-        if state.of(context).next().is_some() {
+        if state.services().any(|service| service.context == context) {
             return Err(SamplingError::Counters);
         }
         state.counting.push(context);

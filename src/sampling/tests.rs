@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::context::{BufferOptions, Context, RecordBuffer, ToolError};
-use crate::record::AgentId;
+use crate::correlation::HostThread;
+use crate::record::{AgentId, HostTrapSample, ThreadId};
 use crate::switchboard::Switchboard;
 use crate::sync::lock_std;
 use std::sync::{Arc, Mutex};
@@ -263,6 +264,119 @@ fn a_buffer_that_goes_takes_its_agents_services_with_it() {
     drop(bench.buffer);
     let calls = std::mem::take(&mut lock_std(&bench.one.0).calls);
     assert_eq!(calls, ["configure", "start", "stop", "release"]);
+}
+
+/// An agent whose device holds more than the buffer: whoever flushes it waits for the tool's callback.
+struct Full(Arc<Switchboard>, Mutex<Option<Delivery>>);
+
+const HELD: u32 = 4000;
+
+impl Sampler for Full {
+    fn configurations(&self) -> Vec<Configuration> {
+        vec![TRAP]
+    }
+
+    fn configure(&self, _: &Request) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn release(&self) {}
+
+    fn start(&self, to: Delivery) {
+        *lock_std(&self.1) = Some(to);
+    }
+
+    fn stop(&self) {}
+
+    fn flush(&self) {
+        let to = lock_std(&self.1).unwrap();
+        let mut host = HostThread::new(&self.0, ThreadId(1), true).unwrap();
+        for number in 0..HELD {
+            let sample = HostTrapSample {
+                offset: number.into(),
+                ..HostTrapSample::blank()
+            };
+            assert!(host.write_to(to.buffers, sample));
+        }
+    }
+}
+
+#[test]
+fn a_callback_that_sampling_waits_for_may_ask_and_change_what_it_likes_and_is_told_that_it_is_busy()
+{
+    let board = Switchboard::new();
+    let full = Full(board.clone(), Mutex::default());
+    board.sampling().offer(ONE, "full", Arc::new(full));
+    let slot = Arc::new(Mutex::new(None::<(Context, Context)>));
+    let (told, tell) = (Arc::new(Mutex::new(Vec::new())), slot.clone());
+    let (into, of_callback) = (told.clone(), board.clone());
+    let got = Arc::new(Mutex::new(0));
+    let counted = got.clone();
+    let options = BufferOptions {
+        pool_bytes: 1 << 16,
+        block_bytes: 4096,
+        threads: 8,
+        policy: crate::buffer::Policy::Lossless,
+        ..BufferOptions::default()
+    };
+    let buffer = RecordBuffer::on(&board, options, move |batch| {
+        let samples = batch
+            .records()
+            .filter_map(|record| record.read::<HostTrapSample>());
+        *lock_std(&counted) += samples.count();
+        let Some((samples, other)) = lock_std(&tell).take() else {
+            return;
+        };
+        let sampling = of_callback.sampling();
+        sampling.offer(
+            TWO,
+            "found by a call of the callback",
+            Arc::new(Fake::default()),
+        );
+        assert_eq!(sampling.agents(), [ONE, TWO]);
+        let mut answers = lock_std(&into);
+        answers.push(samples.stop());
+        answers.push(samples.sampling_configurations(TWO).map(|_| ()));
+        answers.push(other.stop());
+        // Both are gone when the callback is.
+    });
+    let buffer = buffer.unwrap();
+    let context = Context::on(&board).unwrap();
+    context
+        .sample(&buffer, ONE, EVERY_MS, Deliver::Samples)
+        .unwrap();
+    context.start().unwrap();
+    let other = Context::on(&board).unwrap();
+    other.start().unwrap();
+    *lock_std(&slot) = Some((context, other));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        buffer.flush().unwrap();
+        drop(buffer);
+        done.send(()).unwrap();
+    });
+    let patience = std::time::Duration::from_secs(120);
+    is_done
+        .recv_timeout(patience)
+        .expect("they wait for each other");
+    assert_eq!(*lock_std(&got), HELD as usize);
+    let told = lock_std(&told);
+    assert!(matches!(
+        told[..],
+        [
+            Err(ToolError::Busy),
+            Err(ToolError::Sampling(SamplingError::Busy)),
+            Ok(())
+        ]
+    ));
+    drop(told);
+    // The one that was dropped in the callback has given its agent back, on a thread of its own.
+    let free = |board: &Switchboard| board.sampling().configurations(ONE).unwrap() == [TRAP];
+    let begun = std::time::Instant::now();
+    while !free(&board) {
+        assert!(begun.elapsed() < patience, "the agent stays configured");
+        std::thread::yield_now();
+    }
 }
 
 /// What [`it_is_not_available_under_a_debugger`] runs in a process of its own, and traces as soon as it has said that it

@@ -5,6 +5,7 @@ use super::narrowed::Table;
 use super::{
     Buffers, Interest, KindSet, Observed, OperationSet, Selection, State, Switchboard, Wanted,
 };
+use crate::context::is_delivering;
 use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
 use crate::sampling::{Deliver, Delivery, Request, SamplingError};
 /// Who gets what a service selects.
@@ -41,6 +42,8 @@ pub(crate) enum ServiceError {
     Started,
     #[error("the context is not started")]
     Stopped,
+    #[error("busy: a buffer's callback cannot start and stop sampling")]
+    Busy,
     #[error("contexts: {CONTEXTS} at a time, and all are in use")]
     TooMany,
 }
@@ -333,15 +336,28 @@ impl Switchboard {
     }
 
     pub(crate) fn start_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        let samples = self.samples(key)?;
         self.switch(key, true, ServiceError::Started)?;
-        self.sampling().start(key);
+        if samples {
+            self.sampling().start(key);
+        }
         Ok(())
     }
 
     pub(crate) fn stop_context(&self, key: ContextKey) -> Result<(), ServiceError> {
-        // What it has sampled is written while its buffers still listen.
-        self.sampling().stop(key);
+        if self.samples(key)? {
+            // What it has sampled is written while its buffers still listen.
+            self.sampling().stop(key);
+        }
         self.switch(key, false, ServiceError::Stopped)
+    }
+
+    /// Whether the context samples, which nobody can change from within a buffer's callback.
+    fn samples(&self, key: ContextKey) -> Result<bool, ServiceError> {
+        match self.sampling().serves(key) {
+            true if is_delivering() => Err(ServiceError::Busy),
+            samples => Ok(samples),
+        }
     }
 
     /// Whether the context runs.
