@@ -6,6 +6,7 @@
 mod in_process;
 mod programs;
 mod sample;
+mod sampling;
 mod trace_size;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 //! PoCL's basic driver, which executes kernels in the calling thread.
 
 use crate::sample::median;
+use crate::sampling;
 use crate::trace_size::TraceSize;
 use crate::{Outcome, Places, Row};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ const POOL_MIB: f64 = 16.0;
 const MEMORY_ALLOWED_MIB: f64 = 16.0;
 
 /// Where programs come from, and how they are recorded.
-struct Programs<'a> {
+pub struct Programs<'a> {
     places: &'a Places,
     calls: PathBuf,
     minimal_layer: PathBuf,
@@ -75,6 +76,7 @@ pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
     let mut rows = programs.calls(tick_pair)?;
     rows.push(programs.memory()?);
     rows.extend(programs.clpeak()?);
+    rows.extend(sampling::measure(&programs)?);
     Ok(rows)
 }
 
@@ -133,16 +135,40 @@ impl Programs<'_> {
         }
         let tool = if how == How::Told { "told" } else { "disabled" };
         command.env("GPUTRAIL_COST_TOOL", tool);
-        // Kernels are compiled once, in the first run.
+        self.set_up(&mut command);
+        command
+    }
+
+    /// What every run has: one driver, and a cache, so that kernels are compiled once.
+    pub fn set_up(&self, command: &mut Command) {
         let cache = self.places.scratch.join("pocl");
         let _ = std::fs::create_dir_all(&cache);
         command
             .env("POCL_DEVICES", "basic")
             .env("POCL_CACHE_DIR", cache);
-        command
     }
 
-    fn trace(&self) -> PathBuf {
+    /// The command that is measured.
+    pub fn gputrail(&self) -> &Path {
+        &self.places.gputrail
+    }
+
+    /// A C file of this package, compiled as an OpenCL program.
+    pub fn compile(&self, source: &str, name: &str) -> Outcome<PathBuf> {
+        compile(self.places, source, name, &["-lOpenCL"])
+    }
+
+    /// Runs `command`: seconds of processor time that it takes with its children.
+    pub fn processor_time_of(&self, command: &mut Command) -> Outcome<f64> {
+        let used = processor_time();
+        match command.status()?.success() {
+            true => Ok(processor_time() - used),
+            false => Err(format!("{command:?} failed").into()),
+        }
+    }
+
+    /// Where the trace of a run goes.
+    pub fn trace(&self) -> PathBuf {
         self.places.scratch.join("trace.pftrace")
     }
 

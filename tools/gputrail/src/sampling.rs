@@ -1,20 +1,25 @@
 //! Whether what `record --pc-sampling` asks for can be done: asked before the program starts, so that a request which no agent
-//! can meet is refused with what they can. In a process of its own, since it takes loading the OpenCL drivers.
+//! can meet is refused with what they can. What they can is asked in a process of its own, and only where it matters: it
+//! takes loading the OpenCL drivers, which costs more than sampling a short program.
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
-use gputrail::record::SamplingUnit;
 use gputrail::sampling::{Possible, Request, perf};
 use gputrail::scope::Scope;
 use gputrail::source::opencl;
 use std::process::{Command, Stdio};
 
-/// Asks another process whether an agent can do what `scope` asks for. Where no agent is found the answer is yes: the
-/// program may find some.
+/// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave: whether
+/// the program finds one, it will see. For all else another process asks the agents; where it finds none the answer is
+/// yes, too.
 pub fn probe(scope: &Scope) -> Result<(), Failure> {
     let Some(request) = scope.sampling else {
         return Ok(());
     };
+    if perf::possible().iter().any(|one| one.allows(&request)) {
+        return perf::permitted(request.interval)
+            .map_err(|why| Failure::from(anyhow!("PC sampling is not possible: {why}")));
+    }
     let method = request.method.name().unwrap_or_default();
     let unit = request.unit.name().unwrap_or_default();
     let ourselves = std::env::current_exe().context("cannot find this command again")?;
@@ -58,15 +63,5 @@ pub fn answer(request: &Request) -> Result<u8, Failure> {
         ))?;
         return Ok(REFUSED);
     }
-    let interval = match request.unit {
-        SamplingUnit::TIME => request.interval,
-        _ => return Ok(0),
-    };
-    match perf::permitted(interval) {
-        Ok(()) => Ok(0),
-        Err(why) => {
-            crate::stdout::print(&format!("PC sampling is not possible: {why}\n"))?;
-            Ok(REFUSED)
-        }
-    }
+    Ok(0)
 }
