@@ -59,11 +59,11 @@ impl From<f64> for Value {
 /// What is said of a marker or a range. A text alone is its name.
 #[derive(Copy, Clone, Default, PartialEq, Debug)]
 pub struct Mark<'a> {
-    name: &'a str,
-    domain: &'a str,
-    category: &'a str,
-    color: u32,
-    payload: Option<Value>,
+    pub(crate) name: &'a str,
+    pub(crate) domain: &'a str,
+    pub(crate) category: &'a str,
+    pub(crate) color: u32,
+    pub(crate) payload: Option<Value>,
 }
 
 impl<'a> Mark<'a> {

@@ -88,6 +88,12 @@ impl ClientBlock {
         self
     }
 
+    /// Its memory, and how many records it is for at most.
+    #[cfg(feature = "tool")]
+    pub(crate) fn into_parts(self) -> (ClientMemory, u32) {
+        (self.memory, self.most_records)
+    }
+
     /// Whether records can be put into it: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
     fn is_usable(&mut self) -> bool {
         self.memory.len() >= SMALLEST_CLIENT_BLOCK && self.memory.start().addr().is_multiple_of(8)

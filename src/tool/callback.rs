@@ -1,11 +1,13 @@
 //! Callbacks: what subscribers are told, and asked for.
 
-use super::callee::{Callee, is_called};
-use super::functions::functions;
+use super::Error;
+use super::arguments::{self, Argument};
+use super::callee::{Held, is_called};
+use super::functions::{Functions, answer, check, functions, list};
 use crate::capi::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
 use crate::context::Phase;
 use crate::record::*;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_void};
 
 /// What a subscriber is told.
 #[derive(Copy, Clone)]
@@ -64,6 +66,11 @@ impl<'a> Callback<'a> {
         unsafe { std::slice::from_raw_parts(self.0.code, self.0.code_bytes) }
     }
 
+    /// The call's arguments, in the order of the function's signature: at its enter and its exit.
+    pub fn arguments(&self) -> impl Iterator<Item = Argument<'a>> + use<'a> {
+        arguments::of_callback(self.0)
+    }
+
     /// The call's id.
     pub fn correlation(&self) -> CorrelationId {
         self.0.correlation
@@ -103,34 +110,86 @@ impl ExternalRequest<'_> {
 
 /// A function that is called back, until this is dropped. Dropped within a callback, what the function owns stays
 /// until the end.
+///
+/// What it is called for may be changed at any time, from any thread and from callbacks.
 pub struct Subscriber {
     handle: SubscriberHandle,
-    /// Drops what the library calls, which owns the tool's function.
-    drop_callee: Option<Box<dyn FnOnce() + Send + Sync>>,
+    callee: Option<Held>,
 }
 
 impl Subscriber {
-    /// One that the library knows by `handle`, and that calls `callee`.
-    pub(super) fn new<F: Send + Sync + 'static>(
-        handle: SubscriberHandle,
-        callee: *mut Callee<F>,
-    ) -> Subscriber {
-        /// The only pointer that drops it.
-        struct Last<F>(*mut Callee<F>);
-        // SAFETY: the function is `Send` and `Sync`.
-        unsafe impl<F: Send + Sync> Send for Last<F> {}
-        // SAFETY: as above.
-        unsafe impl<F: Send + Sync> Sync for Last<F> {}
-        let last = Last(callee);
-        let drop_callee = move || {
-            let last = last;
-            // SAFETY: made by `Callee::new`; the library has let go of it, and waited for those who were in it.
-            drop(unsafe { Box::from_raw(last.0) });
-        };
-        Subscriber {
-            handle,
-            drop_callee: Some(Box::new(drop_callee)),
+    /// One that the library knows by what `subscribe` has written, and that calls `callee`.
+    pub(super) fn new(
+        callee: Held,
+        subscribe: impl FnOnce(&Functions, *mut c_void, *mut SubscriberHandle) -> Status,
+    ) -> Result<Subscriber, Error> {
+        match answer(|functions, handle| subscribe(functions, callee.pointer(), handle)) {
+            Ok(handle) => Ok(Subscriber {
+                handle,
+                callee: Some(callee),
+            }),
+            Err(error) => {
+                // SAFETY: the library did not take it.
+                unsafe { callee.release() };
+                Err(error)
+            }
         }
+    }
+
+    /// Enables or disables callbacks for one operation.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_OPERATION`; `NO_SUCH_SUBSCRIBER` once its context is gone.
+    pub fn enable(&self, operation: Operation, on: bool) -> Result<(), Error> {
+        check((functions()?.enable_callback)(
+            self.handle,
+            operation,
+            on.into(),
+        ))
+    }
+
+    /// Enables or disables callbacks for all operations of a domain.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Subscriber::enable`].
+    pub fn enable_domain(&self, domain: Domain, on: bool) -> Result<(), Error> {
+        check((functions()?.enable_domain)(self.handle, domain, on.into()))
+    }
+
+    /// Enables or disables callbacks for all operations of all domains.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SUBSCRIBER` once its context is gone.
+    pub fn enable_all(&self, on: bool) -> Result<(), Error> {
+        check((functions()?.enable_all_callbacks)(self.handle, on.into()))
+    }
+
+    /// Whether callbacks for an operation are enabled; the context need not be started.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SUBSCRIBER` once its context is gone.
+    pub fn is_enabled(&self, operation: Operation) -> Result<bool, Error> {
+        let enabled: i32 = answer(|functions, enabled| {
+            // SAFETY: a place for the answer.
+            unsafe { (functions.callback_is_enabled)(self.handle, operation, enabled) }
+        })?;
+        Ok(enabled != 0)
+    }
+
+    /// The operations, of those that the library knows, for which callbacks are enabled.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SUBSCRIBER` once its context is gone.
+    pub fn enabled(&self) -> Result<Vec<Operation>, Error> {
+        list(|functions, to, room, count| {
+            // SAFETY: room for so many, and a place for the number.
+            unsafe { (functions.enabled_callbacks)(self.handle, to, room, count) }
+        })
     }
 }
 
@@ -139,9 +198,10 @@ impl Drop for Subscriber {
         if let Ok(functions) = functions()
             && (functions.unsubscribe)(self.handle) == Status::OK
             && !is_called()
-            && let Some(drop_callee) = self.drop_callee.take()
+            && let Some(callee) = self.callee.take()
         {
-            drop_callee();
+            // SAFETY: the library has let go of it, and waited for those who were in it.
+            unsafe { callee.release() };
         }
     }
 }

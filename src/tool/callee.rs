@@ -1,5 +1,6 @@
 //! Functions of the tool's that the library calls: panics go no further.
 
+use core::ffi::c_void;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,18 +23,54 @@ pub fn call(failed: &AtomicBool, work: impl FnOnce()) {
 }
 
 /// A function of the tool's that the library calls, at a place of its own.
-pub struct Callee<F: ?Sized> {
+pub struct Callee<F> {
     pub failed: AtomicBool,
     pub function: F,
 }
 
-impl<F> Callee<F> {
-    /// Lasts until somebody makes a box of it again.
-    pub fn new(function: F) -> *mut Callee<F> {
-        Box::into_raw(Box::new(Callee {
+/// Holds a [`Callee`] for as long as the library may call it. Unless it is released, it stays for ever.
+pub struct Held {
+    callee: *mut c_void,
+    drop: unsafe fn(*mut c_void),
+}
+
+// SAFETY: the function that it leads to is `Send` and `Sync`.
+unsafe impl Send for Held {}
+// SAFETY: as above.
+unsafe impl Sync for Held {}
+
+impl Held {
+    pub fn new<F: Send + Sync + 'static>(function: F) -> Held {
+        /// # Safety
+        ///
+        /// `callee` is a `Callee<F>` that nobody uses any more.
+        unsafe fn drop_it<F>(callee: *mut c_void) {
+            // SAFETY: made below, and the caller's promise.
+            drop(unsafe { Box::from_raw(callee.cast::<Callee<F>>()) });
+        }
+        let callee = Box::new(Callee {
             failed: false.into(),
             function,
-        }))
+        });
+        Held {
+            callee: Box::into_raw(callee).cast(),
+            drop: drop_it::<F>,
+        }
+    }
+
+    /// The `Callee`, for the library to hand back.
+    pub fn pointer(&self) -> *mut c_void {
+        self.callee
+    }
+
+    /// Drops the function.
+    ///
+    /// # Safety
+    ///
+    /// The library does not call it any more, or never knew of it.
+    pub unsafe fn release(self) {
+        // SAFETY: it is the only pointer that drops it, and the caller's promise.
+        unsafe { (self.drop)(self.callee) }
     }
 }
 

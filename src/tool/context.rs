@@ -1,13 +1,15 @@
 //! Contexts and their services.
 
 use super::callback::{Callback, ExternalRequest, Subscriber};
-use super::callee::{Callee, call};
-use super::functions::{check, functions};
+use super::callee::{Callee, Held, call};
+use super::functions::{answer, check, functions};
 use super::{Buffer, Error};
 use crate::capi::{
-    CallbackData, ContextHandle, ExternalRequest as RequestData, SelectionOptions, SubscriberHandle,
+    CallbackData, ContextHandle, ExternalRequest as RequestData, SamplingOptions,
+    SamplingPeriodOptions, SelectionOptions, Sized_,
 };
 use crate::record::*;
+use crate::sampling::{Deliver, Request, SamplingPeriod};
 use core::ffi::c_void;
 
 type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
@@ -24,10 +26,8 @@ impl Context {
     ///
     /// `TOO_MANY`.
     pub fn new() -> Result<Context, Error> {
-        let mut handle = ContextHandle::default();
         // SAFETY: a place for the id.
-        check(unsafe { (functions()?.context_create)(&mut handle) })?;
-        Ok(Context(handle))
+        answer(|functions, handle| unsafe { (functions.context_create)(handle) }).map(Context)
     }
 
     /// Has records of `kinds` go to `buffer` while the context is started.
@@ -85,26 +85,13 @@ impl Context {
             });
             data.user_data = number;
         }
-        let functions = functions()?;
-        let callee = Callee::new(Box::new(call_back) as CallBack);
-        let mut handle = SubscriberHandle::default();
-        // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
-        let status = unsafe {
-            let (operations, count) = (operations.as_ptr(), operations.len());
-            (functions.subscribe)(
-                self.0,
-                operations,
-                count,
-                Some(called_back),
-                callee.cast(),
-                &mut handle,
-            )
-        };
-        check(status).inspect_err(|_| {
-            // SAFETY: made above, and the library did not take it.
-            drop(unsafe { Box::from_raw(callee) })
-        })?;
-        Ok(Subscriber::new(handle, callee))
+        let (operations, count) = (operations.as_ptr(), operations.len());
+        let callee = Held::new(Box::new(call_back) as CallBack);
+        Subscriber::new(callee, |functions, callee, handle| {
+            let subscribe = functions.subscribe;
+            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
+            unsafe { subscribe(self.0, operations, count, Some(called_back), callee, handle) }
+        })
     }
 
     /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it: the id
@@ -136,27 +123,129 @@ impl Context {
             }
             i32::from(supplied.is_some())
         }
-        let functions = functions()?;
-        let callee = Callee::new(Box::new(supply) as Supply);
-        let mut handle = SubscriberHandle::default();
-        // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
-        let status = unsafe {
-            let (operations, count) = (operations.as_ptr(), operations.len());
+        let (operations, count) = (operations.as_ptr(), operations.len());
+        let callee = Held::new(Box::new(supply) as Supply);
+        Subscriber::new(callee, |functions, callee, handle| {
             let supply = functions.external_supply;
-            supply(
-                self.0,
-                operations,
-                count,
-                Some(asked),
-                callee.cast(),
-                &mut handle,
-            )
+            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
+            unsafe { supply(self.0, operations, count, Some(asked), callee, handle) }
+        })
+    }
+
+    /// Enables or disables a kind of records for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SERVICE` if the buffer has no service here; `NOT_ALONE`, and nothing is changed; `UNKNOWN_KIND`.
+    pub fn enable_kind(&self, buffer: &Buffer, kind: Kind, on: bool) -> Result<(), Error> {
+        let enable = functions()?.enable_kind;
+        check(enable(self.0, buffer.handle, kind, on.into()))
+    }
+
+    /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
+    /// others; `None` takes that back. Also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_KIND` for kinds whose records belong to no context of a runtime; `NO_SUCH_SERVICE` if the buffer has no
+    /// service here.
+    pub fn enable_kind_in(
+        &self,
+        buffer: &Buffer,
+        of: ContextId,
+        kind: Kind,
+        on: Option<bool>,
+    ) -> Result<(), Error> {
+        let enable = functions()?.enable_kind_in;
+        let on = on.map_or(-1, i32::from);
+        check(enable(self.0, buffer.handle, of, kind, on))
+    }
+
+    /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_OPERATION`, `NO_SUCH_SERVICE`.
+    pub fn enable_operation(
+        &self,
+        buffer: &Buffer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), Error> {
+        let enable = functions()?.enable_operation;
+        check(enable(self.0, buffer.handle, operation, on.into()))
+    }
+
+    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of the
+    /// process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations) tells.
+    ///
+    /// # Errors
+    ///
+    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do, both
+    /// with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
+    pub fn sample(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<(), Error> {
+        let options = SamplingOptions {
+            interval: request.interval,
+            method: request.method,
+            unit: request.unit,
+            aggregates: u8::from(deliver == Deliver::Aggregates),
+            ..SamplingOptions::blank()
         };
-        check(status).inspect_err(|_| {
-            // SAFETY: made above, and the library did not take it.
-            drop(unsafe { Box::from_raw(callee) })
+        // SAFETY: a structure of this size.
+        check(unsafe { (functions()?.context_sample)(self.0, buffer.handle, agent, &options) })
+    }
+
+    /// The same as CUPTI has it asked for. Returns the interval, in the agent's unit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::sample`]; also `INVALID_ARGUMENT` if no period is set, or one that does not exist.
+    pub fn sample_every(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        period: SamplingPeriod,
+        deliver: Deliver,
+    ) -> Result<u64, Error> {
+        let options = SamplingPeriodOptions {
+            level: period.level,
+            exponent: period.exponent,
+            aggregates: u8::from(deliver == Deliver::Aggregates),
+            ..SamplingPeriodOptions::blank()
+        };
+        answer(|functions, interval| {
+            let sample = functions.context_sample_every;
+            // SAFETY: a structure of this size, and a place for the number.
+            unsafe { sample(self.0, buffer.handle, agent, &options, interval) }
+        })
+    }
+
+    /// Says that the context collects counters by means of the tool's own: it cannot sample then.
+    ///
+    /// # Errors
+    ///
+    /// `CONTEXT_CONFLICT` if it samples.
+    pub fn collects_counters(&self) -> Result<(), Error> {
+        check((functions()?.context_collects_counters)(self.0))
+    }
+
+    /// Whether it is started.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_CONTEXT` after the tool's end.
+    pub fn is_started(&self) -> Result<bool, Error> {
+        let active: i32 = answer(|functions, active| {
+            // SAFETY: a place for the answer.
+            unsafe { (functions.context_is_active)(self.0, active) }
         })?;
-        Ok(Subscriber::new(handle, callee))
+        Ok(active != 0)
     }
 
     /// Lets the services run.

@@ -1,9 +1,10 @@
 //! Flight recorders: what was recorded last, written out when something happens.
 
 use super::Error;
-use super::functions::{check, functions};
+use super::functions::{answer, functions, text};
 use crate::capi::{FlightHandle, FlightSettings, Sized_};
 use core::ffi::CStr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a flight recorder works; see [`crate::context::FlightOptions`]. 0 asks for what is usual.
@@ -46,10 +47,9 @@ impl FlightRecorder {
             most_dumps: options.most_dumps,
             ..FlightSettings::blank()
         };
-        let mut handle = FlightHandle::default();
         // SAFETY: a structure of this size, and a place for the id.
-        check(unsafe { (functions()?.flight_start)(&settings, &mut handle) })?;
-        Ok(FlightRecorder(handle))
+        answer(|functions, handle| unsafe { (functions.flight_start)(&settings, handle) })
+            .map(FlightRecorder)
     }
 
     /// Writes what is kept now to a new capture at `path`; returns how many records are in it.
@@ -58,10 +58,10 @@ impl FlightRecorder {
     ///
     /// `NOT_WRITTEN`, among others where there is such a file already; `BUSY` within a callback.
     pub fn dump(&self, path: &CStr) -> Result<u64, Error> {
-        let mut records = 0;
-        // SAFETY: a text that ends with a 0, and a place for the number.
-        check(unsafe { (functions()?.flight_dump)(self.0, path.as_ptr(), &mut records) })?;
-        Ok(records)
+        answer(|functions, records| {
+            // SAFETY: a text that ends with a 0, and a place for the number.
+            unsafe { (functions.flight_dump)(self.0, path.as_ptr(), records) }
+        })
     }
 
     /// How many dumps have been triggered so far.
@@ -70,10 +70,17 @@ impl FlightRecorder {
     ///
     /// `NO_SUCH_FLIGHT` after the tool's end.
     pub fn triggered(&self) -> Result<usize, Error> {
-        let mut count = 0;
         // SAFETY: a place for the number.
-        check(unsafe { (functions()?.flight_triggered)(self.0, &mut count) })?;
-        Ok(count)
+        answer(|functions, count| unsafe { (functions.flight_triggered)(self.0, count) })
+    }
+
+    /// The path of a dump that was triggered, by its place from 0.
+    pub fn path(&self, place: usize) -> Option<PathBuf> {
+        text(|functions, to, room, length| {
+            // SAFETY: room for that many bytes, and a place for the length.
+            unsafe { (functions.flight_path)(self.0, place, to, room, length) }
+        })
+        .map(PathBuf::from)
     }
 }
 
@@ -84,13 +91,4 @@ impl Drop for FlightRecorder {
             (functions.flight_stop)(self.0);
         }
     }
-}
-
-/// Has `gputrail record --flight-recorder`, which keeps only what happens last, write that out soon.
-///
-/// # Errors
-///
-/// `NOT_FOUND` if the process is not recorded, `NOT_AVAILABLE` if its recording keeps everything.
-pub fn dump_recording() -> Result<(), Error> {
-    check((functions()?.recording_dump)())
 }

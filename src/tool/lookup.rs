@@ -1,7 +1,7 @@
 //! What ids and times in records stand for.
 
 use super::Error;
-use super::functions::{self, check, functions};
+use super::functions::{Functions, answer, check, functions, list, text};
 use crate::capi::Status;
 use crate::record::*;
 use core::ffi::CStr;
@@ -22,25 +22,64 @@ pub fn ticks_per_second() -> u64 {
 ///
 /// `NOT_INITIALISED` after the tool's end.
 pub fn to_nanos(ticks: Ticks) -> Result<Nanos, Error> {
-    let mut nanos = Nanos::NONE;
     // SAFETY: a place for the answer.
-    check(unsafe { (functions()?.ticks_to_nanos)(ticks, &mut nanos) })?;
-    Ok(nanos)
+    answer(|functions, nanos| unsafe { (functions.ticks_to_nanos)(ticks, nanos) })
+}
+
+/// Time of an agent's clock on CLOCK_BOOTTIME.
+///
+/// # Errors
+///
+/// `CLOCK_UNKNOWN` before the agent's first work has completed; `NOT_INITIALISED` after the tool's end.
+pub fn device_time_to_nanos(agent: AgentId, time: DeviceTime) -> Result<Nanos, Error> {
+    // SAFETY: a place for the answer.
+    answer(|functions, nanos| unsafe { (functions.device_time_to_nanos)(agent, time, nanos) })
+}
+
+/// How far the times that [`device_time_to_nanos`] tells of an agent may be off; of no agent, those of the host.
+///
+/// # Errors
+///
+/// As for [`device_time_to_nanos`].
+pub fn clock_error(agent: AgentId) -> Result<Nanos, Error> {
+    // SAFETY: a place for the answer.
+    answer(|functions, nanos| unsafe { (functions.clock_error)(agent, nanos) })
+}
+
+/// The version of the library in the process, which may be another than that of this crate.
+pub fn version() -> Option<&'static str> {
+    let version = (functions().ok()?.version)();
+    // SAFETY: it ends with a 0 and lasts for ever.
+    unsafe { CStr::from_ptr(version) }.to_str().ok()
+}
+
+/// What records call the calling thread.
+pub fn thread() -> ThreadId {
+    functions().map_or(ThreadId::NONE, |functions| (functions.thread)())
 }
 
 /// The text of a string id.
 pub fn string(id: StringId) -> Option<String> {
-    functions::text(|functions| functions.string, id)
+    text(|functions, to, room, length| {
+        // SAFETY: room for that many bytes, and a place for the length.
+        unsafe { (functions.string)(id, to, room, length) }
+    })
 }
 
 /// The name of a kernel.
 pub fn kernel_name(id: KernelId) -> Option<String> {
-    functions::text(|functions| functions.kernel_name, id)
+    text(|functions, to, room, length| {
+        // SAFETY: room for that many bytes, and a place for the length.
+        unsafe { (functions.kernel_name)(id, to, room, length) }
+    })
 }
 
 /// The name of an agent.
 pub fn agent_name(id: AgentId) -> Option<String> {
-    functions::text(|functions| functions.agent_name, id)
+    text(|functions, to, room, length| {
+        // SAFETY: room for that many bytes, and a place for the length.
+        unsafe { (functions.agent_name)(id, to, room, length) }
+    })
 }
 
 /// The name of an operation.
@@ -55,9 +94,92 @@ pub fn operation_name(operation: Operation) -> Option<&'static str> {
 
 /// The operation of a domain that has this name.
 pub fn operation(domain: Domain, name: &CStr) -> Option<Operation> {
-    let mut operation = Operation::default();
-    // SAFETY: a text that ends with a 0, and a place for the answer.
-    let status =
-        unsafe { (functions().ok()?.operation_by_name)(domain, name.as_ptr(), &mut operation) };
-    (status == Status::OK).then_some(operation)
+    answer(|functions, operation| {
+        // SAFETY: a text that ends with a 0, and a place for the answer.
+        unsafe { (functions.operation_by_name)(domain, name.as_ptr(), operation) }
+    })
+    .ok()
+}
+
+/// The operations of a domain; none if the library does not observe it.
+///
+/// # Errors
+///
+/// `NOT_AVAILABLE` outside of a program that gputrail observes.
+pub fn operations(domain: Domain) -> Result<Vec<Operation>, Error> {
+    list(|functions, to, room, count| {
+        // SAFETY: room for so many, and a place for the number.
+        unsafe { (functions.operations)(domain, to, room, count) }
+    })
+}
+
+/// Something that the library can describe: see [`describe`].
+pub trait Described: Record {
+    /// What names one.
+    type Id: Copy;
+    #[doc(hidden)]
+    fn ask(functions: &Functions) -> unsafe extern "C" fn(Self::Id, *mut Self) -> Status;
+}
+
+macro_rules! described {
+    ($($record:ty, $id:ty, $function:ident;)*) => {
+        $(impl Described for $record {
+            type Id = $id;
+            fn ask(functions: &Functions) -> unsafe extern "C" fn($id, *mut $record) -> Status {
+                functions.$function
+            }
+        })*
+    };
+}
+
+described! {
+    Agent, AgentId, describe_agent;
+    Context, ContextId, describe_context;
+    Queue, QueueId, describe_queue;
+    Module, ModuleId, describe_module;
+    KernelSymbol, KernelId, describe_kernel;
+    CodeObject, CodeObjectId, describe_code_object;
+    Thread, ThreadId, describe_thread;
+}
+
+/// What is known of an agent, a context, a queue, a module, a kernel, a code object or a thread: `describe::<Agent>(id)`.
+///
+/// # Errors
+///
+/// `NOT_FOUND`; `NOT_INITIALISED` after the tool's end.
+pub fn describe<R: Described>(id: R::Id) -> Result<R, Error> {
+    let mut record = R::zeroed();
+    // SAFETY: a place for the answer.
+    check(unsafe { R::ask(functions()?)(id, &mut record) })?;
+    Ok(record)
+}
+
+/// The agents of the process that are known: those that the program has asked about.
+///
+/// # Errors
+///
+/// `NOT_INITIALISED` after the tool's end.
+pub fn agents() -> Result<Vec<AgentId>, Error> {
+    list(|functions, to, room, count| {
+        // SAFETY: room for so many, and a place for the number.
+        unsafe { (functions.agents)(to, room, count) }
+    })
+}
+
+/// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.
+pub fn agent_of(handle: u64) -> Option<AgentId> {
+    // SAFETY: a place for the answer.
+    answer(|functions, id| unsafe { (functions.agent_of)(handle, id) }).ok()
+}
+
+/// The context that has this handle in its runtime, in OpenCL its `cl_context`.
+pub fn context_of(handle: u64) -> Option<ContextId> {
+    // SAFETY: a place for the answer.
+    answer(|functions, id| unsafe { (functions.context_of)(handle, id) }).ok()
+}
+
+/// The queue that has this handle in its runtime, in OpenCL its `cl_command_queue`.
+pub fn queue_of(handle: u64) -> Option<QueueId> {
+    // SAFETY: a place for the answer.
+    answer(|functions, id| unsafe { (functions.queue_of)(handle, id) }).ok()
 }

@@ -39,23 +39,37 @@
 //! # fn main() {}
 //! ```
 
+mod arguments;
+mod attributes;
 mod buffer;
 mod callback;
 mod callee;
+mod client;
 mod context;
+pub mod external;
 mod flight;
 mod functions;
 mod lookup;
+pub mod marker;
+pub mod recording;
+pub mod sampling;
+mod threads;
 mod timeline;
 
+pub use crate::buffer::{
+    BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy,
+};
 pub use crate::capi::{Status, ToolHandle};
-pub use buffer::{Batch, Buffer, BufferOptions};
+pub use crate::context::{Limits, Phase, ThreadIds};
+pub use crate::internal_thread::InternalThread;
+pub use arguments::{Argument, arguments_of_operation, arguments_of_record};
+pub use attributes::{Attributes, limits};
+pub use buffer::{Batch, Buffer, BufferOptions, Drops, recover};
 pub use callback::{Callback, ExternalRequest, Subscriber};
 pub use context::Context;
-pub use flight::{FlightOptions, FlightRecorder, dump_recording};
-pub use lookup::{
-    agent_name, kernel_name, now, operation, operation_name, string, ticks_per_second, to_nanos,
-};
+pub use flight::{FlightOptions, FlightRecorder};
+pub use lookup::*;
+pub use threads::{CallbackThread, InternalThreadWatch};
 pub use timeline::{Timeline, Work};
 
 use crate::capi::{GPUTRAIL_API_VERSION, ToolDescription};

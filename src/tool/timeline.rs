@@ -1,6 +1,6 @@
 //! Timelines: enqueue records and completions put together.
 
-use super::functions::{check, functions};
+use super::functions::{answer, check, functions};
 use super::{Batch, Error};
 use crate::capi::{TimelineHandle, WorkData};
 use crate::record::*;
@@ -60,10 +60,8 @@ impl Timeline {
     ///
     /// `NOT_INITIALISED` after the tool's end.
     pub fn new() -> Result<Timeline, Error> {
-        let mut handle = TimelineHandle::default();
         // SAFETY: a place for the id.
-        check(unsafe { (functions()?.timeline_create)(&mut handle) })?;
-        Ok(Timeline(handle))
+        answer(|functions, handle| unsafe { (functions.timeline_create)(handle) }).map(Timeline)
     }
 
     /// Takes in a batch, and tells `tell` of the work that is known in full by it.

@@ -169,6 +169,24 @@ fn tools_in_rust_and_in_c_see_the_same() {
 }
 
 #[test]
+fn a_tool_in_rust_can_do_all_that_one_in_c_can() {
+    needs!(a_tool_in_rust_can_do_all_that_one_in_c_can:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let tool = example_in_rust("whole_tool");
+    let ended = with_tools(&place, &[&tool], "hot_loop", &["", "30"]).well();
+    assert_eq!(ended.stderr, "whole-tool: 30 launches\n");
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "hot"), 30);
+    for name in ["moment", "range", "started", "epoch"] {
+        let query = format!("select count(*) from slice where name = '{name}'");
+        let count: i64 = trace.value(&query);
+        assert_eq!(count, 1, "{name}");
+    }
+}
+
+#[test]
 fn a_slow_call_dumps_what_happened_before() {
     needs!(a_slow_call_dumps_what_happened_before: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     for in_rust in [false, true] {
