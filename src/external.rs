@@ -11,6 +11,7 @@
 use crate::clock;
 use crate::process;
 use crate::record::{ExternalId, ExternalKind};
+use crate::scope::Due;
 use crate::sync::lock_std;
 use std::sync::Mutex;
 
@@ -88,11 +89,12 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
     if !is_known(kind) {
         return Err(ExternalError::UnknownKind(kind));
     }
-    let last = process::gate().is_some_and(|gate| gate.pass_external(kind, id));
+    let gate = process::gate();
+    let due = gate.map_or_else(Due::default, |gate| gate.pass_external(kind, id));
     let pushed = process::current()
         .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())));
-    if last {
-        process::close_gate();
+    if due != Due::default() {
+        process::pay(due);
     }
     pushed
         .ok_or(ExternalError::NotAvailable)?

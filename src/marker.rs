@@ -23,6 +23,7 @@ use crate::record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
     RecordRef, ThreadId,
 };
+use crate::scope::Due;
 use crate::switchboard::{Buffers, Callback, Interest, Payload, Phase};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,10 +235,10 @@ macro_rules! range {
 #[inline]
 fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
     let mut interest = process::interest(operation(what));
-    let mut last = false;
+    let mut due = Due::default();
     if interest.is_gated() {
-        last =
-            process::gate().is_some_and(|gate| !mark.name.is_empty() && gate.pass_name(mark.name));
+        let gate = process::gate().filter(|_| !mark.name.is_empty());
+        due = gate.map_or_else(Due::default, |gate| gate.pass_name(mark.name));
         interest = process::interest(operation(what)).without_gate();
     }
     let buffers = process::board().map_or(Buffers::NONE, |board| board.buffers_for(Kind::MARKER));
@@ -248,8 +249,8 @@ fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
         return;
     };
     tell_wanted(thread, interest, buffers, what, id, mark);
-    if last {
-        process::close_gate();
+    if due != Due::default() {
+        process::pay(due);
     }
 }
 

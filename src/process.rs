@@ -12,7 +12,7 @@ use crate::clock;
 use crate::correlation::HostThread;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use crate::recorder::Recorder;
-use crate::scope::Gate;
+use crate::scope::{Due, Gate};
 use crate::switchboard::{
     Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
@@ -223,20 +223,29 @@ fn new_process(operation: Operation) -> Interest {
     }
 }
 
-/// A call of `operation` comes to the gate of the recording. Returns who wants it then, and whether the recording
-/// ends with it ([`close_gate`]).
+/// A call of `operation` comes to the gate of the recording. Returns who wants it then, and what is due with it
+/// ([`pay`]).
 #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
 #[cold]
 #[inline(never)]
-pub(crate) fn pass_gate(operation: Operation) -> (Interest, bool) {
-    let last = gate().is_some_and(|gate| gate.pass(operation));
-    (wanted().operation(operation).without_gate(), last)
+pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
+    let due = gate().map_or_else(Due::default, |gate| gate.pass(operation));
+    (wanted().operation(operation).without_gate(), due)
 }
 
-/// The recording ends.
+/// Does what the gate of the recording has found to be due.
 #[cold]
-pub(crate) fn close_gate() {
-    if let Some(gate) = gate() {
+pub(crate) fn pay(due: Due) {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    if due.dump {
+        // Only a recording that keeps what happens last has something to write out.
+        recorder.dump();
+    }
+    if due.close
+        && let Some(gate) = recorder.gate()
+    {
         gate.close();
     }
 }

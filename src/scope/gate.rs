@@ -32,9 +32,20 @@ pub struct Gate {
 }
 
 /// Operations whose names are those that the scope waits for.
+#[derive(Default)]
 struct Named {
     start: OperationSet,
     stop: OperationSet,
+    dump: OperationSet,
+}
+
+/// What is due when that which has come to the gate is recorded.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    /// The recording ends.
+    pub close: bool,
+    /// What is kept is written out.
+    pub dump: bool,
 }
 
 /// What comes to the gate.
@@ -90,7 +101,10 @@ impl Gate {
             .change_service(self.context, Consumer::Buffer(self.buffer), select);
         let named = self.named();
         if scope.waits() {
-            self.board.set_gated(gated(&scope.start_on, &named.start));
+            self.board.set_gated(match scope.start_on {
+                Some(_) => gated(&[(&scope.start_on, &named.start)]),
+                None => OperationSet::all(),
+            });
         } else {
             self.open();
         }
@@ -99,15 +113,13 @@ impl Gate {
     fn named(&self) -> &Named {
         self.named.get_or_init(|| {
             let names = self.board.names();
-            let mut named = Named {
-                start: OperationSet::default(),
-                stop: OperationSet::default(),
-            };
+            let mut named = Named::default();
             for operation in names.all::<OperationName>() {
                 let name = names.text(operation.name).unwrap_or_default();
                 for (pattern, set) in [
                     (&self.scope.start_on, &mut named.start),
                     (&self.scope.stop_on, &mut named.stop),
+                    (&self.scope.dump_on, &mut named.dump),
                 ] {
                     if pattern
                         .as_ref()
@@ -121,22 +133,23 @@ impl Gate {
         })
     }
 
-    /// A call of `operation` comes. The recording may begin before it. `true`: it may end after it.
+    /// A call of `operation` comes. The recording may begin before it.
     #[cold]
-    pub(crate) fn pass(&self, operation: Operation) -> bool {
+    pub(crate) fn pass(&self, operation: Operation) -> Due {
         self.comes(Passing::Call(operation))
     }
 
     /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
     #[cold]
-    pub(crate) fn pass_name(&self, name: &str) -> bool {
+    pub(crate) fn pass_name(&self, name: &str) -> Due {
         self.comes(Passing::Name(name))
     }
 
     /// An external id gets its name.
     pub(crate) fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
         const MOST: usize = 4096;
-        let wanted = [&self.scope.start_on, &self.scope.stop_on];
+        let scope = &self.scope;
+        let wanted = [&scope.start_on, &scope.stop_on, &scope.dump_on];
         let mut known = lock_std(&self.externals);
         if known.len() < MOST
             && wanted
@@ -149,9 +162,9 @@ impl Gate {
     }
 
     /// An external id is pushed. As for [`Gate::pass`].
-    pub(crate) fn pass_external(&self, kind: ExternalKind, id: ExternalId) -> bool {
+    pub(crate) fn pass_external(&self, kind: ExternalKind, id: ExternalId) -> Due {
         if self.state.load(Ordering::Acquire) == OVER {
-            return false;
+            return Due::default();
         }
         let known = lock_std(&self.externals);
         let name = known
@@ -159,10 +172,10 @@ impl Gate {
             .rfind(|(of, which, _)| (*of, *which) == (kind, id));
         let name = name.map(|(_, _, name)| name.clone());
         drop(known);
-        name.is_some_and(|name| self.pass_name(&name))
+        name.map_or_else(Due::default, |name| self.pass_name(&name))
     }
 
-    fn comes(&self, passing: Passing<'_>) -> bool {
+    fn comes(&self, passing: Passing<'_>) -> Due {
         let now = clock::now().0;
         let is = |pattern: &Option<String>, named: &OperationSet| {
             let pattern = pattern.as_ref()?;
@@ -173,7 +186,7 @@ impl Gate {
         };
         // Before that it does not open.
         let (scope, Some(named)) = (&self.scope, self.named.get()) else {
-            return false;
+            return Due::default();
         };
         if self.state.load(Ordering::Acquire) == WAITING
             && now >= self.not_before
@@ -182,14 +195,17 @@ impl Gate {
             self.open();
         }
         if self.state.load(Ordering::Acquire) != RUNNING {
-            return false;
+            return Due::default();
         }
         let until = self.until.load(Ordering::Relaxed);
         if until != 0 && now >= until {
             self.close();
-            return false;
+            return Due::default();
         }
-        is(&scope.stop_on, &named.stop) == Some(true)
+        Due {
+            close: is(&scope.stop_on, &named.stop) == Some(true),
+            dump: is(&scope.dump_on, &named.dump) == Some(true),
+        }
     }
 
     fn open(&self) {
@@ -205,10 +221,11 @@ impl Gate {
             let until = after(duration.as_nanos() as u64);
             self.until.store(until.0.max(1), Ordering::Relaxed);
         }
-        self.board.set_gated(match (&self.scope.stop_on, duration) {
-            (None, None) => OperationSet::default(),
-            (_, Some(_)) => OperationSet::all(),
-            (stop_on, None) => gated(stop_on, &self.named().stop),
+        let (scope, named) = (&self.scope, self.named());
+        let waited_for = [(&scope.stop_on, &named.stop), (&scope.dump_on, &named.dump)];
+        self.board.set_gated(match duration {
+            Some(_) => OperationSet::all(),
+            None => gated(&waited_for),
         });
         // It may have been ended in the meantime.
         let _ = self.board.start_context(self.context);
@@ -242,14 +259,15 @@ impl Gate {
     }
 }
 
-/// The operations that may bring about a change for which `pattern` is waited, those of that name being `named`;
-/// without one it is time that is waited for, and any may.
-fn gated(pattern: &Option<String>, named: &OperationSet) -> OperationSet {
-    if pattern.is_none() {
-        return OperationSet::all();
+/// The operations that may be what is waited for by one of these patterns, each with the operations that have such a name.
+fn gated(waited_for: &[(&Option<String>, &OperationSet)]) -> OperationSet {
+    let mut gated = OperationSet::default();
+    for (pattern, named) in waited_for {
+        if pattern.is_some() {
+            gated.add(named);
+            gated.set_domain(Domain::MARKER, true);
+        }
     }
-    let mut gated = named.clone();
-    gated.set_domain(Domain::MARKER, true);
     gated
 }
 

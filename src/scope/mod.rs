@@ -6,6 +6,7 @@
 
 mod gate;
 
+pub(crate) use gate::Due;
 pub use gate::Gate;
 
 use crate::clock::SystemClock;
@@ -29,6 +30,8 @@ pub struct Scope {
     pub start_on: Option<String>,
     /// It ends with one of this name.
     pub stop_on: Option<String>,
+    /// What is kept is written out with each one of this name, where only what happens last is.
+    pub dump_on: Option<String>,
     /// Only records of these kinds, if any are named.
     pub kinds: Vec<Kind>,
     /// Only calls of these names, or, with `!` before it, none of these.
@@ -46,8 +49,8 @@ pub struct Scope {
 pub enum ScopeError {
     /// Not one of the keys.
     #[error(
-        "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, kind=, call=, kernel=, \
-         pc-sampling= or kernel-debug-info"
+        "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
+         kernel=, pc-sampling= or kernel-debug-info"
     )]
     Key(String),
     /// Not a span of time.
@@ -175,6 +178,7 @@ impl Scope {
                 "duration" => scope.duration = Some(time(value)?),
                 "start-on" => scope.start_on = Some(name(value)?),
                 "stop-on" => scope.stop_on = Some(name(value)?),
+                "dump-on" => scope.dump_on = Some(name(value)?),
                 "kind" => scope.kinds.push(kind(value)?),
                 "call" => scope.calls.push(name(value)?),
                 "kernel" => scope.kernels.push(name(value)?),
@@ -196,7 +200,11 @@ impl Scope {
         if let Some(duration) = self.duration {
             say("duration", format!("{}ns", duration.as_nanos()));
         }
-        for (key, name) in [("start-on", &self.start_on), ("stop-on", &self.stop_on)] {
+        for (key, name) in [
+            ("start-on", &self.start_on),
+            ("stop-on", &self.stop_on),
+            ("dump-on", &self.dump_on),
+        ] {
             if let Some(name) = name {
                 say(key, name.clone());
             }
@@ -272,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_scope_survives_the_way_through_the_environment() {
-        let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;kind=api;\
+        let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;dump-on=late*;kind=api;\
                     kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
                     pc-sampling=host-trap,1ms;kernel-debug-info";
         let scope = Scope::parse(text).unwrap();

@@ -82,6 +82,13 @@ impl OperationSet {
         true
     }
 
+    /// Puts those of `other` in.
+    pub fn add(&mut self, other: &OperationSet) {
+        for (words, others) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            *words |= others;
+        }
+    }
+
     /// Whether any operation of `domain` is among them.
     pub fn has_any(&self, domain: Domain) -> bool {
         self.0

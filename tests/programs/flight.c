@@ -4,7 +4,7 @@
  *
  * In each round it runs WORK kernels named `work`, then one named `round_N`, prints the number of the round, and waits for a
  * line of its input: `slow` makes it wait in clFinish for a kernel that takes long, `dump` asks gputrail for what is kept,
- * `kill` kills it, and anything else, or the end, goes on. */
+ * `late` marks a range of this name, `kill` kills it, and anything else, or the end, goes on. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -32,6 +32,14 @@ static cl_kernel kernel(const char *name) {
 
 static void run(cl_kernel what, size_t items) {
     check(clEnqueueNDRangeKernel(queue, what, 1, NULL, &items, NULL, 0, NULL, NULL), "enqueue");
+}
+
+/* A function of gputrail's, which is there when it records. */
+static void *of_gputrail(const char *name) {
+    void *library = dlopen("libgputrail.so.0", RTLD_NOW | RTLD_NOLOAD), *function = NULL;
+    if (library) function = dlsym(library, name);
+    if (!function) exit(95);
+    return function;
 }
 
 int main(int count, char **arguments) {
@@ -70,10 +78,15 @@ int main(int count, char **arguments) {
         }
         if (strncmp(line, "kill", 4) == 0) raise(SIGKILL);
         if (strncmp(line, "dump", 4) == 0) {
-            void *library = dlopen("libgputrail.so.0", RTLD_NOW | RTLD_NOLOAD);
-            int (*dump)(void) = NULL;
-            if (library) *(void **)&dump = dlsym(library, "gputrail_recording_dump");
-            if (!dump || dump() != 0) return 95;
+            int (*dump)(void);
+            *(void **)&dump = of_gputrail("gputrail_recording_dump");
+            if (dump() != 0) return 95;
+        }
+        if (strncmp(line, "late", 4) == 0) {
+            int (*push)(const char *), (*pop)(void);
+            *(void **)&push = of_gputrail("gputrail_range_push_name");
+            *(void **)&pop = of_gputrail("gputrail_range_pop");
+            if (push("late frame") != 0 || pop() != 0) return 94;
         }
     }
     return 0;

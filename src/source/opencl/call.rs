@@ -45,11 +45,11 @@ impl Call {
             return None;
         }
         if interest.is_gated() {
-            let last;
-            (interest, last) = process::pass_gate(operation(number));
-            if last {
+            let due;
+            (interest, due) = process::pass_gate(operation(number));
+            if due != Default::default() {
                 // Those who want this call keep their interest in it.
-                process::close_gate();
+                process::pay(due);
             }
             if interest.is_none() {
                 return None;

@@ -206,6 +206,11 @@ pub struct Record {
     #[arg(long, value_name = "TIME", value_parser = scope::time, requires = "flight_recorder")]
     pub slower_than: Option<Duration>,
 
+    /// Write out what is kept when an API call of this name begins, and with each marker, range or external id of it; *
+    /// and ? stand for any letters
+    #[arg(long, value_name = "NAME", value_parser = scope::name, requires = "flight_recorder")]
+    pub dump_on: Option<String>,
+
     /// Write out what is kept when gputrail gets this signal: USR1 or USR2
     #[arg(
         long,

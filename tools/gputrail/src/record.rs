@@ -71,6 +71,7 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
     }
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
+    scope.dump_on = arguments.dump_on;
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,

@@ -172,11 +172,50 @@ fn the_program_itself_asks_for_what_happened_in_the_last_while() {
 }
 
 #[test]
+fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
+    needs!(a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    for name in ["late*", "clCreateCommandQueue"] {
+        let place = Place::new();
+        let options = ["--flight-recorder", "64M", "--dump-on", name];
+        let mut recording = Recording::start(&place, &options, "2");
+        recording.round(1);
+        let is_marker = name == "late*";
+        assert!(!is_marker || place.files("flight-1.pftrace").is_empty());
+        recording.say("late");
+        let mut dump = awaited(&place.join("run-flight-1.pftrace"));
+        recording.round(2);
+        let (code, said) = recording.end();
+        assert_eq!(code, 0, "{said}");
+        dump.assert_sound();
+        let mut slices = |name: &str| -> i64 {
+            dump.value(&format!("select count(*) from slice where name = '{name}'"))
+        };
+        // What had happened by then is there: of the first round all, or the building of the program.
+        assert_eq!(slices("late frame"), i64::from(is_marker));
+        assert_eq!(slices("clBuildProgram"), 1);
+        if is_marker {
+            assert_eq!(kernels(&mut dump, "round_1"), 1);
+        }
+        let mut whole = place.trace();
+        whole.assert_sound();
+        assert_eq!(
+            kernels(&mut whole, "work"),
+            2 * WORK,
+            "the recording goes on"
+        );
+        assert_eq!(place.files(".pftrace").len(), 2, "once");
+    }
+}
+
+#[test]
 fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
     let place = Place::new();
     for (options, reason) in [
         (&["--flight-recorder", "soon"][..], "neither a size"),
         (&["--slower-than", "5ms"], "--flight-recorder"),
+        (&["--dump-on", "clFinish"], "--flight-recorder"),
+        (&["--flight-recorder", "1M", "--dump-on", ""], "not empty"),
         (
             &["--flight-recorder", "1M", "--trigger", "KILL"],
             "neither USR1 nor USR2",
