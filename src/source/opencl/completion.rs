@@ -196,7 +196,9 @@ pub(super) fn release(event: cl_event) {
 #[inline]
 pub(super) fn write_parked(host: &mut HostThread) {
     if OUTSTANDING.any_parked() {
-        OUTSTANDING.unpark(|buffers, completion| host.write_to(buffers, completion));
+        OUTSTANDING.unpark(|buffers, completion| {
+            host.write_to(buffers, completion);
+        });
     }
 }
 

@@ -329,8 +329,8 @@ impl Outstanding {
         }
     }
 
-    /// Claims everything that is parked.
-    pub fn unpark(&self, mut write: impl FnMut(Buffers, Completion) -> bool) {
+    /// Claims everything that is parked. What `write` cannot write it counts as lost: nothing is parked twice.
+    pub fn unpark(&self, mut write: impl FnMut(Buffers, Completion)) {
         if self.parked.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -346,10 +346,7 @@ impl Outstanding {
                 continue;
             }
             let buffers = Buffers(slot.buffers.load(Ordering::Relaxed));
-            if !write(buffers, slot.completion()) {
-                slot.state.store(ticket.state(PARKED), Ordering::Release);
-                return;
-            }
+            write(buffers, slot.completion());
             self.parked.fetch_sub(1, Ordering::Relaxed);
             self.free(Claim::of(slot, ticket), None);
         }
@@ -681,12 +678,10 @@ mod tests {
         completion.header = super::super::completion::header(&completion);
         outstanding.park(outstanding.claim(ticket).unwrap(), Buffers(2), &completion);
         assert!(outstanding.any_parked());
-        outstanding.unpark(|_, _| false);
         let mut written = vec![];
         outstanding.unpark(|buffers, completion| {
             assert_eq!(buffers, Buffers(2));
             written.push(completion);
-            true
         });
         outstanding.unpark(|_, _| unreachable!());
         assert_eq!(written, [completion]);

@@ -81,6 +81,18 @@ fn a_program_that_is_linked_with_the_library_observes_itself() {
 }
 
 #[test]
+fn records_in_memory_that_a_program_supplies_are_all_accounted_for() {
+    needs!(records_in_memory_that_a_program_supplies_are_all_accounted_for: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    for compiler in [C, CPP] {
+        let program = linked(&place, compiler, "c_api_memory");
+        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed: 1200 launches\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
 fn a_program_samples_its_own_kernels() {
     needs!(a_program_samples_its_own_kernels: Need::Pocl, Need::OpenClToolchain);
     let place = Place::new();
