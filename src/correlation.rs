@@ -216,7 +216,6 @@ impl HostThread {
     }
 
     /// Whether somebody wants the times of a call that is of this interest.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     #[inline(always)]
     pub(crate) fn wants_time(&self, interest: Interest) -> bool {
         !interest.is_only_told() || self.board.exits_from() != u64::MAX
@@ -338,7 +337,6 @@ impl HostThread {
     }
 
     /// The same with a record that `fill` puts together in its place.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     #[inline(always)]
     pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
         self.put(buffers, R::KIND, fill)
@@ -508,7 +506,6 @@ impl HostThread {
     }
 
     /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until its exit.
-    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
     #[cold]
     pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
         self.forget_supplied(call.depth);

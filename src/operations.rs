@@ -37,7 +37,6 @@ pub struct OperationInfo {
 
 impl OperationInfo {
     /// The arguments that records keep, as `name:type,name:type`.
-    #[cfg(any(feature = "opencl", feature = "sim"))]
     pub(crate) fn signature(arguments: &[ArgumentInfo]) -> String {
         let kept = arguments
             .iter()

@@ -225,7 +225,6 @@ fn new_process(operation: Operation) -> Interest {
 
 /// A call of `operation` comes to the gate of the recording. Returns who wants it then, and what is due with it
 /// ([`pay`]).
-#[cfg_attr(not(feature = "opencl"), allow(dead_code))]
 #[cold]
 #[inline(never)]
 pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {

@@ -217,13 +217,11 @@ impl Recorder {
     }
 
     /// Whether programs are to be built with line information.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     pub(crate) fn wants_kernel_debug_info(&self) -> bool {
         self.kernel_debug_info
     }
 
     /// Whether the source text of programs is kept: where there are samples to be shown in it.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     pub(crate) fn keeps_source(&self) -> bool {
         self.sampling.is_some() || self.kernel_debug_info
     }
@@ -233,7 +231,6 @@ impl Recorder {
     /// # Errors
     ///
     /// [`SamplingError`], which says what the agent can do.
-    #[cfg_attr(not(any(feature = "opencl", feature = "sim")), allow(dead_code))]
     pub(crate) fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
         let Some(request) = self.sampling else {
             return Ok(());
@@ -339,7 +336,6 @@ impl Recorder {
     }
 
     /// A kernel has got its name: whether its dispatches are recorded is decided now.
-    #[cfg_attr(not(feature = "opencl"), allow(dead_code))]
     pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
         if let Some(gate) = &self.gate
             && !gate.scope().has_kernel(name)

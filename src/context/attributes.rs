@@ -117,7 +117,7 @@ pub(crate) fn thread_id(system: u32) -> u32 {
 }
 
 /// Whether completions say when work was queued and submitted.
-#[cfg(feature = "opencl")]
+#[cfg(feature = "layer")]
 pub(crate) fn latency_times() -> bool {
     !NO_LATENCY.load(Ordering::Relaxed)
 }

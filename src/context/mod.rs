@@ -90,7 +90,7 @@ pub use crate::switchboard::{
     Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
     Selection,
 };
-#[cfg(feature = "opencl")]
+#[cfg(feature = "layer")]
 pub(crate) use attributes::latency_times;
 pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};

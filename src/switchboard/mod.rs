@@ -7,9 +7,6 @@
 //!
 //! A switchboard lasts as long as its process: threads hold on to it.
 
-// Without a source there is nobody who tells.
-#![cfg_attr(not(feature = "opencl"), allow(dead_code))]
-
 mod arguments;
 mod callback;
 mod flush;
@@ -32,7 +29,7 @@ pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, INSIDE_CALLS, ServiceError};
 pub(crate) use slow::SlowCalls;
-#[cfg(any(feature = "opencl", feature = "sim"))]
+#[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};

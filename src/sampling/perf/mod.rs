@@ -22,4 +22,5 @@ pub use event::SampleClock;
 pub use ring::{RingRecord, RingRecords, Taken};
 pub use sampler::{HostSampler, permitted, possible};
 
+#[cfg(feature = "layer")]
 pub(crate) use book::Note;

@@ -3,9 +3,9 @@
 //! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times
 //! tell which clock it keeps.
 
-use super::devices::{self, Device};
-use super::dispatch::{AnyFunction, Dispatch, FUNCTIONS, ask};
+use super::device::{self, Device};
 use super::ffi::*;
+use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
 use crate::clock::{self, AgentClock, HostClock};
 use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
@@ -56,7 +56,7 @@ pub enum EnumerateError {
 pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
     let api = load()?;
     let found = all(&api)?.into_iter().map(|device| Found {
-        device: devices::describe(&api, device),
+        device: device::describe(&api, device),
         clock: find_clock(&api, device),
     });
     Ok(found.collect())
@@ -67,7 +67,7 @@ pub fn all_devices() -> Result<Vec<Device>, EnumerateError> {
     let api = load()?;
     let devices = all(&api)?.into_iter();
     Ok(devices
-        .map(|device| devices::describe(&api, device))
+        .map(|device| device::describe(&api, device))
         .collect())
 }
 

@@ -6,8 +6,9 @@
 //! seconds to complete, is asked after, and then marked as unfinished. Calls that come later pass through.
 
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::{self, Description, FUNCTIONS};
-use super::{extensions, objects, sampling};
+use super::dispatch;
+use super::functions::{self, Description};
+use super::{objects, sampling};
 use crate::names::Names;
 use crate::operations::OperationInfo;
 use crate::process::{self, Source};
@@ -55,17 +56,8 @@ fn begin(board: &Arc<Switchboard>) -> Option<Recorder> {
 /// What the layer does with each of its operations.
 fn operations() -> Vec<(Operation, Observed)> {
     let numbered =
-        |(number, function): (u16, &Description)| (dispatch::operation(number), function.observed);
-    functions().map(numbered).collect()
-}
-
-/// Every function, with its number.
-pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
-    let core = FUNCTIONS
-        .iter()
-        .enumerate()
-        .map(|(number, function)| (number as u16, function));
-    core.chain(extensions::functions())
+        |(number, function): (u16, &Description)| (functions::operation(number), function.observed);
+    functions::functions().map(numbered).collect()
 }
 
 /// Forgets what a parent process knew, and names the operations.
@@ -79,14 +71,14 @@ fn prepare(board: &Switchboard) -> bool {
     }
     board.on_flush(completion::flush);
     names.together(|names| {
-        for (number, function) in functions() {
+        for (number, function) in functions::functions() {
             let arguments = if function.annotated() {
                 OperationInfo::signature(function.arguments)
             } else {
                 String::new()
             };
             names.operation(
-                dispatch::operation(number),
+                functions::operation(number),
                 function.name,
                 &arguments,
                 function.group,

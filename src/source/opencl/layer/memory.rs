@@ -1,8 +1,9 @@
 //! Memory: buffers, images and pipes by handle, shared virtual and unified memory by address.
 
 use super::call::Call;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{below, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
 use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};

@@ -83,7 +83,7 @@ impl WaitList {
 
     /// Takes in the next of a call's arguments: a list of events comes right behind its length.
     #[inline(always)]
-    pub fn after<T: super::dispatch::Argument>(self, argument: T) -> WaitList {
+    pub fn after<T: super::functions::Argument>(self, argument: T) -> WaitList {
         match T::LIST_OF_EVENTS {
             true => WaitList {
                 events: super::dispatch::bits(argument) as *const cl_event,

@@ -2,17 +2,13 @@
 //! sampler has to know of their work.
 
 use super::attach;
-use super::devices::Device;
+use super::device::Device;
 use super::work::Place;
 use crate::process;
-use crate::record::{AgentId, AgentKind, DeviceTime, KernelId, NoteKind, WorkId};
-use crate::sampling::Configuration;
-use crate::sampling::perf::{Enqueued, HostSampler, Note, possible};
+use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
+use crate::sampling::perf::{Enqueued, HostSampler, Note};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// How PoCL calls its platform.
-const POCL: &str = "Portable Computing Language";
 
 /// The sampler of this process. Never freed: a thread may be at it.
 static SAMPLER: AtomicPtr<Arc<HostSampler>> = AtomicPtr::new(std::ptr::null_mut());
@@ -34,16 +30,6 @@ fn sampling() -> Option<&'static Arc<HostSampler>> {
     match HostSampler::is_any_on() {
         true => sampler(),
         false => None,
-    }
-}
-
-impl Device {
-    /// How it can be sampled; not at all if there is nothing in the list.
-    pub fn sampling(&self) -> Vec<Configuration> {
-        match self.platform == POCL && self.kind == AgentKind::CPU {
-            true => possible(),
-            false => Vec::new(),
-        }
     }
 }
 

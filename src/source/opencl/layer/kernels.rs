@@ -1,9 +1,10 @@
 //! Kernels: their names, and what a launch takes by them.
 
 use super::call::Call;
-use super::devices::text;
-use super::dispatch::{ask, below, next};
+use super::device::text;
+use super::dispatch::{below, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{Object, object};
 use super::{attach, programs};

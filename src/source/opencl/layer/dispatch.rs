@@ -1,61 +1,23 @@
-//! What the function table becomes: the dispatch struct that loaders and layers exchange, the
-//! operations with their names and arguments, and one wrapper a function.
+//! The layer's wrappers, one a function of the table, between the loader and the functions below.
 //!
 //! A wrapper is a plain frame: it has no destructors, so an exception or a longjmp may pass through it.
 
 use super::call::Call;
-use super::extensions;
 use super::ffi::*;
+use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
 use super::table::opencl_functions;
 use super::work::{Mapped, Work, rect};
-use super::{debug_info, events, kernels, memory, objects, programs, queues, waits};
-use crate::operations::OperationInfo;
-use crate::record::{ArgumentType, Domain, KernelId, Operation, OperationGroup};
-use crate::switchboard::{ArgumentInfo, Observed};
+use super::{debug_info, events, extensions, kernels, memory, objects, programs, queues, waits};
+use crate::record::{ArgumentType, KernelId, OperationGroup};
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-
-/// A function of a dispatch table whose signature does not matter here.
-pub(super) type AnyFunction = Option<unsafe extern "C-unwind" fn()>;
-
-macro_rules! field {
-    (pass ($($ty:ty),*) -> $ret:ty) => { AnyFunction };
-    ($how:ident ($($ty:ty),*) -> $ret:ty) => { Option<unsafe extern "C-unwind" fn($($ty),*) -> $ret> };
-}
 
 macro_rules! declare {
     ($(
         $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
         { $($hook:tt)* }
     )*) => {
-        /// The functions of a runtime, a loader or a layer, in the order of `cl_icd_dispatch`.
-        #[repr(C)]
-        #[derive(Clone)]
-        #[allow(non_snake_case)]
-        pub struct Dispatch {
-            $(pub(super) $name: field!($how($($ty),*) -> $ret),)*
-        }
-
-        /// The functions, numbered as their operations are in records.
-        #[allow(non_camel_case_types, dead_code)] // those of other systems are numbers only
-        #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-        #[repr(u16)]
-        pub(super) enum Function { $($name),* }
-
-        /// What is known of each function, in the order of the dispatch table.
-        pub(super) const FUNCTIONS: &[Description] = &[$(Description {
-            name: stringify!($name),
-            group: OperationGroup::$group,
-            observed: observed!($group { $($hook)* }),
-            inside: inside!({ $($hook)* }),
-            arguments: &[$(ArgumentInfo {
-                name: stringify!($arg),
-                type_name: type_name!($ty),
-                kept: <$ty as Argument>::TYPE,
-            }),*],
-        }),*];
-
         /// The layer's own functions; those of other systems are absent.
         const WRAPPERS: Dispatch = Dispatch { $($name: wrapped!($how $name)),* };
 
@@ -67,86 +29,6 @@ macro_rules! declare {
             })*
         }
     };
-}
-
-/// What the layer does with a function, given its group and hook.
-macro_rules! observed {
-    ($group:ident {}) => {
-        Observed::No
-    };
-    (QUERY { $($hook:tt)* }) => {
-        Observed::Books
-    };
-    (SET { $($hook:tt)* }) => {
-        Observed::Books
-    };
-    ($group:ident { $($hook:tt)* }) => {
-        Observed::Work
-    };
-}
-pub(super) use observed;
-
-/// What a call does, given its hook, that is told to begin before the hook is there to tell it.
-macro_rules! inside {
-    ({ then |$call:ident, $made:ident| memory::created($($rest:tt)*) }) => {
-        Inside::Allocates
-    };
-    ({ then |$call:ident, $made:ident| memory::svm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
-    };
-    ({ then |$call:ident, $made:ident| memory::usm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
-    };
-    ({ then |$call:ident, ()| memory::usm_freed($($rest:tt)*) }) => {
-        Inside::FreesShared
-    };
-    ($hook:tt) => {
-        Inside::Nothing
-    };
-}
-pub(super) use inside;
-
-/// A type as Rust writes it: `stringify!` puts a space behind the star of a pointer.
-macro_rules! type_name {
-    ($type:ty) => {{
-        const RAW: &str = stringify!($type);
-        const LENGTH: usize = $crate::source::opencl::dispatch::tidy_length(RAW);
-        const TIDY: [u8; LENGTH] = $crate::source::opencl::dispatch::tidy(RAW);
-        match core::str::from_utf8(&TIDY) {
-            Ok(name) => name,
-            Err(_) => RAW,
-        }
-    }};
-}
-pub(super) use type_name;
-
-/// Whether the byte at `place` is a space behind a star.
-const fn is_gap(text: &[u8], place: usize) -> bool {
-    place > 0 && text[place] == b' ' && text[place - 1] == b'*'
-}
-
-/// Bytes of `text` without gaps.
-pub(super) const fn tidy_length(text: &str) -> usize {
-    let (text, mut length, mut place) = (text.as_bytes(), 0, 0);
-    while place < text.len() {
-        length += !is_gap(text, place) as usize;
-        place += 1;
-    }
-    length
-}
-
-/// `text` without gaps.
-pub(super) const fn tidy<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
-    let (text, mut tidy) = (text.as_bytes(), [0; LENGTH]);
-    let (mut length, mut place) = (0, 0);
-    while place < text.len() {
-        if !is_gap(text, place) {
-            tidy[length] = text[place];
-            length += 1;
-        }
-        place += 1;
-    }
-    tidy
 }
 
 macro_rules! wrapped {
@@ -163,25 +45,10 @@ macro_rules! next {
     ($name:ident($($arg:expr),*)) => {
         // SAFETY: the arguments are the program's own, or stand for them; `install` puts a wrapper only
         // where there is a function to call.
-        unsafe { ($crate::source::opencl::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
+        unsafe { ($crate::source::opencl::layer::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
     };
 }
 pub(super) use next;
-
-/// Asks a runtime's function for one value; `None` if it does not say.
-macro_rules! ask {
-    ($api:expr, $name:ident($($object:expr),+) -> $type:ty) => {{
-        // SAFETY: numbers, handles and arrays of them, for which zeros are valid.
-        let mut value: $type = unsafe { core::mem::zeroed() };
-        let to = (&raw mut value).cast();
-        let result = $api.$name.map(|ask| {
-            // SAFETY: objects of the runtime, and room for the answer.
-            unsafe { ask($($object),+, size_of::<$type>(), to, core::ptr::null_mut()) }
-        });
-        (result == Some(CL_SUCCESS)).then_some(value)
-    }};
-}
-pub(super) use ask;
 
 /// The call that a wrapper is about.
 macro_rules! middle {
@@ -196,7 +63,7 @@ macro_rules! middle {
 macro_rules! after {
     ($call:ident $result:expr, { then $then:expr }) => {
         // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-        unsafe { $crate::source::opencl::dispatch::and_then($call, $result, $then) }
+        unsafe { $crate::source::opencl::layer::dispatch::and_then($call, $result, $then) }
     };
     ($call:ident $result:expr, { if $condition:expr; $($hook:tt)* }) => {
         if $condition {
@@ -213,7 +80,7 @@ pub(super) unsafe fn and_then<T>(call: &mut Call, result: T, then: impl FnOnce(&
 
 /// The arguments as subscribers are told of them.
 macro_rules! all_bits {
-    ($($arg:ident),*) => { &[$($crate::source::opencl::dispatch::bits($arg)),*] };
+    ($($arg:ident),*) => { &[$($crate::source::opencl::layer::dispatch::bits($arg)),*] };
 }
 pub(super) use all_bits;
 
@@ -242,7 +109,7 @@ pub(super) use tell_enqueue;
 /// The list of events among the arguments, that what is enqueued waits for.
 macro_rules! wait_list {
     ($($arg:ident),*) => {
-        $crate::source::opencl::waits::WaitList::NONE$(.after($arg))*
+        $crate::source::opencl::layer::waits::WaitList::NONE$(.after($arg))*
     };
 }
 pub(super) use wait_list;
@@ -276,6 +143,17 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
     match (T::TYPE, size_of::<T>()) {
         (Some(ArgumentType::SIGNED), 4) => i64::from(bits as i32) as u64,
         _ => bits,
+    }
+}
+
+/// What is kept of an argument whose type says that it is.
+#[inline(always)]
+pub(super) fn kept<T: Argument>(call: &mut Call, argument: T) -> u64 {
+    match T::TYPE {
+        Some(ArgumentType::BOOLEAN) => u64::from(bits(argument) != 0),
+        // SAFETY: OpenCL's strings end with a 0, and the call that got this one has returned.
+        Some(ArgumentType::STRING) => unsafe { call.intern(bits(argument) as *const c_char) },
+        _ => bits(argument),
     }
 }
 
@@ -469,7 +347,7 @@ macro_rules! kept_arguments {
         $(if <$ty as Argument>::TYPE.is_some()
             && let Some(place) = places.next()
         {
-            *place = $arg.value($call);
+            *place = $crate::source::opencl::layer::dispatch::kept($call, $arg);
         })*
         values
     }};
@@ -478,180 +356,16 @@ pub(super) use kept_arguments;
 
 opencl_functions!(declare);
 
-/// What is known of a function.
-pub(super) struct Description {
-    pub name: &'static str,
-    pub group: OperationGroup,
-    pub observed: Observed,
-    pub inside: Inside,
-    pub arguments: &'static [ArgumentInfo],
-}
-
-impl Description {
-    /// Whether the arguments of calls are kept.
-    pub fn annotated(&self) -> bool {
-        matches!(
-            self.group,
-            OperationGroup::CREATE | OperationGroup::BUILD | OperationGroup::ENQUEUE
-        )
+/// The kernel that a call of `function` with these arguments launches.
+pub(super) fn launched(function: &Description, arguments: &[u64]) -> KernelId {
+    if function.group != OperationGroup::ENQUEUE {
+        return KernelId::NONE;
     }
-
-    /// What everybody may know of it, as function `number`.
-    pub fn info(&'static self, number: u16) -> OperationInfo {
-        OperationInfo {
-            operation: operation(number),
-            name: self.name,
-            group: self.group,
-            arguments: self.arguments,
-        }
-    }
-
-    /// The kernel that a call with these arguments launches.
-    pub fn launched(&self, arguments: &[u64]) -> KernelId {
-        if self.group != OperationGroup::ENQUEUE {
-            return KernelId::NONE;
-        }
-        // Where there is one, it comes second.
-        let place = self.arguments.get(1);
-        match place.filter(|argument| argument.type_name == "cl_kernel") {
-            Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
-            None => KernelId::NONE,
-        }
-    }
-}
-
-/// What a call does that its wrapper tells of before it is done.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Inside {
-    Nothing,
-    /// It allocates memory.
-    Allocates,
-    /// It frees memory that is known by its address, its argument `ptr`.
-    FreesShared,
-}
-
-/// What is known of the function with this number.
-pub(super) fn description(number: u16) -> Option<&'static Description> {
-    FUNCTIONS
-        .get(number as usize)
-        .or_else(|| extensions::description(number))
-}
-
-/// The operation of a function, by its number.
-pub(super) const fn operation(number: u16) -> Operation {
-    Operation {
-        domain: Domain::OPENCL,
-        number,
-    }
-}
-
-/// A type of argument: whether annotations keep it, and how.
-///
-/// Pointers to lists, results and callbacks are not kept: what they led to is gone.
-pub(super) trait Argument: Copy {
-    const TYPE: Option<ArgumentType> = None;
-    /// Whether it is a list of events to wait for.
-    const LIST_OF_EVENTS: bool = false;
-
-    fn value(self, _call: &mut Call) -> u64 {
-        0
-    }
-}
-
-macro_rules! kept {
-    ($kind:ident for $($type:ident)*, $value:expr) => {$(
-        impl Argument for $type {
-            const TYPE: Option<ArgumentType> = Some(ArgumentType::$kind);
-
-            #[inline(always)]
-            fn value(self, _: &mut Call) -> u64 {
-                let value: fn($type) -> u64 = $value;
-                value(self)
-            }
-        }
-    )*};
-}
-kept!(UNSIGNED for u32, u64::from);
-kept!(UNSIGNED for u64, |value| value);
-kept!(UNSIGNED for usize, |value| value as u64);
-kept!(SIGNED for i32 isize, |value| value as i64 as u64);
-kept!(FLAGS for cl_bitfield, |value| value.0);
-kept!(BOOLEAN for cl_bool, |value| u64::from(value.0 != 0));
-kept!(POINTER for cl_platform_id cl_device_id cl_context cl_command_queue cl_mem cl_program cl_kernel cl_event
-    cl_sampler cl_semaphore_khr cl_command_buffer_khr cl_mutable_command_khr, u64::from);
-
-impl Argument for *mut c_void {
-    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
-
-    fn value(self, _: &mut Call) -> u64 {
-        self as u64
-    }
-}
-
-impl Argument for *const c_void {
-    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
-
-    fn value(self, _: &mut Call) -> u64 {
-        self as u64
-    }
-}
-
-/// Kernel names and build options.
-impl Argument for *const c_char {
-    const TYPE: Option<ArgumentType> = Some(ArgumentType::STRING);
-
-    fn value(self, call: &mut Call) -> u64 {
-        // SAFETY: OpenCL's strings end with a 0, and the call that got this one has returned.
-        unsafe { call.intern(self) }
-    }
-}
-
-macro_rules! left_out {
-    ($($type:ty),*) => { $(impl Argument for $type {})* };
-}
-left_out!(
-    ContextCallback,
-    ContextDestructor,
-    ProgramCallback,
-    EventCallback,
-    MemCallback,
-    SvmFreeCallback,
-    *const cl_platform_id,
-    *mut cl_platform_id,
-    *const cl_device_id,
-    *mut cl_device_id,
-    *const cl_mem,
-    *const cl_program,
-    *mut cl_kernel,
-    *const cl_command_queue,
-    *mut cl_event,
-    *mut cl_command_queue,
-    *const cl_semaphore_khr,
-    *mut cl_mutable_command_khr,
-    *mut i32,
-    *mut u32,
-    *const u64,
-    *mut u64,
-    *const isize,
-    *const usize,
-    *mut usize,
-    *const u32,
-    *mut cl_bitfield,
-    *mut *const c_char,
-    *mut *const u8,
-    *mut *const c_void,
-    *mut *mut c_void
-);
-
-impl Argument for *const cl_event {
-    const LIST_OF_EVENTS: bool = true;
-}
-
-impl Argument for NativeKernel {
-    const TYPE: Option<ArgumentType> = Some(ArgumentType::POINTER);
-
-    fn value(self, _: &mut Call) -> u64 {
-        self.map_or(0, |function| function as usize as u64)
+    // Where there is one, it comes second.
+    let place = function.arguments.get(1);
+    match place.filter(|argument| argument.type_name == "cl_kernel") {
+        Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
+        None => KernelId::NONE,
     }
 }
 
@@ -661,7 +375,7 @@ static NEXT: OnceLock<Dispatch> = OnceLock::new();
 static LAYER: OnceLock<Dispatch> = OnceLock::new();
 
 /// Number of functions in [`Dispatch`].
-pub(super) const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
+const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
 
 /// The functions below the layer; only the wrappers, which exist after `install`, may call this.
 #[inline(always)]
@@ -715,7 +429,9 @@ pub(super) unsafe fn install(
 mod tests {
     use super::*;
     use crate::context::{Context, OperationSet};
+    use crate::operations::OperationInfo;
     use crate::process;
+    use crate::source::opencl::functions::{FUNCTIONS, operation};
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};
 

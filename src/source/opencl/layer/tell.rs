@@ -7,8 +7,9 @@
 use super::attach;
 use super::call::Call;
 use super::completion::OUTSTANDING;
-use super::dispatch::{self, Inside};
+use super::dispatch;
 use super::ffi::cl_int;
+use super::functions::{self, Inside};
 use super::queues::QueueIds;
 use super::work::{Enqueue, Place};
 use crate::correlation::HostThread;
@@ -152,7 +153,7 @@ impl Call {
     #[inline(always)]
     pub(super) fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
         let subscribers = self.core.interest.subscribers();
-        let description = dispatch::description(self.core.operation.number);
+        let description = functions::description(self.core.operation.number);
         let (Some(thread), Some(description)) = (self.thread, description) else {
             return;
         };
@@ -161,7 +162,7 @@ impl Call {
         };
         let payload = Payload::Call(CallArguments::in_progress(description.arguments, arguments));
         let mut callback = Callback::new(self.core.operation, description.name, phase)
-            .with_kernel(description.launched(arguments), board.names());
+            .with_kernel(dispatch::launched(description, arguments), board.names());
         let (state, place) = (thread.state(), (self.core.depth, Within::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         (callback.return_code, callback.payload) = (return_code, payload);
@@ -186,7 +187,7 @@ impl Call {
         }
         teller.begin(Within::Work, WorkId::NONE);
         teller.begin(Within::Wait, WorkId::NONE);
-        let Some(description) = dispatch::description(self.core.operation.number) else {
+        let Some(description) = functions::description(self.core.operation.number) else {
             return;
         };
         let arguments = CallArguments::in_progress(description.arguments, arguments);

@@ -3,8 +3,9 @@
 use super::attach;
 use super::call::Call;
 use super::debug_info;
-use super::dispatch::{ask, below, contained, next};
+use super::dispatch::{below, contained, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
 use super::tell::Teller;

@@ -4,8 +4,9 @@
 //! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
 
 use super::clocks;
-use super::dispatch::{ask, below, contained, next};
+use super::dispatch::{below, contained, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
 use super::sampling;
 use super::tell;

@@ -2,8 +2,9 @@
 
 use super::call::Call;
 use super::completion::OUTSTANDING;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{below, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::queues;
 
 pub(super) unsafe fn info(

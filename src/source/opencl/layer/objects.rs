@@ -7,8 +7,9 @@
 
 use super::call::Call;
 use super::devices;
-use super::dispatch::{ask, below, next};
+use super::dispatch::{below, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::handles::Handles;
 use super::{attach, command_buffers, kernels, memory, programs, queues, waits};
 use crate::operations::resource;

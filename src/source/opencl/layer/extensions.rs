@@ -9,15 +9,15 @@ use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
-    self, Argument, Description, FUNCTIONS, Inside, after, all_bits, body, contained, exit, inside,
-    keeps_books, kept_arguments, middle, observed, tell_enqueue, tell_enter, type_name, wrapper,
+    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle,
+    tell_enqueue, tell_enter, wrapper,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
+use super::functions::{Argument, FUNCTIONS};
 use super::work::{Work, rect};
 use super::{devices, memory, programs, queues};
-use crate::record::{MemoryKind, NoteKind, OperationGroup};
-use crate::switchboard::{ArgumentInfo, Observed};
+use crate::record::{MemoryKind, NoteKind};
 use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
@@ -37,29 +37,6 @@ macro_rules! declare {
 
         static TARGETS: [Targets; PLATFORMS] =
             [const { Targets { $($name: OnceLock::new(),)* } }; PLATFORMS];
-
-        #[allow(non_camel_case_types)]
-        #[repr(u16)]
-        enum Place { $($name),* }
-
-        /// The operations' numbers: those of the dispatch table come first, with room for more.
-        #[allow(non_upper_case_globals)]
-        mod numbers {
-            use super::Place;
-            $(pub const $name: u16 = super::FIRST + Place::$name as u16;)*
-        }
-
-        const EXTENSIONS: &[Description] = &[$(Description {
-            name: stringify!($name),
-            group: OperationGroup::$group,
-            observed: observed!($group { $($hook)* }),
-            inside: inside!({ $($hook)* }),
-            arguments: &[$(ArgumentInfo {
-                name: stringify!($arg),
-                type_name: type_name!($ty),
-                kept: <$ty as Argument>::TYPE,
-            }),*],
-        }),*];
 
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
         mod platform0 { use super::*; wrappers!(0 $(
@@ -106,16 +83,13 @@ macro_rules! next {
     };
 }
 
-/// The number of the first extension function.
-const FIRST: u16 = 0x100;
-
 /// The set of wrappers of one platform.
 macro_rules! wrappers {
     ($platform:literal $(
         $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
         { $($hook:tt)* }
     )*) => {
-        use super::numbers as Function;
+        use crate::source::opencl::functions::numbers as Function;
 
         const PLATFORM: usize = $platform;
 
@@ -139,19 +113,6 @@ macro_rules! wrappers {
 }
 
 extension_functions!(declare);
-
-/// What is known of the extension functions, with their numbers.
-pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
-    EXTENSIONS
-        .iter()
-        .enumerate()
-        .map(|(place, function)| (FIRST + place as u16, function))
-}
-
-/// What is known of the extension function with this number.
-pub(super) fn description(number: u16) -> Option<&'static Description> {
-    EXTENSIONS.get(number.checked_sub(FIRST)? as usize)
-}
 
 pub(super) unsafe fn address(_: &mut Call, name: *const c_char) -> *mut c_void {
     let found = dispatch::next!(clGetExtensionFunctionAddress(name));

@@ -6,7 +6,7 @@
 use super::call::Call;
 use super::dispatch::{below, next};
 use super::ffi::*;
-use super::{attach, devices, programs};
+use super::{attach, device, devices, programs};
 use crate::process;
 use crate::record::NoteKind;
 use core::ffi::CStr;
@@ -124,7 +124,7 @@ pub(super) unsafe fn build_info(
         ));
     };
     let mut status = CL_SUCCESS;
-    let answer = devices::text(|bytes, to, size| {
+    let answer = device::text(|bytes, to, size| {
         status = below()
             .clGetProgramBuildInfo
             .map_or(CL_INVALID_VALUE, |ask| {

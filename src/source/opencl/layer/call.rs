@@ -5,8 +5,9 @@
 
 use super::attach;
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::{next, operation};
+use super::dispatch::next;
 use super::ffi::*;
+use super::functions::operation;
 use super::outstanding::Enqueued;
 use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};

@@ -1,0 +1,128 @@
+//! What a device says about itself.
+
+use super::ffi::*;
+use super::functions::{Dispatch, ask};
+use crate::record::AgentKind;
+use crate::sampling::Configuration;
+use crate::sampling::perf::possible;
+use core::ptr;
+
+/// How PoCL calls its platform.
+const POCL: &str = "Portable Computing Language";
+
+/// What a device says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// Version of its driver.
+    pub driver: String,
+    /// Version of OpenCL that it offers.
+    pub version: String,
+    /// Name of its platform.
+    pub platform: String,
+    /// PCI address or unique id, as text; empty if it says neither.
+    pub bus: String,
+    /// What it is.
+    pub kind: AgentKind,
+    /// Compute units.
+    pub compute_units: u32,
+    /// Highest clock, MHz.
+    pub clock_mhz: u32,
+    /// Global memory, bytes.
+    pub memory: u64,
+    /// Local memory, bytes.
+    pub local_memory: u64,
+    /// Largest workgroup, work-items.
+    pub max_workgroup: u32,
+    /// Resolution of its clock, ns.
+    pub timer_resolution: u64,
+}
+
+impl Device {
+    /// How it can be sampled; not at all if there is nothing in the list.
+    pub fn sampling(&self) -> Vec<Configuration> {
+        match self.platform == POCL && self.kind == AgentKind::CPU {
+            true => possible(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// Asks `device` about itself.
+pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
+    let number = |what| ask!(api, clGetDeviceInfo(device, what) -> u32).unwrap_or(0);
+    let size = |what| ask!(api, clGetDeviceInfo(device, what) -> u64).unwrap_or(0);
+    let text = |what| {
+        text(|bytes, to, size| {
+            // SAFETY: a device of the runtime, and room for the answer.
+            unsafe {
+                api.clGetDeviceInfo
+                    .map_or(CL_INVALID_VALUE, |ask| ask(device, what, bytes, to, size))
+            }
+        })
+    };
+    let platform = ask!(api, clGetDeviceInfo(device, CL_DEVICE_PLATFORM) -> cl_platform_id);
+    let platform = platform.map(|platform| {
+        self::text(|bytes, to, size| {
+            // SAFETY: as above.
+            unsafe {
+                api.clGetPlatformInfo.map_or(CL_INVALID_VALUE, |ask| {
+                    ask(platform, CL_PLATFORM_NAME, bytes, to, size)
+                })
+            }
+        })
+    });
+    let kind = size(CL_DEVICE_TYPE);
+    Device {
+        name: text(CL_DEVICE_NAME),
+        vendor: text(CL_DEVICE_VENDOR),
+        driver: text(CL_DRIVER_VERSION),
+        version: text(CL_DEVICE_VERSION),
+        platform: platform.unwrap_or_default(),
+        bus: bus(api, device),
+        kind: match () {
+            _ if kind & CL_DEVICE_TYPE_GPU != 0 => AgentKind::GPU,
+            _ if kind & CL_DEVICE_TYPE_CPU != 0 => AgentKind::CPU,
+            _ if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 => AgentKind::ACCELERATOR,
+            _ => AgentKind::OTHER,
+        },
+        compute_units: number(CL_DEVICE_MAX_COMPUTE_UNITS),
+        clock_mhz: number(CL_DEVICE_MAX_CLOCK_FREQUENCY),
+        memory: size(CL_DEVICE_GLOBAL_MEM_SIZE),
+        local_memory: size(CL_DEVICE_LOCAL_MEM_SIZE),
+        max_workgroup: size(CL_DEVICE_MAX_WORK_GROUP_SIZE) as u32,
+        timer_resolution: size(CL_DEVICE_PROFILING_TIMER_RESOLUTION),
+    }
+}
+
+fn bus(api: &Dispatch, device: cl_device_id) -> String {
+    if let Some([domain, bus, slot, function]) =
+        ask!(api, clGetDeviceInfo(device, CL_DEVICE_PCI_BUS_INFO_KHR) -> [u32; 4])
+    {
+        return format!("{domain:04x}:{bus:02x}:{slot:02x}.{function:x}");
+    }
+    match ask!(api, clGetDeviceInfo(device, CL_DEVICE_UUID_KHR) -> [u8; 16]) {
+        Some(uuid) => uuid.iter().map(|byte| format!("{byte:02x}")).collect(),
+        None => String::new(),
+    }
+}
+
+/// The text that `ask` gives, in OpenCL's way of asking twice.
+pub(super) fn text(mut ask: impl FnMut(usize, *mut c_void, *mut usize) -> cl_int) -> String {
+    let mut size = 0;
+    if ask(0, ptr::null_mut(), &raw mut size) != CL_SUCCESS {
+        return String::new();
+    }
+    let mut bytes = vec![0u8; size.min(1 << 20)];
+    if ask(bytes.len(), bytes.as_mut_ptr().cast(), ptr::null_mut()) != CL_SUCCESS {
+        return String::new();
+    }
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
