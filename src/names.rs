@@ -10,9 +10,9 @@
 use crate::capture::Writer;
 use crate::record::*;
 use crate::sampling::code::pieces;
-use crate::sync::lock_std;
+use crate::sync::QuietMutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
 /// captures that were there at the time.
@@ -29,7 +29,7 @@ const TOO_MANY: &str = "(too many different strings)";
 /// Names of one process. Clones are handles to the same store.
 #[derive(Clone, Default)]
 pub struct Names {
-    state: Arc<Mutex<State>>,
+    state: Arc<QuietMutex<State>>,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ macro_rules! named {
     ($($(#[$meta:meta])* $method:ident($type:ty) -> $id:ident, $last:ident;)*) => {$(
         $(#[$meta])*
         pub fn $method(&self, mut named: $type) -> $id {
-            let mut state = lock_std(&self.state);
+            let mut state = self.state.lock();
             if !named.id.is_some() {
                 state.last.$last += 1;
                 named.id = $id(state.last.$last);
@@ -105,27 +105,27 @@ impl Names {
 
     /// Has everything written to `writer` too: what has been named, and what will be.
     pub fn add_writer(&self, writer: Writer) {
-        let mut state = lock_std(&self.state);
+        let mut state = self.state.lock();
         state.write_kept(&writer);
         state.writers.push(writer);
     }
 
     /// Writes everything that has been named to `writer`, and the readings of agents' clocks that are kept.
     pub(crate) fn write_all_to(&self, writer: &Writer) {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         state.write_kept(writer);
     }
 
     /// What `id` stands for, if it has been named and is kept.
     pub fn get<R: Record>(&self, id: u32) -> Option<R> {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         let place = *state.places.get(&(R::KIND, id))?;
         Records::new(&state.kept[place..]).next()?.read()
     }
 
     /// The text of `id`, if it is kept.
     pub fn text(&self, id: StringId) -> Option<String> {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         let place = *state.places.get(&(Kind::STRING, id.0))?;
         let (_, text) = Records::new(&state.kept[place..]).next()?.string()?;
         Some(text.into_owned())
@@ -134,7 +134,7 @@ impl Names {
     /// Everything of one kind that has been named and is kept, in order; of ids that were named again, the
     /// latest.
     pub fn all<R: Record>(&self) -> Vec<R> {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         let places = state
             .places
             .iter()
@@ -147,7 +147,7 @@ impl Names {
 
     /// The id of `text`; the same text has the same id. Longer texts than [`MAX_STRING`] are cut.
     pub fn string(&self, text: &str) -> StringId {
-        let mut state = lock_std(&self.state);
+        let mut state = self.state.lock();
         let id = state.string(text);
         state.write();
         id
@@ -174,7 +174,7 @@ impl Names {
 
     /// Keeps the bytes of a code object; `flags` are bits of [`code_bytes`].
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
-        let mut state = lock_std(&self.state);
+        let mut state = self.state.lock();
         for piece in pieces(id, bytes, flags) {
             if state.code.len() + piece.len() <= MAX_KEPT_CODE {
                 state.code.extend_from_slice(&piece);
@@ -256,14 +256,14 @@ impl Names {
 
     /// The latest readings of an agent's clock, at most 256.
     pub fn clock_pairs(&self, agent: AgentId) -> Vec<ClockPair> {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         let pairs = state.pairs.get(&agent);
         pairs.map_or_else(Vec::new, |pairs| pairs.latest.iter().copied().collect())
     }
 
     /// How many readings of an agent's clock there have been.
     pub fn clock_pairs_read(&self, agent: AgentId) -> u64 {
-        let state = lock_std(&self.state);
+        let state = self.state.lock();
         state.pairs.get(&agent).map_or(0, |pairs| pairs.read)
     }
 
@@ -275,16 +275,23 @@ impl Names {
     /// Writes what `name_many` names in one piece: for many names at once. The ids it gets must not be
     /// used in records before it returns.
     pub fn together<R>(&self, name_many: impl FnOnce(&Names) -> R) -> R {
-        lock_std(&self.state).together = Some(std::thread::current().id());
+        self.state.lock().together = Some(std::thread::current().id());
         let result = name_many(self);
-        let mut state = lock_std(&self.state);
+        let mut state = self.state.lock();
         state.together = None;
         state.write();
         result
     }
 
+    /// Does `work` while the store is held.
+    #[cfg(test)]
+    pub(crate) fn holding(&self, work: impl FnOnce()) {
+        let _state = self.state.lock();
+        work();
+    }
+
     fn append(&self, push: impl FnOnce(&mut State)) {
-        let mut state = lock_std(&self.state);
+        let mut state = self.state.lock();
         push(&mut state);
         state.write();
     }

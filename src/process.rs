@@ -16,6 +16,7 @@ use crate::scope::{Due, Gate};
 use crate::switchboard::{
     Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
+use crate::sync::SignalsBlocked;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -566,21 +567,6 @@ mod exit_key {
 /// Runs `work` with every signal blocked on the calling thread. A thread that is started meanwhile
 /// keeps them blocked: signals are for the program's own threads.
 pub fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
-    /// Puts the mask back, also when `work` panics.
-    struct Restore(libc::sigset_t);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            // SAFETY: the mask was filled in by the system.
-            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
-        }
-    }
-    // SAFETY: a zeroed set is valid memory for these calls to fill in.
-    let _restore = unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        Restore(before)
-    };
+    let _blocked = SignalsBlocked::begin();
     work()
 }

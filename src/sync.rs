@@ -62,6 +62,82 @@ pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// A mutex whose holder no signal interrupts: a handler may make a call that comes to us, and would wait for its own thread.
+/// That takes system calls: it is for what the hot path does without.
+#[cfg(not(loom))]
+#[derive(Default)]
+pub(crate) struct QuietMutex<T>(std::sync::Mutex<T>);
+
+#[cfg(not(loom))]
+impl<T> QuietMutex<T> {
+    /// Also when a thread panicked while it held it.
+    pub fn lock(&self) -> QuietGuard<'_, T> {
+        let quiet = SignalsBlocked::begin();
+        QuietGuard {
+            guard: lock_std(&self.0),
+            _quiet: quiet,
+        }
+    }
+}
+
+/// Holds a [`QuietMutex`].
+#[cfg(not(loom))]
+pub(crate) struct QuietGuard<'a, T> {
+    // Fields are dropped in this order.
+    guard: std::sync::MutexGuard<'a, T>,
+    _quiet: SignalsBlocked,
+}
+
+#[cfg(not(loom))]
+impl<T> std::ops::Deref for QuietGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+#[cfg(not(loom))]
+impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// Every signal is blocked on the calling thread while this lives. A thread that is started meanwhile keeps them blocked.
+#[cfg(not(loom))]
+pub(crate) struct SignalsBlocked {
+    before: libc::sigset_t,
+    /// It belongs to its thread.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+#[cfg(not(loom))]
+impl SignalsBlocked {
+    pub fn begin() -> SignalsBlocked {
+        // SAFETY: zeroed sets are valid memory for these calls to fill in.
+        let before = unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            before
+        };
+        SignalsBlocked {
+            before,
+            _here: std::marker::PhantomData,
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the system.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
 /// A number that threads sleep on, of one process or of several that share its memory: a futex.
 #[cfg(not(loom))]
 #[derive(Default)]

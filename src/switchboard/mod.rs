@@ -40,7 +40,7 @@ use crate::correlation::Ids;
 use crate::names::Names;
 use crate::record::{KernelId, Kind, Operation, ThreadId};
 use crate::sampling::Sampling;
-use crate::sync::lock_std;
+use crate::sync::{QuietGuard, QuietMutex};
 use flush::FlushHooks;
 use narrowed::Narrowed;
 pub(crate) use narrowed::OF_CONTEXTS;
@@ -48,7 +48,7 @@ use retirement::Retirements;
 use services::Services;
 use slow::SlowCallWatches;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use subscriber::Subscribers;
 
 /// Looks at a thread that is in the middle of a write before its lane is given up for lost.
@@ -75,7 +75,7 @@ pub struct Switchboard {
     newest_subscription: AtomicU64,
     ids: Ids,
     names: Names,
-    state: Mutex<State>,
+    state: QuietMutex<State>,
     kernels: Kernels,
     /// Buffers whose memory somebody looks at after the death of the process.
     recovered: AtomicU32,
@@ -188,7 +188,7 @@ impl Switchboard {
             newest_subscription: AtomicU64::new(0),
             ids: Ids::default(),
             names: Names::new(),
-            state: Mutex::default(),
+            state: QuietMutex::default(),
             kernels: Kernels::new(),
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
@@ -284,8 +284,8 @@ impl Switchboard {
         CallbackThread::shared(&self.shared_thread)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock_std(&self.state)
+    fn state(&self) -> QuietGuard<'_, State> {
+        self.state.lock()
     }
 
     fn opening(_: &State) -> Opening {

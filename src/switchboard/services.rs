@@ -2,9 +2,7 @@
 
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
-use super::{
-    Buffers, Interest, KindSet, Observed, OperationSet, Selection, State, Switchboard, Wanted,
-};
+use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::context::is_delivering;
 use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
 use crate::sampling::{Deliver, Delivery, Request, SamplingError};
@@ -413,7 +411,7 @@ impl Switchboard {
 
     /// Nothing is recorded any more; calls that come are late.
     pub(crate) fn end(&self) {
-        let mut state: std::sync::MutexGuard<'_, State> = self.state();
+        let mut state = self.state();
         state.services.ended = true;
         self.publish(&state);
     }

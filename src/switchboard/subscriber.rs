@@ -12,7 +12,7 @@ use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::buffer::lanes::every_thread_knows;
 use crate::record::{Domain, ExternalId, Operation, WorkId};
-use crate::sync::{fence_light, lock_std};
+use crate::sync::fence_light;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -182,7 +182,7 @@ impl Switchboard {
     /// Drops subscriptions that have ended and that no thread is calling.
     fn let_go_of_those_who_left(&self) {
         let gone: Vec<_> = {
-            let mut state = lock_std(&self.state);
+            let mut state = self.state();
             let threads = state.live_threads();
             let in_use = |slot: usize| threads.iter().any(|thread| thread.is_calling(slot));
             let leaving = &mut state.subscribers.leaving;

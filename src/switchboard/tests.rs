@@ -4,6 +4,7 @@ use super::*;
 use crate::context::{Context, OperationSet, Subscriber};
 use crate::correlation::HostThread;
 use crate::record::{Domain, Ticks};
+use crate::sync::lock_std;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
@@ -459,4 +460,47 @@ fn the_state_of_every_callback_can_be_asked_and_set_at_once() {
     let foreign = Context::on(&board).unwrap();
     let error = foreign.enabled_callbacks(&subscriber).unwrap_err();
     assert!(matches!(error, crate::context::ToolError::NoSuchService));
+}
+
+#[test]
+fn no_signal_handler_runs_while_its_thread_holds_the_switchboard() {
+    static HELD: AtomicBool = AtomicBool::new(false);
+    static WITHIN: AtomicUsize = AtomicUsize::new(0);
+    static COUNTED: AtomicUsize = AtomicUsize::new(0);
+    static BOARD: AtomicPtr<Switchboard> = AtomicPtr::new(std::ptr::null_mut());
+    /// What a call in a handler does that finds no lane.
+    extern "C" fn handler(_: libc::c_int) {
+        if HELD.load(Ordering::SeqCst) {
+            WITHIN.fetch_add(1, Ordering::SeqCst);
+            return; // and not for ever
+        }
+        // SAFETY: the test's, which is there while the handler is called.
+        let board = unsafe { &*BOARD.load(Ordering::SeqCst) };
+        board.count_lost(Kind::API);
+        board.names().string("of the handler");
+        COUNTED.fetch_add(1, Ordering::SeqCst);
+    }
+    let board = Switchboard::new();
+    BOARD.store(Arc::as_ptr(&board).cast_mut(), Ordering::SeqCst);
+    // A signal that nobody else here uses, and that does nothing by itself.
+    let signal = libc::SIGURG;
+    // SAFETY: a handler of this type, for a signal that is there.
+    unsafe { libc::signal(signal, handler as *const () as libc::sighandler_t) };
+    let interrupt = || {
+        HELD.store(true, Ordering::SeqCst);
+        // SAFETY: sends a signal to this thread.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+        HELD.store(false, Ordering::SeqCst);
+    };
+    let state = board.state();
+    interrupt();
+    drop(state);
+    board.names().holding(interrupt);
+    // SAFETY: as it was.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    let (within, counted) = (
+        WITHIN.load(Ordering::SeqCst),
+        COUNTED.load(Ordering::SeqCst),
+    );
+    assert_eq!((within, counted), (0, 2));
 }

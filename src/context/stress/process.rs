@@ -308,6 +308,8 @@ fn lives(number: u32, kept: &[(RecordBuffer, Shared)], forks: &AtomicU64) {
                         process::with_signals_blocked(fork);
                     }
                 }
+                // What the system frees at the thread's end is not to be interrupted by calls that need memory.
+                READY.set(false);
             });
         });
     }
