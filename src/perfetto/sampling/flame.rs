@@ -77,17 +77,44 @@ impl Flame {
     /// Takes in a sample.
     pub fn add(&mut self, time: Nanos, stack: Stack) {
         self.samples += 1;
-        let lot = lot(self.samples);
+        self.put(time, stack, lot(self.samples));
+    }
+
+    /// Takes in `count` samples of which no more is known than that they fell between these times: they are spread
+    /// over them evenly.
+    pub fn add_many(&mut self, (from, to): (Nanos, Nanos), stack: Stack, count: u64) {
+        while count >> self.thinned > MOST_SHOWN as u64 {
+            self.thin();
+        }
+        self.samples = self.samples.wrapping_add(count);
+        // As many as would have stayed, had they come one by one; the rest has its chance of one more.
+        let thinned = self.thinned;
+        let rest = count & ((1 << thinned) - 1);
+        let chance = u64::from(lot(self.samples)) & ((1 << thinned) - 1);
+        let shown = (count >> thinned) + u64::from(chance < rest);
+        let length = u128::from(to.0.saturating_sub(from.0));
+        for number in 0..shown {
+            let within = length * u128::from(2 * number + 1) / (2 * u128::from(shown));
+            let lot = lot(self.samples.wrapping_sub(number)) << thinned;
+            self.put(Nanos(from.0 + within as u64), stack, lot);
+        }
+    }
+
+    fn put(&mut self, time: Nanos, stack: Stack, lot: u32) {
         if lot & ((1 << self.thinned) - 1) != 0 {
             return;
         }
         let stack = self.number(stack);
         self.shown.push(Shown { time, stack, lot });
         while self.shown.len() > MOST_SHOWN {
-            self.thinned += 1;
-            let mask = (1 << self.thinned) - 1;
-            self.shown.retain(|sample| sample.lot & mask == 0);
+            self.thin();
         }
+    }
+
+    fn thin(&mut self) {
+        self.thinned += 1;
+        let mask = (1 << self.thinned) - 1;
+        self.shown.retain(|sample| sample.lot & mask == 0);
     }
 
     fn number(&mut self, stack: Stack) -> u32 {
@@ -288,6 +315,33 @@ mod tests {
             let off = off.count() as f64 / expected - 1.0;
             assert!(off.abs() < 0.05, "time {part} is off by {off}");
         }
+    }
+
+    #[test]
+    fn samples_that_come_as_counts_have_their_share() {
+        let mut flame = Flame::default();
+        let mut of_stack = [0u64; 3];
+        let span = |at: u64| (Nanos(1000 * at), Nanos(1000 * at + 999));
+        for at in 0..400 {
+            let part = at % 3;
+            let count = [40_000, 7, 3_000][part as usize];
+            of_stack[part as usize] += count;
+            flame.add_many(span(at), stack(part), count);
+            flame.add(Nanos(1000 * at), stack(0));
+            of_stack[0] += 1;
+            assert!(flame.shown.len() <= MOST_SHOWN);
+        }
+        assert!(flame.one_of() > 1);
+        for (part, samples) in of_stack.into_iter().enumerate() {
+            let shown = flame.shown.iter().filter(|one| one.stack as usize == part);
+            let shown = (shown.count() as u64 * flame.one_of()) as f64;
+            let slack = 5.0 * (samples as f64 * flame.one_of() as f64).sqrt();
+            assert!((shown - samples as f64).abs() <= slack, "{part}: {shown}");
+        }
+        // More than any table could hold, in no time.
+        flame.add_many(span(400), stack(0), 1 << 40);
+        assert!(flame.shown.len() <= MOST_SHOWN && flame.shown.len() > MOST_SHOWN / 4);
+        assert!(flame.shown.iter().all(|one| one.time <= span(400).1));
     }
 
     #[test]

@@ -24,8 +24,8 @@ use super::writer::{ProcessTrack, SampleSequence};
 use crate::capture::Metadata;
 use crate::number_map::NumberMap;
 use crate::record::{
-    CodeObjectId, HostTrapSample, KernelId, Kind, QueueId, RecordRef, SamplingMethod,
-    SamplingTotals, StochasticSample, WorkId,
+    AgentId, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId, RecordRef,
+    SampleAggregate, SamplingMethod, SamplingTotals, StochasticSample, WorkId,
 };
 use crate::sampling::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
 use counts::{Counts, Names};
@@ -102,6 +102,17 @@ impl OfDispatch {
 struct Dispatch {
     queue: QueueId,
     kernel: KernelId,
+    /// When it ran, once that is known.
+    ran: Option<(DeviceTime, DeviceTime)>,
+}
+
+/// Samples that were counted where they were taken.
+#[derive(Copy, Clone, Debug)]
+struct Counted {
+    work: WorkId,
+    agent: AgentId,
+    stack: Stack,
+    samples: u64,
 }
 
 /// The samples of one process on their way into the trace.
@@ -120,6 +131,10 @@ pub(super) struct Sampling {
     process: Option<(u32, String)>,
     dispatches: NumberMap<WorkId, Dispatch>,
     order: VecDeque<WorkId>,
+    /// What came as counts, until it is known when it was.
+    counted: Vec<Counted>,
+    /// When the latest of them was.
+    latest: Option<(Nanos, Nanos)>,
     /// Kernels that wait for their samples; those of a command buffer share their work id.
     held: BTreeMap<(WorkId, u32), Found>,
     /// What is known of the samples of dispatches that wait for their slices.
@@ -174,7 +189,11 @@ impl Sampling {
         {
             self.dispatches.remove(&oldest);
         }
-        let dispatch = Dispatch { queue, kernel };
+        let dispatch = Dispatch {
+            queue,
+            kernel,
+            ran: None,
+        };
         if self.dispatches.insert(work, dispatch).is_none() {
             self.order.push_back(work);
         }
@@ -183,10 +202,13 @@ impl Sampling {
     /// Takes work that was found; what may be told of it now, or of work that came before, goes to `ready`.
     #[inline]
     pub fn found(&mut self, found: Found, ready: &mut Ready) {
-        let Found::Both(work, _) = &found else {
+        let Found::Both(work, completion) = &found else {
             ready.push((found, None));
             return;
         };
+        if let Some(dispatch) = self.dispatches.get_mut(&work.work) {
+            dispatch.ran = Some((completion.start, completion.end));
+        }
         if !self.active || !matches!(work.what, What::Kernel { .. }) {
             ready.push((found, None));
             return;
@@ -296,8 +318,21 @@ impl Sampling {
                 self.count(making, metadata, devices, 1)
             }
             Kind::PC_SAMPLE_AGGREGATE => {
-                let record = super::process::read(record);
+                let record: SampleAggregate = super::process::read(record);
                 self.aggregates.aggregate(&record);
+                let place = Address {
+                    code_object: record.code_object,
+                    offset: record.offset,
+                };
+                self.counted.push(Counted {
+                    work: record.work,
+                    agent: record.agent,
+                    stack: self.stack(record.work, record.kernel, place),
+                    samples: record.samples,
+                });
+                if self.counted.len() >= MOST_ENTRIES {
+                    self.show_counted(devices);
+                }
                 self.count(making, metadata, devices, record.samples)
             }
             Kind::PC_SAMPLE_INVALID => {
@@ -324,6 +359,23 @@ impl Sampling {
             },
             kernel,
             address: Some(address),
+        }
+    }
+
+    /// Puts what came as counts into the flame graph, into the time when its dispatch ran. Where that is not known, it is
+    /// put beside the one before.
+    fn show_counted(&mut self, devices: &Devices) {
+        for counted in std::mem::take(&mut self.counted) {
+            let ran = self
+                .dispatches
+                .get(&counted.work)
+                .and_then(|dispatch| dispatch.ran);
+            let time = |time| devices.time(counted.agent, time);
+            let ran = ran.and_then(|(start, end)| time(start).zip(time(end)));
+            self.latest = ran.or(self.latest);
+            if let Some(ran) = self.latest {
+                self.flame.add_many(ran, counted.stack, counted.samples);
+            }
         }
     }
 
@@ -451,6 +503,7 @@ impl Sampling {
         if self.samples == 0 && self.counts.is_empty() {
             return Ok(());
         }
+        self.show_counted(devices);
         self.stalls.write(&mut making.writer, process, devices)?;
         let Sampling {
             flame,

@@ -242,6 +242,61 @@ fn samples_become_a_flame_graph_down_to_the_instruction() {
 }
 
 #[test]
+fn samples_that_come_as_counts_make_a_flame_graph_too() {
+    let (making, object) = sampled(1);
+    let (mut host, mut device) = (Vec::new(), Vec::new());
+    for work in 1..=2 {
+        let start = work * 1_000_000;
+        host.extend_from_slice(bytes_of(&making.dispatch(work, work, start - 400)));
+        host.extend_from_slice(bytes_of(&call(work, 0, start - 500, start - 100)));
+        host.extend_from_slice(bytes_of(&making.completion(work, start, start + 100_000)));
+        for (offset, samples) in [(HOT, 80), (BARRIER, 20)] {
+            let counted = SampleAggregate {
+                work: WorkId(work),
+                correlation: CorrelationId(work),
+                agent: making.agent,
+                kernel: making.kernel,
+                code_object: object,
+                offset,
+                samples,
+                method: SamplingMethod::HOST_TRAP,
+                ..SampleAggregate::blank()
+            };
+            device.extend_from_slice(bytes_of(&counted));
+        }
+        device.extend_from_slice(bytes_of(&totals(&making, work, 100, 0)));
+    }
+    // Those of a dispatch that nobody recorded.
+    let stray = SampleAggregate {
+        work: WorkId(9),
+        agent: making.agent,
+        kernel: making.kernel,
+        samples: 3,
+        method: SamplingMethod::HOST_TRAP,
+        ..SampleAggregate::blank()
+    };
+    device.extend_from_slice(bytes_of(&stray));
+    making.run(MAIN, &[&host]);
+    making.run(HELPER, &[&device]);
+    let (report, trace) = converted(&[making.capture()], &Options::default());
+    assert_eq!(report.samples, 203);
+    let (stacks, times) = flame(&trace.packets);
+    let shown: Vec<_> = stacks
+        .iter()
+        .map(|(frames, count)| (frames.last().unwrap().as_str(), *count))
+        .collect();
+    assert!(shown.contains(&("v_fma_f32 v0, v1, v2, v0  @0x10", 160)));
+    assert!(shown.contains(&("s_barrier  @0x20", 40)));
+    assert_eq!(times.len(), 203);
+    // Within the times of their dispatches, in us.
+    assert!(
+        times
+            .iter()
+            .all(|time| (1000..=1100).contains(time) || (2000..=2100).contains(time))
+    );
+}
+
+#[test]
 fn exact_counts_are_kept_with_what_they_are_of() {
     let (making, object) = sampled(1);
     two_dispatches(&making, object);
