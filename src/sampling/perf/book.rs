@@ -231,7 +231,14 @@ impl Book {
         self.gaps.push_back(Gap { from, to, lost });
     }
 
-    /// Work has completed: hands out its samples, and counts them.
+    /// The agent of work that has not completed.
+    pub fn agent_of(&self, work: WorkId) -> Option<AgentId> {
+        self.outstanding
+            .get(&work)
+            .map(|dispatch| dispatch.enqueued.agent)
+    }
+
+    /// Work has completed: hands out its samples, and counts them. The times are by the clock of samples.
     pub fn completed(
         &mut self,
         work: WorkId,

@@ -10,6 +10,9 @@ const MOST_SYMBOLS: u64 = 64 << 10;
 /// Most program and section headers that are looked at.
 const MOST_HEADERS: u16 = 128;
 
+/// Reads so many bytes at a place of a file.
+type Read<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
+
 /// The code of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelImage {
@@ -30,7 +33,24 @@ struct Segment {
 impl KernelImage {
     /// What `file` is, if it is the code of a kernel.
     pub fn of(file: &File) -> Option<KernelImage> {
-        let header: [u8; 64] = read(file, 0, 64)?.try_into().ok()?;
+        KernelImage::read(&|offset, length| {
+            let mut bytes = vec![0; usize::try_from(length).ok()?];
+            file.read_exact_at(&mut bytes, offset).ok()?;
+            Some(bytes)
+        })
+    }
+
+    /// The same of the bytes of a file.
+    pub fn of_bytes(file: &[u8]) -> Option<KernelImage> {
+        KernelImage::read(&|offset, length| {
+            let from = usize::try_from(offset).ok()?;
+            let to = from.checked_add(usize::try_from(length).ok()?)?;
+            Some(file.get(from..to)?.to_vec())
+        })
+    }
+
+    fn read(read: Read<'_>) -> Option<KernelImage> {
+        let header: [u8; 64] = read(0, 64)?.try_into().ok()?;
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         // A 64-bit little-endian shared object.
         if header[..6] != *b"\x7fELF\x02\x01" || half(16) != 3 {
@@ -45,9 +65,9 @@ impl KernelImage {
         if program_count > MOST_HEADERS || section_count > MOST_HEADERS {
             return None;
         }
-        let sections = read(file, sections, u64::from(section_count) * 64)?;
-        let kernel = kernel(file, &sections)?;
-        let programs = read(file, programs, u64::from(program_count) * 56)?;
+        let sections = read(sections, u64::from(section_count) * 64)?;
+        let kernel = kernel(read, &sections)?;
+        let programs = read(programs, u64::from(program_count) * 56)?;
         let segments = programs.chunks_exact(56).filter_map(|program| {
             const LOAD: u64 = 1;
             (word(program, 0)? & 0xffff_ffff == LOAD).then_some(Segment {
@@ -87,7 +107,7 @@ impl KernelImage {
 }
 
 /// The kernel that one of the dynamic symbols names.
-fn kernel(file: &File, sections: &[u8]) -> Option<String> {
+fn kernel(read: Read<'_>, sections: &[u8]) -> Option<String> {
     const DYNAMIC_SYMBOLS: u64 = 11;
     let section = |number: usize| sections.get(number * 64..(number + 1) * 64);
     let dynamic = sections
@@ -96,7 +116,7 @@ fn kernel(file: &File, sections: &[u8]) -> Option<String> {
     let names = section((word(dynamic, 40)? & 0xffff_ffff) as usize)?;
     let bytes = |section: &[u8]| {
         let (offset, size) = (word(section, 24)?, word(section, 32)?);
-        (size <= MOST_SYMBOLS).then(|| read(file, offset, size))?
+        (size <= MOST_SYMBOLS).then(|| read(offset, size))?
     };
     let (symbols, names) = (bytes(dynamic)?, bytes(names)?);
     symbols.chunks_exact(24).find_map(|symbol| {
@@ -111,10 +131,4 @@ fn kernel(file: &File, sections: &[u8]) -> Option<String> {
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
-
-fn read(file: &File, offset: u64, length: u64) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(length).ok()?];
-    file.read_exact_at(&mut bytes, offset).ok()?;
-    Some(bytes)
 }

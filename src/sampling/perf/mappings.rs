@@ -3,8 +3,11 @@
 //! are told apart.
 
 use super::image::KernelImage;
+use super::loaded::{DELETED, Part, rebuilt};
 use crate::names::Names;
-use crate::record::{AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol, ModuleId};
+use crate::record::{
+    AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol, ModuleId, code_bytes,
+};
 use crate::sampling::code::{CodeOffset, MAX_CODE_OBJECT};
 use std::collections::HashMap;
 use std::fs::File;
@@ -76,13 +79,14 @@ pub struct Mappings {
 impl Mappings {
     /// Reads the list of the process's mappings. Those that are known already stay what they were.
     pub fn read_all(&mut self, since: u64, agent: AgentId, names: &Names) {
-        let mut text = Vec::new();
-        // Without the list everything is elsewhere until it is mapped anew.
-        let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut text));
+        let text = list();
         for line in text.split(|byte| *byte == b'\n') {
-            let Some((start, end, offset, path)) = executable(line) else {
+            let Some((rights, (start, end, offset, path))) = mapping(line) else {
                 continue;
             };
+            if rights.get(2) != Some(&b'x') {
+                continue;
+            }
             let is_known = self
                 .newest(start, u64::MAX)
                 .is_some_and(|known| (known.start, known.end) == (start, end));
@@ -172,23 +176,42 @@ impl Mappings {
         agent: AgentId,
         names: &Names,
     ) -> Option<Arc<KernelCode>> {
+        let (path, is_gone) = match path.strip_suffix(DELETED) {
+            Some(path) => (path, true),
+            None => (path, false),
+        };
         // Libraries have a version behind it, or a prefix; kernels are named after themselves.
         if !path.starts_with('/') || !path.ends_with(".so") {
             return None;
         }
-        let mut file = File::open(path).ok()?;
-        let image = KernelImage::of(&file)?;
+        let file = match is_gone {
+            true => None,
+            false => File::open(path).ok(),
+        };
+        let (image, bytes, flags) = match file {
+            Some(mut file) => {
+                let image = KernelImage::of(&file)?;
+                let mut bytes = Vec::new();
+                let most = MAX_CODE_OBJECT as u64 + 1;
+                let read = (&mut file).take(most).read_to_end(&mut bytes);
+                let whole = matches!(read, Ok(length) if length <= MAX_CODE_OBJECT);
+                (image, whole.then_some(bytes), 0)
+            }
+            // Gone before anybody looked: what was loaded of it is still there.
+            None => {
+                let bytes = rebuilt(parts(&list(), path), start)?;
+                let image = KernelImage::of_bytes(&bytes)?;
+                (image, Some(bytes), code_bytes::FROM_MEMORY)
+            }
+        };
         let load_base = image.load_base(start, offset)?;
         let mut object = CodeObject::blank();
         (object.agent, object.path) = (agent, names.string(path));
         (object.load_base, object.load_size) = (load_base, image.load_size());
         let id = names.code_object(object);
-        let mut bytes = Vec::new();
-        let most = MAX_CODE_OBJECT as u64 + 1;
-        let read = (&mut file).take(most).read_to_end(&mut bytes);
-        match read {
-            Ok(length) if length <= MAX_CODE_OBJECT => names.code_bytes(id, &bytes, 0),
-            _ => self.not_kept += 1,
+        match bytes {
+            Some(bytes) => names.code_bytes(id, &bytes, flags),
+            None => self.not_kept += 1,
         }
         Some(Arc::new(KernelCode {
             id,
@@ -214,19 +237,39 @@ impl Mappings {
     }
 }
 
-/// Start, end, offset and path of an executable mapping, from a line of the list.
-fn executable(line: &[u8]) -> Option<(u64, u64, u64, &[u8])> {
+/// The list of the process's mappings; nothing if there is none to be had: then everything is elsewhere until it is
+/// mapped anew.
+fn list() -> Vec<u8> {
+    let mut text = Vec::new();
+    let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut text));
+    text
+}
+
+/// The mappings of the file at `path`, which may be gone.
+fn parts(list: &[u8], path: &str) -> Vec<Part> {
+    let lines = list.split(|byte| *byte == b'\n');
+    let parts = lines.filter_map(|line| {
+        let (rights, (start, end, offset, of)) = mapping(line)?;
+        let of = of.strip_suffix(DELETED.as_bytes()).unwrap_or(of);
+        (of == path.as_bytes() && end > start).then_some(Part {
+            start,
+            end,
+            offset,
+            is_writable: rights.get(1) == Some(&b'w'),
+        })
+    });
+    parts.collect()
+}
+
+/// Rights, and start, end, offset and path of a mapping, from a line of the list.
+fn mapping(line: &[u8]) -> Option<(&[u8], (u64, u64, u64, &[u8]))> {
     let mut words = line.splitn(6, |byte| *byte == b' ');
     let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
     let path = words.nth(2).unwrap_or_default().trim_ascii_start();
     let number = |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     let dash = range.iter().position(|byte| *byte == b'-')?;
-    (rights.get(2) == Some(&b'x')).then_some((
-        number(&range[..dash])?,
-        number(&range[dash + 1..])?,
-        number(offset)?,
-        path,
-    ))
+    let (start, end) = (number(&range[..dash])?, number(&range[dash + 1..])?);
+    Some((rights, (start, end, number(offset)?, path)))
 }
 
 #[cfg(test)]
@@ -236,17 +279,73 @@ mod tests {
     #[test]
     fn lines_of_the_list_of_mappings_are_read() {
         let line = b"7f00-7f80 r-xp 00001000 fe:01 1234      /tmp/a kernel.so";
-        let read = executable(line);
+        let read = mapping(line);
+        let expected = (0x7f00, 0x7f80, 0x1000, &b"/tmp/a kernel.so"[..]);
+        assert_eq!(read, Some((&b"r-xp"[..], expected)));
+        let unnamed = (0x7f00, 0x7f80, 0, &b""[..]);
         assert_eq!(
-            read,
-            Some((0x7f00, 0x7f80, 0x1000, &b"/tmp/a kernel.so"[..]))
+            mapping(b"7f00-7f80 rw-p 0 00:00 0"),
+            Some((&b"rw-p"[..], unnamed))
         );
-        assert_eq!(executable(b"7f00-7f80 rw-p 0 00:00 0"), None);
-        assert_eq!(
-            executable(b"7f00-7f80 r-xp 0 00:00 0"),
-            Some((0x7f00, 0x7f80, 0, &b""[..]))
-        );
-        assert_eq!(executable(b""), None);
+        assert_eq!(mapping(b"7f00 r-xp 0 00:00 0"), None);
+        assert_eq!(mapping(b""), None);
+    }
+
+    #[cfg(feature = "symbols")]
+    #[test]
+    fn a_kernel_whose_file_is_gone_is_kept_from_memory() {
+        use crate::capture::{FileHeader, Reader, Writer};
+        use crate::record::ProcessId;
+        use crate::sampling::symbols::{Missing, Symbols};
+        use std::ffi::CString;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("kernel.c");
+        let text = "static int twice(int x) { return 2 * x; }\n\
+                    int _pocl_kernel_sum_workgroup(int x) { return twice(x) + 1; }\n\
+                    int _pocl_kernel_sum_workgroup_fast(int x) { return twice(x) + 2; }\n";
+        std::fs::write(&source, text).unwrap();
+        for style in ["gnu", "sysv", "both"] {
+            let library = directory.path().join(format!("{style}.so"));
+            let status = std::process::Command::new("gcc")
+                .args(["-shared", "-fPIC", "-O2", "-g", "-o"])
+                .args([&library, &source])
+                .arg(format!("-Wl,--hash-style={style}"))
+                .status()
+                .expect("gcc");
+            assert!(status.success());
+            let path = CString::new(library.as_os_str().as_bytes()).unwrap();
+            // SAFETY: a library without constructors, and a name in it.
+            let address = unsafe {
+                let loaded = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+                assert!(!loaded.is_null());
+                libc::dlsym(loaded, c"_pocl_kernel_sum_workgroup".as_ptr()) as u64
+            };
+            std::fs::remove_file(&library).unwrap();
+
+            let names = Names::new();
+            let mut mappings = Mappings::default();
+            mappings.read_all(0, AgentId(1), &names);
+            let Some(Place::Kernel(code, offset)) = mappings.find(address, 1) else {
+                panic!("{style}: no kernel");
+            };
+            assert_eq!(&*code.kernel, "sum");
+            assert_eq!(mappings.not_kept, 0);
+
+            let capture = directory.path().join(format!("{style}.gputrail"));
+            let header = FileHeader::new(0, ProcessId(1), 1_000_000_000, 0, [0; 16]);
+            names.add_writer(Writer::create(&capture, &header).unwrap());
+            let reader = Reader::open(&capture).unwrap();
+            let found = Symbols::new().resolve(reader.metadata(), code.id, offset);
+            let symbol = found.symbol.as_ref().expect("a symbol");
+            assert_eq!(
+                (&*symbol.name, symbol.offset),
+                ("_pocl_kernel_sum_workgroup", 0)
+            );
+            assert!(found.instruction.is_some() || !cfg!(target_arch = "x86_64"));
+            assert_eq!(found.missing, Some(Missing::FromMemory(code.id)));
+        }
     }
 
     #[test]

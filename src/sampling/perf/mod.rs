@@ -10,8 +10,10 @@
 //! Samples outside of kernels (the runtime, its compiler, the program) are counted by where they are.
 
 mod book;
+mod clocks;
 mod event;
 mod image;
+mod loaded;
 mod mappings;
 mod ring;
 mod sampler;

@@ -1,6 +1,7 @@
 //! The sampler of a process: its thread, its rounds, and what it writes.
 
 use super::book::{Book, Counted, Enqueued, Held, Note, Notes, Verdict};
+use super::clocks::{Clocks, Span};
 use super::event::{SampleClock, ThreadEvent, explain};
 use super::mappings::{Mappings, Place};
 use super::ring::RingRecord;
@@ -13,6 +14,7 @@ use crate::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sample
 use crate::sync::{Signal, lock_std};
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -64,6 +66,7 @@ struct Run {
     clock: SampleClock,
     /// The agent that code objects are said to be for.
     agent: AgentId,
+    clocks: Clocks,
     names: Names,
     elsewhere: HashMap<Arc<str>, u64>,
     /// Of those agents that want them: samples by dispatch and address, until the dispatch completes.
@@ -184,7 +187,12 @@ impl HostSampler {
             if let Some(run) = &mut state.run {
                 run.drainer = me;
             }
-            self.round(&mut state, false);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.round(&mut state, false))) {
+                // It may be anything, and may panic when it is dropped.
+                std::mem::forget(panic);
+                self.end(&mut state);
+                return;
+            }
             drop(state);
             self.wake.wait(seen, pause);
             pause = ROUND.min(pause * 2);
@@ -221,6 +229,7 @@ impl Run {
             interval,
             clock,
             agent,
+            clocks: Clocks::new(names.clone()),
             names,
             elsewhere: HashMap::new(),
             folded: HashMap::new(),
@@ -330,10 +339,18 @@ impl Run {
         started: &HashMap<AgentId, Delivery>,
         host: &mut HostThread,
     ) {
+        let agent = self.book.agent_of(work);
+        let span = Span {
+            device: times,
+            samples: agent.map_or(times, |agent| self.clocks.to_samples(agent, times)),
+        };
         let (mappings, names, folded) = (&mut self.mappings, &self.names, &mut self.folded);
-        let counted = self.book.completed(work, times, |held, verdict| {
-            give(held, verdict, mappings, names, folded, started, host)
-        });
+        let counted = self
+            .book
+            .completed(work, span.samples, |mut held, verdict| {
+                held.time = span.to_device(held.time);
+                give(held, verdict, mappings, names, folded, started, host)
+            });
         if let Some(counted) = counted.filter(|counted| counted.enqueued.is_recorded) {
             self.write_totals(&counted, started, host);
         }

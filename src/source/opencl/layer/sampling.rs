@@ -1,8 +1,9 @@
 //! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Says which they are, and what the
-//! sampler has to know of their work.
+//! sampler has to know of their work. What goes wrong in here ends here: the rest of the layer goes on.
 
 use super::attach;
 use super::device::Device;
+use super::dispatch::contained;
 use super::work::Place;
 use crate::process;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
@@ -35,6 +36,10 @@ fn sampling() -> Option<&'static Arc<HostSampler>> {
 
 /// A device has become an agent: it can be sampled if its kernels run here, and is if the recording asks for it.
 pub(super) fn new_agent(agent: AgentId, device: &Device) {
+    contained(|| offer(agent, device));
+}
+
+fn offer(agent: AgentId, device: &Device) {
     let (Some(board), Some(sampler)) = (process::board(), sampler()) else {
         return;
     };
@@ -56,7 +61,7 @@ pub(super) fn new_agent(agent: AgentId, device: &Device) {
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
-        put_down(sampler, kernel, place);
+        contained(|| put_down(sampler, kernel, place));
     }
 }
 
@@ -77,13 +82,13 @@ fn put_down(sampler: &HostSampler, kernel: KernelId, place: &Place) {
 pub(super) fn completed(work: WorkId, start: DeviceTime, end: DeviceTime) {
     if let Some(sampler) = sampling() {
         let (start, end) = (start.0, end.0);
-        sampler.note(Note::Completed { work, start, end });
+        contained(|| sampler.note(Note::Completed { work, start, end }));
     }
 }
 
 /// The program ends, and everything that will complete has.
 pub(super) fn finish() {
     if let Some(sampler) = sampling() {
-        sampler.finish();
+        contained(|| sampler.finish());
     }
 }
