@@ -39,7 +39,7 @@ impl Clocks {
     }
 
     /// The times `begin` and `end` of `agent` as the clock of samples showed them.
-    pub fn to_samples(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
+    pub fn by_clock_of_samples(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
         let read = self.names.clock_pairs_read(agent);
         let is_known = self
             .agents
@@ -124,10 +124,17 @@ mod tests {
     fn times_of_the_clock_that_stamps_samples_stay_what_they_are() {
         let names = Names::new();
         let mut clocks = Clocks::new(names.clone());
-        assert_eq!(clocks.to_samples(AGENT, (5, 9)), (5, 9), "nothing is known");
+        assert_eq!(
+            clocks.by_clock_of_samples(AGENT, (5, 9)),
+            (5, 9),
+            "nothing is known"
+        );
         read(&names, || SystemClock::MonotonicRaw.read().0);
         let now = SystemClock::MonotonicRaw.read().0;
-        assert_eq!(clocks.to_samples(AGENT, (now, now + 7)), (now, now + 7));
+        assert_eq!(
+            clocks.by_clock_of_samples(AGENT, (now, now + 7)),
+            (now, now + 7)
+        );
     }
 
     #[test]
@@ -144,7 +151,7 @@ mod tests {
             let time = device();
             let after = SystemClock::MonotonicRaw.read().0;
             let device = (time, time + 1_000_000);
-            let samples = clocks.to_samples(AGENT, device);
+            let samples = clocks.by_clock_of_samples(AGENT, device);
             let slack = 10_000_000;
             assert!(before - slack <= samples.0 && samples.0 <= after + slack);
             let span = Span { device, samples };

@@ -81,17 +81,15 @@ impl Mappings {
     pub fn read_all(&mut self, since: u64, agent: AgentId, names: &Names) {
         let text = list();
         for line in text.split(|byte| *byte == b'\n') {
-            let Some((rights, (start, end, offset, path))) = mapping(line) else {
+            let Some(line) = Line::read(line).filter(|line| line.has_right(2, b'x')) else {
                 continue;
             };
-            if rights.get(2) != Some(&b'x') {
-                continue;
-            }
+            let (start, end) = (line.start, line.end);
             let is_known = self
                 .newest(start, u64::MAX)
                 .is_some_and(|known| (known.start, known.end) == (start, end));
             if !is_known {
-                self.add(start, end, offset, path, since, agent, names);
+                self.add(start, end, line.offset, line.path, since, agent, names);
             }
         }
     }
@@ -249,27 +247,51 @@ fn list() -> Vec<u8> {
 fn parts(list: &[u8], path: &str) -> Vec<Part> {
     let lines = list.split(|byte| *byte == b'\n');
     let parts = lines.filter_map(|line| {
-        let (rights, (start, end, offset, of)) = mapping(line)?;
+        let line = Line::read(line)?;
+        let of = line.path;
         let of = of.strip_suffix(DELETED.as_bytes()).unwrap_or(of);
-        (of == path.as_bytes() && end > start).then_some(Part {
-            start,
-            end,
-            offset,
-            is_writable: rights.get(1) == Some(&b'w'),
+        (of == path.as_bytes() && line.end > line.start).then_some(Part {
+            start: line.start,
+            end: line.end,
+            offset: line.offset,
+            is_writable: line.has_right(1, b'w'),
         })
     });
     parts.collect()
 }
 
-/// Rights, and start, end, offset and path of a mapping, from a line of the list.
-fn mapping(line: &[u8]) -> Option<(&[u8], (u64, u64, u64, &[u8]))> {
-    let mut words = line.splitn(6, |byte| *byte == b' ');
-    let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
-    let path = words.nth(2).unwrap_or_default().trim_ascii_start();
-    let number = |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    let dash = range.iter().position(|byte| *byte == b'-')?;
-    let (start, end) = (number(&range[..dash])?, number(&range[dash + 1..])?);
-    Some((rights, (start, end, number(offset)?, path)))
+/// A line of the list of mappings.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    start: u64,
+    end: u64,
+    /// A letter each, or a dash.
+    rights: &'a [u8],
+    /// Place in the file.
+    offset: u64,
+    path: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a [u8]) -> Option<Line<'a>> {
+        let mut words = line.splitn(6, |byte| *byte == b' ');
+        let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
+        let path = words.nth(2).unwrap_or_default().trim_ascii_start();
+        let number =
+            |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        let dash = range.iter().position(|byte| *byte == b'-')?;
+        Some(Line {
+            start: number(&range[..dash])?,
+            end: number(&range[dash + 1..])?,
+            rights,
+            offset: number(offset)?,
+            path,
+        })
+    }
+
+    fn has_right(&self, place: usize, letter: u8) -> bool {
+        self.rights.get(place) == Some(&letter)
+    }
 }
 
 #[cfg(test)]
@@ -279,16 +301,19 @@ mod tests {
     #[test]
     fn lines_of_the_list_of_mappings_are_read() {
         let line = b"7f00-7f80 r-xp 00001000 fe:01 1234      /tmp/a kernel.so";
-        let read = mapping(line);
-        let expected = (0x7f00, 0x7f80, 0x1000, &b"/tmp/a kernel.so"[..]);
-        assert_eq!(read, Some((&b"r-xp"[..], expected)));
-        let unnamed = (0x7f00, 0x7f80, 0, &b""[..]);
-        assert_eq!(
-            mapping(b"7f00-7f80 rw-p 0 00:00 0"),
-            Some((&b"rw-p"[..], unnamed))
-        );
-        assert_eq!(mapping(b"7f00 r-xp 0 00:00 0"), None);
-        assert_eq!(mapping(b""), None);
+        let kernel = Line {
+            start: 0x7f00,
+            end: 0x7f80,
+            rights: b"r-xp",
+            offset: 0x1000,
+            path: b"/tmp/a kernel.so",
+        };
+        assert_eq!(Line::read(line), Some(kernel));
+        let unnamed = Line::read(b"7f00-7f80 rw-p 0 00:00 0").unwrap();
+        assert_eq!(unnamed.path, b"");
+        assert!(unnamed.has_right(1, b'w') && !unnamed.has_right(2, b'x'));
+        assert_eq!(Line::read(b"7f00 r-xp 0 00:00 0"), None);
+        assert_eq!(Line::read(b""), None);
     }
 
     #[cfg(feature = "symbols")]

@@ -342,7 +342,7 @@ impl Run {
         let agent = self.book.agent_of(work);
         let span = Span {
             device: times,
-            samples: agent.map_or(times, |agent| self.clocks.to_samples(agent, times)),
+            samples: agent.map_or(times, |agent| self.clocks.by_clock_of_samples(agent, times)),
         };
         let (mappings, names, folded) = (&mut self.mappings, &self.names, &mut self.folded);
         let counted = self
