@@ -38,10 +38,14 @@ pub mod record;
 pub mod recorder;
 #[cfg(not(loom))]
 pub mod sampling;
+// For its model.
 #[cfg(not(loom))]
 pub mod scope;
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod session;
+#[cfg(loom)]
+#[path = "sampling/perf/signal_ring.rs"]
+mod signal_ring;
 pub mod source;
 #[cfg(all(feature = "perfetto", not(loom)))]
 pub mod summary;

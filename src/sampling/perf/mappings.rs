@@ -61,6 +61,7 @@ struct Mapping {
     end: u64,
     /// When it came, by the clock of samples.
     since: u64,
+    path: Box<[u8]>,
     owner: Owner,
 }
 
@@ -85,9 +86,9 @@ impl Mappings {
                 continue;
             };
             let (start, end) = (line.start, line.end);
-            let is_known = self
-                .newest(start, u64::MAX)
-                .is_some_and(|known| (known.start, known.end) == (start, end));
+            let is_known = self.newest(start, u64::MAX).is_some_and(|known| {
+                (known.start, known.end, &*known.path) == (start, end, line.path)
+            });
             if !is_known {
                 self.add(start, end, line.offset, line.path, since, agent, names);
             }
@@ -109,6 +110,7 @@ impl Mappings {
         agent: AgentId,
         names: &Names,
     ) {
+        let name = path;
         let path = String::from_utf8_lossy(path);
         let owner = match self.kernel(&path, start, offset, agent, names) {
             Some(code) => Owner::Kernel(code),
@@ -122,6 +124,7 @@ impl Mappings {
             start,
             end,
             since,
+            path: name.into(),
             owner,
         });
     }

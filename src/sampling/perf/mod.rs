@@ -7,6 +7,8 @@
 //! kernel's file has to be copied before it vanishes, and it is the same with and without a parent. It takes no signals, and
 //! a forked child has neither the thread nor the events.
 //!
+//! Where perf events are forbidden, timers may take the samples, if that is asked for (`source`, `timer`).
+//!
 //! Samples outside of kernels (the runtime, its compiler, the program) are counted by where they are.
 
 mod book;
@@ -17,12 +19,16 @@ mod loaded;
 mod mappings;
 mod ring;
 mod sampler;
+mod signal_ring;
+mod source;
 mod threads;
+mod timer;
 
 pub use book::Enqueued;
 pub use event::SampleClock;
 pub use ring::{RingRecord, RingRecords, Taken};
-pub use sampler::{HostSampler, permitted, possible};
+pub use sampler::HostSampler;
+pub use source::SampleSource;
 
 #[cfg(feature = "layer")]
 pub(crate) use book::Note;

@@ -2,9 +2,10 @@
 
 use super::book::{Book, Counted, Enqueued, Held, Note, Notes, Verdict};
 use super::clocks::{Clocks, Span};
-use super::event::{SampleClock, ThreadEvent, explain};
+use super::event::SampleClock;
 use super::mappings::{Mappings, Place};
 use super::ring::RingRecord;
+use super::source::SampleSource;
 use super::threads::{Threads, Told};
 use crate::correlation::HostThread;
 use crate::names::Names;
@@ -28,10 +29,6 @@ const ROUNDS_IN_RING: u64 = 4;
 /// Bytes of a sample in a ring.
 const SAMPLE_BYTES: u64 = 40;
 const RINGS: std::ops::RangeInclusive<usize> = 4 << 10..=256 << 10;
-/// The shortest interval: a sample takes some microseconds.
-pub const SHORTEST: u64 = 50_000;
-/// The longest.
-pub const LONGEST: u64 = 1_000_000_000;
 /// Places outside of kernels that a note names.
 const MOST_PLACES: usize = 40;
 
@@ -40,6 +37,7 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// The process's sampler. Its agents share it, since they share the processors.
 pub struct HostSampler {
+    source: SampleSource,
     notes: Notes,
     state: Mutex<State>,
     wake: Signal,
@@ -94,6 +92,7 @@ impl HostSampler {
     pub fn new() -> HostSampler {
         IS_ON.store(false, Ordering::Relaxed);
         HostSampler {
+            source: SampleSource::requested(),
             notes: Notes::default(),
             state: Mutex::default(),
             wake: Signal::default(),
@@ -139,7 +138,7 @@ impl HostSampler {
         if state.run.is_some() {
             return;
         }
-        let mut run = Run::new(request.interval, agent, board.names().clone());
+        let mut run = Run::new(self.source, request.interval, agent, board.names().clone());
         run.mappings.read_all(0, agent, &run.names);
         run.threads.look(0);
         state.run = Some(run);
@@ -217,12 +216,12 @@ impl fmt::Debug for HostSampler {
 }
 
 impl Run {
-    fn new(interval: u64, agent: AgentId, names: Names) -> Run {
+    fn new(source: SampleSource, interval: u64, agent: AgentId, names: Names) -> Run {
         let samples = ROUNDS_IN_RING * ROUND.as_nanos() as u64 / interval.max(1);
         let ring = (samples * SAMPLE_BYTES).clamp(*RINGS.start() as u64, *RINGS.end() as u64);
         let clock = SampleClock::MonotonicRaw;
         Run {
-            threads: Threads::new(interval, clock, ring as usize),
+            threads: Threads::new(source, interval, clock, ring as usize),
             mappings: Mappings::default(),
             book: Book::default(),
             notes: Vec::new(),
@@ -310,6 +309,9 @@ impl Run {
             Told::Gap(from, to, lost) => book.gap(from, to, lost),
         });
         let mut has_read = false;
+        if !threads.tells_mappings() && !samples.is_empty() {
+            mappings.read_all(clock.now(), *agent, names);
+        }
         for taken in samples {
             let mut place = mappings.find(taken.address, taken.time);
             if place.is_none() && !has_read {
@@ -435,9 +437,9 @@ impl Run {
             "times the kernel held sampling back: a longer interval avoids that",
         );
         say(self.mappings.not_kept, "code objects could not be kept");
-        if let Some(error) = &self.threads.error {
-            let what = format!("threads could not be sampled: {}", explain(error));
-            say(self.threads.refused() as u64, &what);
+        if let Some(why) = self.threads.why_refused() {
+            let what = format!("threads could not be sampled: {why}");
+            say(self.threads.refused().max(1) as u64, &what);
         }
     }
 }
@@ -502,24 +504,6 @@ fn give(
     host.write_to(to.buffers, sample)
 }
 
-/// What an agent can do that is a processor of the host.
-pub fn possible() -> Vec<Configuration> {
-    vec![Configuration {
-        method: SamplingMethod::HOST_TRAP,
-        unit: SamplingUnit::TIME,
-        min: SHORTEST,
-        max: LONGEST,
-        power_of_two: false,
-    }]
-}
-
-/// Whether perf events are to be had here; if not, what to change.
-pub fn permitted(interval: u64) -> Result<(), String> {
-    ThreadEvent::open(0, interval, SampleClock::MonotonicRaw, *RINGS.start())
-        .map(drop)
-        .map_err(|error| explain(&error))
-}
-
 fn kernel_name(names: &Names, kernel: KernelId) -> Option<Arc<str>> {
     let symbol = names.get::<KernelSymbol>(kernel.0)?;
     names.text(symbol.name).map(Arc::from)
@@ -530,12 +514,15 @@ impl Sampler for HostAgent {
         if let Some(active) = self.sampler.state().request {
             return vec![Configuration::active(active)];
         }
-        possible()
+        self.sampler.source.possible()
     }
 
     fn configure(&self, request: &Request) -> Result<(), Refusal> {
         // Now, and not when the first kernel runs, is the time to say that it does not work.
-        permitted(request.interval).map_err(Refusal::System)?;
+        let source = self.sampler.source;
+        source
+            .permitted(request.interval)
+            .map_err(Refusal::System)?;
         let mut state = self.sampler.state();
         state.request = Some(*request);
         state.configured.push(self.agent);

@@ -2,8 +2,10 @@
 //! worker threads, and those that wait. A thread that runs no kernels costs what any thread costs that is sampled: a share
 //! of the time that it runs.
 
-use super::event::{SampleClock, ThreadEvent};
-use super::ring::{RingRecord, RingRecords};
+use super::event::SampleClock;
+use super::ring::RingRecord;
+use super::source::{SampleSource, ThreadSampler};
+use super::timer;
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +22,7 @@ const RETRY: u64 = 64;
 
 /// The threads of this process, being sampled.
 pub struct Threads {
+    source: SampleSource,
     interval: u64,
     clock: SampleClock,
     ring: usize,
@@ -31,7 +34,7 @@ pub struct Threads {
     links: u64,
     scratch: Vec<u8>,
     /// Why a thread could not be sampled, the first time.
-    pub error: Option<io::Error>,
+    error: Option<io::Error>,
     /// Rings in which something stood that is no record.
     pub damaged: u64,
     /// Times at which the kernel held sampling back.
@@ -39,7 +42,7 @@ pub struct Threads {
 }
 
 struct Sampled {
-    event: ThreadEvent,
+    sampler: ThreadSampler,
     /// The latest time that its ring said.
     last: u64,
     has_ended: bool,
@@ -47,6 +50,7 @@ struct Sampled {
 }
 
 /// What the rings tell.
+#[derive(Clone, Copy)]
 pub enum Told<'a> {
     /// A record.
     Record(RingRecord<'a>),
@@ -56,8 +60,9 @@ pub enum Told<'a> {
 
 impl Threads {
     /// No threads yet. Rings hold `ring` bytes.
-    pub fn new(interval: u64, clock: SampleClock, ring: usize) -> Threads {
+    pub fn new(source: SampleSource, interval: u64, clock: SampleClock, ring: usize) -> Threads {
         Threads {
+            source,
             interval,
             clock,
             ring,
@@ -75,6 +80,12 @@ impl Threads {
     /// Samples the threads that there are now, but for `ours`.
     pub fn look(&mut self, ours: u32) {
         self.looks += 1;
+        if self.source == SampleSource::Timers && timer::is_taken_away() {
+            self.sampled.clear();
+            let error = "the program handles the timers' signal itself: sampling has ended";
+            self.error.get_or_insert(io::Error::other(error));
+            return;
+        }
         let look = self.looks;
         // Its links are as many as there are threads: mostly, nothing has changed.
         let links = std::fs::metadata(THREADS).map_or(0, |list| list.nlink());
@@ -103,10 +114,13 @@ impl Threads {
             {
                 continue;
             }
-            match ThreadEvent::open(thread, self.interval, self.clock, self.ring) {
-                Ok(event) => {
+            let opened = self
+                .source
+                .open(thread, self.interval, self.clock, self.ring);
+            match opened {
+                Ok(sampler) => {
                     let sampled = Sampled {
-                        event,
+                        sampler,
                         last: now,
                         has_ended: false,
                         look,
@@ -114,7 +128,7 @@ impl Threads {
                     self.sampled.insert(thread, sampled);
                 }
                 // It has ended meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(_) if !std::path::Path::new(THREADS).join(name).exists() => {}
                 Err(error) => {
                     self.error.get_or_insert(error);
                     self.refused.insert(thread, look);
@@ -131,23 +145,15 @@ impl Threads {
         let mut has_changed = false;
         self.sampled.retain(|_, thread| {
             let (mut last, mut has_ended) = (thread.last, thread.has_ended);
-            thread.event.drain(scratch, |mut records: RingRecords<'_>| {
-                for record in records.by_ref() {
-                    match record {
-                        RingRecord::Sample(taken) => last = taken.time,
-                        RingRecord::Lost { count, time } => {
-                            tell(Told::Gap(last, time, count));
-                            last = time;
-                            continue;
-                        }
-                        RingRecord::Exit => has_ended = true,
-                        RingRecord::Throttled => *throttled += 1,
-                        RingRecord::Mapped { .. } => {}
-                    }
-                    tell(Told::Record(record));
+            let is_damaged = thread.sampler.drain(scratch, &mut last, |told| {
+                match told {
+                    Told::Record(RingRecord::Exit) => has_ended = true,
+                    Told::Record(RingRecord::Throttled) => *throttled += 1,
+                    _ => {}
                 }
-                *damaged += u64::from(records.is_damaged());
+                tell(told);
             });
+            *damaged += u64::from(is_damaged);
             thread.last = last;
             // Another one may have taken its place.
             has_changed |= has_ended;
@@ -164,5 +170,15 @@ impl Threads {
     /// How many could not be sampled of late.
     pub fn refused(&self) -> usize {
         self.refused.len()
+    }
+
+    /// Why a thread could not be sampled, the first time, for people.
+    pub fn why_refused(&self) -> Option<String> {
+        Some(self.source.explain(self.error.as_ref()?))
+    }
+
+    /// Whether it is told what the threads map.
+    pub fn tells_mappings(&self) -> bool {
+        self.source == SampleSource::PerfEvents
     }
 }

@@ -4,7 +4,7 @@ use super::ffi::*;
 use super::functions::{Dispatch, ask};
 use crate::record::AgentKind;
 use crate::sampling::Configuration;
-use crate::sampling::perf::possible;
+use crate::sampling::perf::SampleSource;
 use core::ptr;
 
 /// How PoCL calls its platform.
@@ -45,7 +45,7 @@ impl Device {
     /// How it can be sampled; not at all if there is nothing in the list.
     pub fn sampling(&self) -> Vec<Configuration> {
         match self.platform == POCL && self.kind == AgentKind::CPU {
-            true => possible(),
+            true => SampleSource::requested().possible(),
             false => Vec::new(),
         }
     }

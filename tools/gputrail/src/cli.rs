@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail::buffer::Policy;
 use gputrail::record::{Kind, SamplingMethod, SamplingUnit};
 use gputrail::sampling::Request;
+use gputrail::sampling::perf::SampleSource;
 use gputrail::scope;
 use gputrail::session::Size;
 use std::ffi::OsString;
@@ -326,11 +327,35 @@ pub struct Sampling {
     #[arg(long, value_name = "INTERVAL", default_value = "1ms", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: (u64, SamplingUnit),
 
+    /// What takes the samples of OpenCL on processors. `timer`, where perf events are forbidden: timers send the program's
+    /// threads signals, which may interrupt its system calls, and reach 250 Hz
+    #[arg(long, value_enum, default_value_t, requires = "pc_sampling")]
+    pub sampling_source: SamplingSource,
+
     /// Have OpenCL programs built with line information, for source lines. PoCL before 4 gives lines only to code that it
     /// does not optimise, which runs several times slower; PoCL 6 at full speed. Programs that are loaded as binaries
     /// have none
     #[arg(long)]
     pub kernel_debug_info: bool,
+}
+
+/// What takes samples.
+#[derive(Copy, Clone, Default, ValueEnum)]
+pub enum SamplingSource {
+    /// Perf events
+    #[default]
+    Perf,
+    /// POSIX timers
+    Timer,
+}
+
+impl From<SamplingSource> for SampleSource {
+    fn from(source: SamplingSource) -> SampleSource {
+        match source {
+            SamplingSource::Perf => SampleSource::PerfEvents,
+            SamplingSource::Timer => SampleSource::Timers,
+        }
+    }
 }
 
 impl Sampling {

@@ -15,6 +15,7 @@ use crate::{Failure, layers, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::perfetto::Options;
+use gputrail::sampling::perf::SampleSource;
 use gputrail::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
@@ -77,6 +78,7 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
         &program,
         &tools,
         &scope,
+        arguments.sampling.sampling_source.into(),
         &signals,
         workshop.path(),
         layout,
@@ -138,6 +140,7 @@ fn record(
     program: &Program,
     tools: &[PathBuf],
     scope: &Scope,
+    source: SampleSource,
     signals: &Signals,
     captures: &Path,
     layout: Layout,
@@ -148,7 +151,7 @@ fn record(
     let unpacked = library::unpack()?;
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
-    sampling::probe(scope)?;
+    sampling::probe(scope, source)?;
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
         captures: captures.to_owned(),
@@ -159,7 +162,7 @@ fn record(
         flight,
     })
     .map_err(|error| anyhow!(error))?;
-    let mut child = program.start(&variables(&unpacked, tools, scope))?;
+    let mut child = program.start(&variables(&unpacked, tools, scope, source))?;
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
     let mut ahead = Ahead::new(captures, trace);
@@ -191,6 +194,7 @@ fn variables(
     unpacked: &Unpacked,
     tools: &[PathBuf],
     scope: &Scope,
+    source: SampleSource,
 ) -> Vec<(&'static str, OsString)> {
     let existing = std::env::var_os(layers::VARIABLE);
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
@@ -200,6 +204,8 @@ fn variables(
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),
     ];
+    let variable = sampling::variable(source);
+    variables.extend(variable.map(|(name, value)| (name, value.into())));
     if !tools.is_empty() {
         variables.push((tools::VARIABLE, tools::value(tools)));
     }

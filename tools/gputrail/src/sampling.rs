@@ -4,7 +4,8 @@
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
-use gputrail::sampling::{Possible, Request, perf};
+use gputrail::sampling::perf::SampleSource;
+use gputrail::sampling::{Possible, Request};
 use gputrail::scope::Scope;
 use gputrail::source::opencl;
 use std::process::{Command, Stdio};
@@ -12,12 +13,13 @@ use std::process::{Command, Stdio};
 /// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave: whether
 /// the program finds one, it will see. For all else another process asks the agents; where it finds none the answer is
 /// yes, too.
-pub fn probe(scope: &Scope) -> Result<(), Failure> {
+pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
     let Some(request) = scope.sampling else {
         return Ok(());
     };
-    if perf::possible().iter().any(|one| one.allows(&request)) {
-        return perf::permitted(request.interval)
+    if source.possible().iter().any(|one| one.allows(&request)) {
+        return source
+            .permitted(request.interval)
             .map_err(|why| Failure::from(anyhow!("PC sampling is not possible: {why}")));
     }
     let method = request.method.name().unwrap_or_default();
@@ -26,6 +28,7 @@ pub fn probe(scope: &Scope) -> Result<(), Failure> {
     let output = Command::new(ourselves)
         .arg("probe-sampling")
         .arg(format!("{method},{}{unit}", request.interval))
+        .envs(variable(source))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
@@ -38,6 +41,11 @@ pub fn probe(scope: &Scope) -> Result<(), Failure> {
         // A driver that crashes there is no reason not to try.
         _ => Ok(()),
     }
+}
+
+/// What says in a program's environment what is to take its samples.
+pub fn variable(source: SampleSource) -> Option<(&'static str, &'static str)> {
+    (source == SampleSource::Timers).then_some((SampleSource::VARIABLE, SampleSource::TIMER))
 }
 
 /// The exit code that says no.

@@ -200,3 +200,24 @@ fn the_ranks_of_a_job_are_told_apart_by_name() {
         assert_eq!(job.value::<i64>(&own), 3, "queues of {rank}");
     }
 }
+
+#[test]
+fn samples_of_merged_traces_add_up() {
+    needs!(samples_of_merged_traces_add_up: Need::TraceProcessor);
+    let place = Place::new();
+    for (name, method) in [("a.pftrace", "stochastic"), ("b.pftrace", "host-trap")] {
+        well(&mut place.gputrail(["demo", "-q", "--pc-sampling", method, "-o", name]));
+    }
+    well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    well(&mut place.gputrail(["check", "both.pftrace"]));
+    // In the flame graph, and in the exact counts.
+    let [a, b, both] = ["a.pftrace", "b.pftrace", "both.pftrace"].map(|name| {
+        let mut trace = Trace::open(place.join(name));
+        let shown = trace.value::<i64>("select count(*) from cpu_profile_stack_sample");
+        let report = well(&mut place.gputrail(["hotspots", name, "--format", "json"])).text();
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        (shown, report["samples"].as_i64().expect("a number"))
+    });
+    assert!(a.1 > 0 && b.1 > 0);
+    assert_eq!(both, (a.0 + b.0, a.1 + b.1));
+}

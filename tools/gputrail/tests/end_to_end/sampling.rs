@@ -11,7 +11,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 
-use crate::command::{Place, well};
+use crate::command::{Place, kernels, well};
 use crate::transparency::ffmpeg;
 
 const EVERY_MILLISECOND: [&str; 4] = ["--pc-sampling", "host-trap", "--interval", "1ms"];
@@ -29,7 +29,15 @@ impl Sampled {
     /// The capture that `record -o run.pftrace --capture` left.
     #[track_caller]
     fn of(place: &Place) -> Sampled {
-        let reader = Reader::open(&place.join("run.gputrail")).expect("a capture");
+        let sampled = Sampled::in_capture(place, "run.gputrail");
+        assert!(!sampled.samples.is_empty());
+        sampled
+    }
+
+    /// What the capture of this name says, which may have no samples.
+    #[track_caller]
+    fn in_capture(place: &Place, name: &str) -> Sampled {
+        let reader = Reader::open(&place.join(name)).expect("a capture");
         let (mut dispatches, mut times) = (HashMap::new(), HashMap::new());
         let (mut samples, mut totals) = (Vec::new(), Vec::new());
         let mut chunks = reader.chunks();
@@ -46,7 +54,6 @@ impl Sampled {
             }
         }
         drop(chunks);
-        assert!(!samples.is_empty());
         Sampled {
             reader,
             dispatches,
@@ -355,4 +362,113 @@ fn where_perf_events_are_forbidden_the_setting_is_named() {
         ran.stderr
     );
     assert!(ran.text().contains("result 250.996"), "{}", ran.text());
+}
+
+/// Timers, as fast as the kernel's tick lets them be on every machine.
+const BY_TIMER: [&str; 6] = [
+    "--pc-sampling",
+    "host-trap",
+    "--interval",
+    "10ms",
+    "--sampling-source",
+    "timer",
+];
+
+#[test]
+fn timers_take_samples_on_request() {
+    needs!(timers_take_samples_on_request: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("hot_loop");
+    let options = [&BY_TIMER[..], &["--capture"]].concat();
+    for driver in [Driver::Threaded, Driver::Basic] {
+        well(&mut place.record_with(&options, driver, &program, &["", "100"]));
+        Sampled::of(&place).assert_sound();
+    }
+    // Where perf events are forbidden, too.
+    let sandbox = place.program("no_perf_events");
+    let program = program.to_str().expect("UTF-8");
+    let mut inside = place.record_with(&options, Driver::Basic, sandbox, &[program, "", "100"]);
+    well(&mut inside);
+    Sampled::of(&place).assert_sound();
+}
+
+#[test]
+fn a_program_with_timers_of_its_own_keeps_them_beside_ours() {
+    needs!(a_program_with_timers_of_its_own_keeps_them_beside_ours: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let program = place.program("own_profile");
+    let alone = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+    let options = [&BY_TIMER[..], &["-q"]].concat();
+    let recorded = run(&mut place.record_with(&options, Driver::Threaded, &program, &[])).well();
+    assert_eq!(alone.text(), recorded.text());
+}
+
+#[test]
+fn an_interval_that_timers_cannot_reach_is_refused() {
+    needs!(an_interval_that_timers_cannot_reach_is_refused: Need::Pocl);
+    let place = Place::new();
+    // Ten thousand a second: no kernel ticks so fast.
+    let fast = [
+        "--pc-sampling",
+        "host-trap",
+        "--interval",
+        "100us",
+        "--sampling-source",
+        "timer",
+    ];
+    let refused = run(&mut place.record_with(&fast, Driver::Threaded, "true", &[]));
+    assert_eq!(refused.code(), 125);
+    let says = &refused.stderr;
+    assert!(
+        says.contains("host-trap every") && says.contains("to 1 s"),
+        "{says}"
+    );
+    assert!(!says.contains("50 us"), "{says}");
+}
+
+#[test]
+fn children_are_sampled_by_themselves() {
+    needs!(children_are_sampled_by_themselves: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let fast = ["--pc-sampling", "host-trap", "--interval", "50us"];
+    for source in [&fast[..], &BY_TIMER] {
+        for then in ["fork", "spawn", "exec"] {
+            let options = [source, &["--capture"]].concat();
+            well(&mut place.record_with(&options, Driver::Threaded, &lives, &["300", then]));
+            let mut trace = place.trace();
+            trace.assert_sound();
+            assert_eq!(kernels(&mut trace, "work"), 600, "{then}");
+            for capture in place.files(".gputrail") {
+                // Each process has samples of its own dispatches only, each once.
+                let sampled = Sampled::in_capture(&place, &capture);
+                sampled.assert_sound();
+                let moments: HashSet<_> = sampled
+                    .samples
+                    .iter()
+                    .map(|sample| (sample.thread, sample.time))
+                    .collect();
+                assert_eq!(moments.len(), sampled.samples.len(), "{then}: {capture}");
+                std::fs::remove_file(place.join(&capture)).expect("it is there");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_its_samples() {
+    needs!(a_program_that_is_killed_leaves_its_samples: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let options = ["--pc-sampling", "host-trap", "--interval", "50us"];
+    let arguments = ["100000", "signal", "9"];
+    let killed = run(&mut place.record_with(&options, Driver::Basic, &lives, &arguments));
+    assert_eq!(killed.code(), 128 + libc::SIGKILL, "{}", killed.stderr);
+    let mut trace = place.trace();
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "work"), 100_000);
+    let shown = trace.value::<i64>("select count(*) from cpu_profile_stack_sample");
+    assert!(shown > 0, "the flame graph is there");
+    let spots = well(&mut place.gputrail(["hotspots", "run.pftrace"])).text();
+    assert!(spots.contains("work"), "{spots}");
 }
