@@ -1885,6 +1885,8 @@ const char *gputrail_status_message(gputrail_status status);
  * The last failure on the calling thread: returns its status, GPUTRAIL_OK if nothing has failed yet, and
  * writes what happened, ended by a 0 and cut to capacity bytes, to text, which may be null. A call that
  * succeeds changes nothing.
+ *
+ * Errors: none of its own.
  */
 gputrail_status gputrail_last_error(char *text,
                                     size_t capacity);

@@ -177,6 +177,8 @@ pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
 /// writes what happened, ended by a 0 and cut to `capacity` bytes, to `text`, which may be null. A call that
 /// succeeds changes nothing.
 ///
+/// Errors: none of its own.
+///
 /// # Safety
 ///
 /// `text` is null or leads to `capacity` bytes.

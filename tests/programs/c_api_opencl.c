@@ -22,7 +22,7 @@ static void check(const char *what, int holds) {
 
 static struct {
     int calls, finishes, dispatches, copies, completions, timed, arguments, named_arguments;
-    int supplied, pushed;
+    int supplied, pushed, overheads[8];
     gputrail_kernel_id kernel;
     gputrail_nanos first, last;
     gputrail_status flush, destroy, finalise;
@@ -30,6 +30,7 @@ static struct {
 
 static gputrail_operation finish;
 static gputrail_buffer buffer;
+static gputrail_flight flight;
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
@@ -54,6 +55,10 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
             if (gputrail_device_time_to_nanos(work->agent, work->start, &start) == GPUTRAIL_OK &&
                 gputrail_device_time_to_nanos(work->agent, work->end, &end) == GPUTRAIL_OK && start <= end && start > 0)
                 seen.timed++;
+        } else if (record->kind == GPUTRAIL_KIND_OVERHEAD) {
+            const gputrail_record_overhead *overhead = (const gputrail_record_overhead *)record;
+            CHECK(overhead->what < 8 && overhead->start <= overhead->end && overhead->thread != 0);
+            seen.overheads[overhead->what % 8]++;
         } else if (record->kind == GPUTRAIL_KIND_ARGUMENTS) {
             gputrail_argument argument;
             uint32_t place = 0;
@@ -79,6 +84,8 @@ static void told_of_things(gputrail_callback *callback, void *user_data) {
     char text[200];
     size_t length;
     CHECK(user_data == &things);
+    /* Also where something is about to go. */
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_BUSY && gputrail_buffer_flush_forced(buffer) == GPUTRAIL_BUSY);
     if (callback->record && callback->record->kind == GPUTRAIL_KIND_CODE_OBJECT) {
         const gputrail_record_code_object *object = (const gputrail_record_code_object *)callback->record;
         gputrail_record_code_object described;
@@ -116,6 +123,8 @@ static void called_back(gputrail_callback *callback, void *user_data) {
         told.again = gputrail_callback_argument((const gputrail_callback *)&argument, 0, &argument);
         told.finalise = gputrail_finalise();
         told.flush = gputrail_buffer_flush(buffer);
+        CHECK(gputrail_buffer_destroy(buffer) == GPUTRAIL_BUSY);
+        CHECK(gputrail_flight_dump(flight, "dump", NULL) == GPUTRAIL_BUSY && gputrail_flight_stop(flight) == GPUTRAIL_BUSY);
         /* Not told: it is in a callback. */
         clFinish(told.queue);
     } else {
@@ -209,6 +218,7 @@ int main(void) {
     CHECK(gputrail_subscribe(context, of_things, 3, told_of_things, &things, &thing) == GPUTRAIL_OK);
     CHECK(gputrail_external_supply(context, &launch, 1, supply, &seen, &supplier) == GPUTRAIL_OK);
     CHECK(gputrail_callback_is_enabled(subscriber, finish, &enabled) == GPUTRAIL_OK && enabled == 1);
+    CHECK(gputrail_flight_start(NULL, &flight) == GPUTRAIL_OK);
     CHECK(gputrail_context_start(context) == GPUTRAIL_OK);
     CHECK(gputrail_ticks_to_nanos(gputrail_now(), &before) == GPUTRAIL_OK);
     work(&cl_context_, &queue, &device);
@@ -223,6 +233,11 @@ int main(void) {
     CHECK(gputrail_enable_callback(subscriber, finish, 0) == GPUTRAIL_OK);
     clFinish(queue);
     CHECK(gputrail_unsubscribe(subscriber) == GPUTRAIL_OK && gputrail_unsubscribe(supplier) == GPUTRAIL_OK);
+    CHECK(gputrail_flight_stop(flight) == GPUTRAIL_OK);
+    /* The second delivers what the first took. */
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
+    CHECK(seen.overheads[GPUTRAIL_OVERHEAD_KIND_COMPILATION] == 1);
+    CHECK(seen.overheads[GPUTRAIL_OVERHEAD_KIND_FLUSH] > 0);
     CHECK(gputrail_context_stop(context) == GPUTRAIL_OK);
     clFinish(queue);
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);

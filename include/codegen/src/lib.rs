@@ -797,4 +797,36 @@ mod tests {
         let committed = std::fs::read_to_string(checked_in()).unwrap_or_default();
         assert!(generated == committed, "run: cargo run -p gputrail-header");
     }
+
+    #[test]
+    fn every_function_has_a_comment_that_names_its_errors() {
+        let header = std::fs::read_to_string(checked_in()).unwrap();
+        let holds_for_all =
+            "Every function may be called on any thread at any time, unless it says otherwise";
+        assert!(header.contains(holds_for_all));
+        let mut functions = 0;
+        for part in header.split("\n\n") {
+            let (comment, declared) = part.rsplit_once("*/\n").unwrap_or(("", part));
+            let declared =
+                declared.trim_start_matches("__attribute__((visibility(\"default\")))\n");
+            let Some((result, rest)) = declared.split_once("gputrail_") else {
+                continue;
+            };
+            if !declared.starts_with(|first: char| first.is_ascii_lowercase())
+                || declared.starts_with("typedef")
+                || !rest.contains('(')
+            {
+                continue;
+            }
+            functions += 1;
+            assert!(comment.contains("/*"), "no comment: {declared}");
+            let returns_status = result.is_empty() && rest.starts_with("status ");
+            let says = |what: &str| comment.contains(what);
+            assert!(
+                !returns_status || says("rrors") || says("As gputrail_"),
+                "no errors: {declared}"
+            );
+        }
+        assert!(functions > 100, "{functions}");
+    }
 }

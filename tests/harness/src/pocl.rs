@@ -17,6 +17,9 @@ pub enum Driver {
     Threaded,
 }
 
+/// Names a folder with another OpenCL loader than the system's, which the programs of the tests then use: Khronos's, say.
+const LOADER: &str = "GPUTRAIL_TEST_OPENCL_LOADER";
+
 /// Has a command find PoCL, and nothing but PoCL, with a kernel cache that stays warm from test to
 /// test.
 pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
@@ -26,8 +29,16 @@ pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
         Driver::Basic => "basic",
         Driver::Threaded => "pthread",
     };
+    if let Some(folder) = std::env::var_os(LOADER) {
+        // Khronos's takes a folder of entries, and no single one.
+        let entries = Path::new(POCL_ICD).parent().expect("a folder");
+        command
+            .env("LD_LIBRARY_PATH", folder)
+            .env("OCL_ICD_VENDORS", entries);
+    } else {
+        command.env("OCL_ICD_VENDORS", POCL_ICD);
+    }
     command
-        .env("OCL_ICD_VENDORS", POCL_ICD)
         .env("POCL_CACHE_DIR", cache)
         .env("POCL_DEVICES", devices)
 }

@@ -11,6 +11,7 @@ use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 
 use crate::command::{Place, kernels, well};
+use crate::tools::built;
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 /// A compiler of C.
@@ -81,6 +82,28 @@ fn a_program_that_is_linked_with_the_library_observes_itself() {
 }
 
 #[test]
+fn the_static_library_serves_a_program_that_carries_it() {
+    needs!(the_static_library_serves_a_program_that_carries_it: Need::OpenClToolchain);
+    let place = Place::new();
+    let library = built(&["--package", "gputrail-inject"], "libgputrail_inject.a");
+    well(&mut place.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
+    for compiler in [C, CPP] {
+        let mut command = Command::new(compiler[0]);
+        command.args(&compiler[1..]).args(STRICT);
+        command.arg("-I").arg(place.path()).arg("-o").arg("with_it");
+        // What follows is no source.
+        command
+            .arg(repository("tests/programs/c_api.c"))
+            .args(["-x", "none", &library]);
+        command.args(["-lpthread", "-ldl", "-lm"]);
+        run(command.current_dir(place.path())).well();
+        let ended = run(&mut place.alone(Driver::Threaded, place.join("with_it"), &[])).well();
+        assert!(ended.text().starts_with("passed"), "{}", ended.text());
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
 fn records_in_memory_that_a_program_supplies_are_all_accounted_for() {
     needs!(records_in_memory_that_a_program_supplies_are_all_accounted_for: Need::Pocl, Need::OpenClToolchain);
     let place = Place::new();
@@ -133,4 +156,9 @@ fn a_program_that_observes_itself_is_recorded_as_well() {
          and call.ts >= range.ts and call.ts + call.dur <= range.ts + range.dur",
     );
     assert_eq!(during, 20);
+    let overheads = trace.rows::<(String,)>(
+        "select distinct name from slice where category = 'overhead' order by name",
+    );
+    let overheads: Vec<String> = overheads.into_iter().map(|(name,)| name).collect();
+    assert_eq!(overheads, ["compilation", "flush", "instrumentation"]);
 }

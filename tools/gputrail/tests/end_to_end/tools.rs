@@ -30,25 +30,31 @@ fn example(place: &Place, name: &str) -> String {
 
 /// A tool in Rust, of `examples`, built.
 fn example_in_rust(name: &str) -> String {
+    let options = [
+        "--package",
+        "gputrail",
+        "--features",
+        "tool",
+        "--example",
+        name,
+    ];
+    built(&options, &format!("lib{name}.so"))
+}
+
+/// Where cargo has built the file of this name.
+pub fn built(options: &[&str], file: &str) -> String {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args([
             "build",
             "--quiet",
-            "--package",
-            "gputrail",
-            "--features",
-            "tool",
-        ])
-        .args([
-            "--example",
-            name,
             "--message-format",
             "json-render-diagnostics",
         ])
+        .args(options)
         .current_dir(repository("."));
     let built = run(&mut cargo).well();
-    let library = format!("lib{name}.so\"");
+    let library = format!("{file}\"");
     let text = built.text();
     let end = text.find(&library).expect("cargo names what it has built") + library.len() - 1;
     let start = text[..end].rfind('"').expect("a path in quotes") + 1;
