@@ -903,7 +903,7 @@ typedef struct gputrail_callback {
   uint32_t reserved;
   /*
    * Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. record
-   * is its gputrail_record_code_object, with the address that it was loaded at.
+   * is its gputrail_record_code_object; where it was loaded may be known later than that it was, or never.
    */
   const uint8_t *code;
   /* Bytes of machine code. */

@@ -48,7 +48,7 @@ pub struct CallbackData {
     /// 0.
     pub reserved: u32,
     /// Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. `record`
-    /// is its `gputrail_record_code_object`, with the address that it was loaded at.
+    /// is its `gputrail_record_code_object`; where it was loaded may be known later than that it was, or never.
     pub code: *const u8,
     /// Bytes of machine code.
     pub code_bytes: usize,
