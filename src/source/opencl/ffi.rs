@@ -20,6 +20,11 @@ pub struct cl_bitfield(pub u64);
 #[repr(transparent)]
 pub struct cl_bool(pub u32);
 
+/// A byte of a binary: a type of its own, since on some processors a byte is what a character is.
+#[derive(Copy, Clone)]
+#[repr(transparent)]
+pub struct cl_uchar(#[allow(dead_code)] pub u8); // only pointed to
+
 macro_rules! handles {
     ($($name:ident)*) => {$(
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -299,7 +299,7 @@ left_out!(
     *const u32,
     *mut cl_bitfield,
     *mut *const c_char,
-    *mut *const u8,
+    *mut *const cl_uchar,
     *mut *const c_void,
     *mut *mut c_void
 );

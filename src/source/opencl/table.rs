@@ -83,7 +83,7 @@ macro_rules! opencl_functions {
                 then |call, program| programs::created_from_source(call, program, count, strings, lengths)
             }
             CREATE object(errcode_ret) clCreateProgramWithBinary(context: cl_context, num_devices: cl_uint,
-                device_list: *const cl_device_id, lengths: *const usize, binaries: *mut *const u8,
+                device_list: *const cl_device_id, lengths: *const usize, binaries: *mut *const cl_uchar,
                 binary_status: *mut cl_int, errcode_ret: *mut cl_int) -> cl_program {
                 then |call, program| programs::created(call, program)
             }
