@@ -53,6 +53,8 @@ pub mod summary;
 pub mod switchboard;
 mod sync;
 #[cfg(not(loom))]
+mod system;
+#[cfg(not(loom))]
 pub mod timeline;
 #[cfg(not(loom))]
 pub mod times;

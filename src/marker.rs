@@ -292,7 +292,7 @@ fn tell_wanted(
 
 /// Names the calling thread in traces; its name in the system stays what it is.
 pub fn name_thread(name: &str) {
-    let thread = ThreadId(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+    let thread = ThreadId(crate::system::thread_id());
     if let Some(board) = process::begin() {
         // The thread is known by now, so that its name in the system does not come after this one.
         process::current();

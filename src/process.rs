@@ -17,6 +17,7 @@ use crate::switchboard::{
     Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
 use crate::sync::SignalsBlocked;
+use crate::system;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -341,7 +342,7 @@ fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
     // A child may have inherited the lock from a thread that it does not have: then it is another
     // process's, and free.
     let process = u64::from(std::process::id());
-    let me = process << 32 | u64::from(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+    let me = process << 32 | u64::from(system::thread_id());
     loop {
         let holder = BEGINNING.load(Ordering::Acquire);
         if holder == me {
@@ -442,19 +443,7 @@ fn process_table() -> Option<&'static Wanted> {
         return Some(wanted());
     }
     let bytes = size_of::<Wanted>();
-    let mut memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
-    // SAFETY: the memory is ours alone, and wiping it in children loses nothing of theirs.
-    unsafe {
-        rustix::mm::madvise(
-            memory.as_mut_ptr().cast(),
-            bytes,
-            rustix::mm::Advice::LinuxWipeOnFork,
-        )
-    }
-    .ok()?;
-    let start = memory.as_ptr();
-    // It stays for ever.
-    std::mem::forget(memory);
+    let start = system::wiped_in_children(bytes)?;
     // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
     Some(unsafe { &*start.cast() })
 }
@@ -497,7 +486,7 @@ pub fn interrupted() -> u64 {
 #[inline(never)]
 fn new_cell() -> Option<Current> {
     let process = process()?;
-    let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let id = system::thread_id();
     let is_main = id == std::process::id();
     let id = crate::context::thread_id(id);
     let board = &process.board;

@@ -18,6 +18,7 @@ use crate::scope::{Gate, Scope};
 use crate::switchboard::{
     Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
 };
+use crate::system;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -437,7 +438,7 @@ fn recorded() -> Selection {
 fn random_identity() -> [u8; 16] {
     let mut identity = [0; 16];
     // Without random bytes, captures made in one nanosecond by one process look alike.
-    if rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::NONBLOCK).is_err() {
+    if !system::random(&mut identity) {
         identity[..8].copy_from_slice(&clock::SystemClock::Realtime.read().0.to_le_bytes());
         identity[8..12].copy_from_slice(&std::process::id().to_le_bytes());
     }

@@ -6,6 +6,8 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+#[cfg(not(loom))]
+use crate::system;
 use std::time::Duration;
 
 #[cfg(loom)]
@@ -153,30 +155,14 @@ impl Signal {
 
     /// Sleeps until the number is raised, or for `longest`; not at all if it is not `seen` any more.
     pub fn wait(&self, seen: u32, longest: Duration) {
-        sleep_on(&self.0, seen, longest);
+        system::sleep_on(&self.0, seen, longest);
     }
 
     /// Changes the number, and wakes everybody.
     pub fn raise(&self) {
         self.0.fetch_add(1, Ordering::Release);
-        wake(&self.0, u32::MAX >> 1);
+        system::wake(&self.0, u32::MAX >> 1);
     }
-}
-
-/// Sleeps while `word` is `seen`, until woken or for `longest`. It may wake for no reason.
-#[cfg(not(loom))]
-pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) {
-    use rustix::thread::futex;
-    let longest = longest.try_into().expect("seconds fit");
-    // Whatever the system says: the caller looks for itself.
-    let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&longest));
-}
-
-/// Wakes up to `most` of those that sleep on `word`.
-#[cfg(not(loom))]
-pub(crate) fn wake(word: &AtomicU32, most: u32) {
-    use rustix::thread::futex;
-    let _ = futex::wake(word, futex::Flags::empty(), most);
 }
 
 /// A futex as loom can check it: it compares and falls asleep in one step.

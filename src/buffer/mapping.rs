@@ -17,6 +17,8 @@ use super::wake::Wake;
 use crate::record::{FORMAT_VERSION, KINDS, Kind};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
+use crate::system;
+#[cfg(not(loom))]
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
@@ -366,12 +368,9 @@ impl Mapping {
             return;
         }
         let length = blocks.len() * self.layout.block_bytes();
-        let place = self.data(blocks.start).cast();
+        let place = self.data(blocks.start);
         assert!(blocks.end <= self.layout.blocks);
-        // An older kernel does not know how: then the first writes bring the pages.
-        // SAFETY: within the mapping by the layout; populating changes none of its bytes.
-        let _ =
-            unsafe { rustix::mm::madvise(place, length, rustix::mm::Advice::LinuxPopulateWrite) };
+        system::populate(std::ptr::slice_from_raw_parts_mut(place, length));
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
@@ -399,7 +398,7 @@ impl Mapping {
 
     /// Keeps the memory out of children made by fork: they must not write into their parent's blocks.
     pub fn keep_from_children(&self) -> std::io::Result<()> {
-        self.memory.0.advise(memmap2::Advice::DontFork)
+        system::keep_from_children(&self.memory.0)
     }
 
     fn header(&self) -> &MappingHeader {

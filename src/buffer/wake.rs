@@ -34,7 +34,7 @@ impl Wake {
     pub fn sleep(&self, period: Duration) {
         let how = if period > NAP { SLEEPING } else { NAPPING };
         self.0.store(how, Ordering::Relaxed);
-        crate::sync::sleep_on(&self.0, how, period);
+        crate::system::sleep_on(&self.0, how, period);
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
@@ -50,7 +50,7 @@ impl Wake {
         if self.0.load(Ordering::Relaxed) != AWAKE && self.0.swap(AWAKE, Ordering::Relaxed) != AWAKE
         {
             #[cfg(not(loom))]
-            crate::sync::wake(&self.0, 1);
+            crate::system::wake(&self.0, 1);
         }
     }
 }

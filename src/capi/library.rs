@@ -192,7 +192,7 @@ pub extern "C" fn gputrail_api_version() -> u32 {
 /// or what `gputrail_attributes_set` has asked for.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_thread() -> ThreadId {
-    let system = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let system = crate::system::thread_id();
     ThreadId(crate::context::thread_id(system))
 }
 

@@ -111,7 +111,7 @@ impl Writer {
         Ok(Writer {
             state: Arc::new(Mutex::new(State {
                 file,
-                identity: (stat.st_dev as u64, stat.st_ino as u64),
+                identity: identity(&stat),
                 bytes,
                 shared: None,
                 is_guest: false,
@@ -251,7 +251,7 @@ impl State {
     /// The capture's length now; `None` if its descriptor stands for something else.
     fn length(&self) -> Option<u64> {
         let stat = rustix::fs::fstat(&self.file).ok()?;
-        (({ stat.st_dev }, { stat.st_ino }) == self.identity).then_some(stat.st_size as u64)
+        (identity(&stat) == self.identity).then_some(stat.st_size as u64)
     }
 
     fn write_all(&mut self, parts: &[&[u8]], total: usize, written: &mut usize) -> io::Result<()> {
@@ -331,4 +331,10 @@ pub(crate) fn whole_bytes(file: &mut File) -> io::Result<u64> {
         }
         whole = end;
     }
+}
+
+/// What a file is, whatever it is called.
+#[allow(clippy::unnecessary_cast)] // the types differ between systems
+fn identity(stat: &rustix::fs::Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
 }

@@ -13,7 +13,8 @@ use crate::process;
 use crate::record::{ClockSnapshot, KINDS, ProcessId, Ticks};
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES, Recorder};
 use crate::switchboard::{BufferKey, Consumer, Selection, SlowCalls, Switchboard};
-use crate::sync::{lock_std, sleep_on, wake};
+use crate::sync::lock_std;
+use crate::system::{self, sleep_on, wake};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -112,9 +113,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
     // Nothing here but atomics and one system call: both are allowed in handlers.
     if let Some(count) = SIGNALLED.get(signal as usize) {
         count.fetch_add(1, Ordering::Release);
+        let errno = system::errno();
         // SAFETY: errno is the interrupted thread's; it is put back.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
         let before = unsafe { *errno };
         trigger();
         // SAFETY: as above.

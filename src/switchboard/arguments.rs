@@ -2,6 +2,7 @@
 
 use crate::operations;
 use crate::record::{ArgumentType, Arguments, StringId};
+use crate::system::peek;
 use std::fmt::Write;
 
 /// An argument of a function.
@@ -195,23 +196,6 @@ fn show(text: &mut String, type_name: &str, value: u64, depth: usize) {
         text.push_str(" -> ");
         show(text, pointee, there, depth - 1);
     }
-}
-
-/// Reads the program's memory at `address`, if that is its memory. The system does it, so that an address that leads
-/// nowhere is an answer and not a fault.
-fn peek(address: u64, into: &mut [u8]) -> bool {
-    let local = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: address as *mut _,
-        iov_len: into.len(),
-    };
-    let process = std::process::id() as libc::pid_t;
-    // SAFETY: `local` is ours to write; `remote` is checked by the system.
-    let read = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
-    read == into.len() as isize
 }
 
 /// The string at `address`, as far as it is shown.

@@ -180,6 +180,7 @@ impl Switchboard {
     }
 
     fn with_table(table: Table) -> Arc<Switchboard> {
+        #[cfg(target_os = "linux")]
         crate::sync::membarrier::register();
         Arc::new(Switchboard {
             table,

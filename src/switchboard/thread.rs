@@ -46,7 +46,7 @@ unsafe impl Sync for ThreadState {}
 
 /// The calling thread of the operating system.
 pub(super) fn here() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u32
+    crate::system::thread_id()
 }
 
 impl ThreadState {

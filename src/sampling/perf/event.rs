@@ -255,7 +255,7 @@ mod tests {
             });
         }
         let after = clock.now();
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let thread = crate::system::thread_id();
         assert!(taken.iter().all(|taken| taken.thread == thread));
         assert!(
             taken

@@ -175,7 +175,7 @@ impl HostSampler {
     }
 
     fn run(&self, generation: u64) {
-        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let me = crate::system::thread_id();
         let mut pause = FIRST_ROUND;
         loop {
             let seen = self.wake.value();

@@ -1,0 +1,142 @@
+//! What Linux has, and other systems have otherwise or not at all: there the library builds, and reads and shows what was
+//! recorded on Linux.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+pub(crate) use here::*;
+
+#[cfg(target_os = "linux")]
+mod here {
+    use super::*;
+    use rustix::thread::futex;
+
+    /// The calling thread, as the system calls it.
+    pub fn thread_id() -> u32 {
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    }
+
+    /// Sleeps while `word` is `seen`, until woken or for `longest`. It may wake for no reason.
+    pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) {
+        let longest = longest.try_into().expect("seconds fit");
+        // Whatever the system says: the caller looks for itself.
+        let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&longest));
+    }
+
+    /// Wakes up to `most` of those that sleep on `word`.
+    pub fn wake(word: &AtomicU32, most: u32) {
+        let _ = futex::wake(word, futex::Flags::empty(), most);
+    }
+
+    /// Fills `bytes` with random ones, unless the system has none yet.
+    pub fn random(bytes: &mut [u8]) -> bool {
+        rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::NONBLOCK).is_ok()
+    }
+
+    /// Where the calling thread's errno is.
+    pub fn errno() -> *mut libc::c_int {
+        // SAFETY: it has no conditions.
+        unsafe { libc::__errno_location() }
+    }
+
+    /// Reads the program's memory at `address`, if that is its memory. The system does it, so that an address that leads
+    /// nowhere is an answer and not a fault.
+    pub fn peek(address: u64, into: &mut [u8]) -> bool {
+        let local = libc::iovec {
+            iov_base: into.as_mut_ptr().cast(),
+            iov_len: into.len(),
+        };
+        let remote = libc::iovec {
+            iov_base: address as *mut _,
+            iov_len: into.len(),
+        };
+        let process = std::process::id() as libc::pid_t;
+        // SAFETY: `local` is ours to write; `remote` is checked by the system.
+        let read = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
+        read == into.len() as isize
+    }
+
+    /// Brings `memory` into place.
+    pub fn populate(memory: *mut [u8]) {
+        // An older kernel does not know how: then the first writes bring the pages.
+        // SAFETY: it changes no bytes, and of memory that is not mapped the system says that.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                memory.cast(),
+                memory.len(),
+                rustix::mm::Advice::LinuxPopulateWrite,
+            )
+        };
+    }
+
+    /// Keeps `memory` out of children made by fork.
+    pub fn keep_from_children(memory: &memmap2::MmapRaw) -> std::io::Result<()> {
+        memory.advise(memmap2::Advice::DontFork)
+    }
+
+    /// Memory that is all zeros, also in children made by fork, and stays for ever.
+    pub fn wiped_in_children(bytes: usize) -> Option<*const u8> {
+        let mut memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
+        let advice = rustix::mm::Advice::LinuxWipeOnFork;
+        // SAFETY: the memory is ours alone, and wiping it in children loses nothing of theirs.
+        unsafe { rustix::mm::madvise(memory.as_mut_ptr().cast(), bytes, advice) }.ok()?;
+        let start = memory.as_ptr();
+        std::mem::forget(memory);
+        Some(start)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod here {
+    use super::*;
+    use std::io::Read;
+    use std::sync::atomic::Ordering;
+
+    /// The calling thread: a number of ours, as there is no other that all systems have.
+    pub fn thread_id() -> u32 {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        thread_local! {
+            static NUMBER: u32 = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        NUMBER.with(|number| *number)
+    }
+
+    /// Sleeps a little while `word` is `seen`, at most for `longest`. Nobody can be woken here.
+    pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) {
+        if word.load(Ordering::Acquire) == seen {
+            std::thread::sleep(longest.min(Duration::from_millis(1)));
+        }
+    }
+
+    /// Nobody sleeps for long.
+    pub fn wake(_: &AtomicU32, _: u32) {}
+
+    /// Fills `bytes` with random ones, if the system has any.
+    pub fn random(bytes: &mut [u8]) -> bool {
+        std::fs::File::open("/dev/urandom").is_ok_and(|mut from| from.read_exact(bytes).is_ok())
+    }
+
+    /// Where the calling thread's errno is.
+    pub fn errno() -> *mut libc::c_int {
+        // SAFETY: it has no conditions.
+        unsafe { libc::__error() }
+    }
+
+    /// Nobody knows whether it is memory.
+    pub fn peek(_: u64, _: &mut [u8]) -> bool {
+        false
+    }
+
+    /// The first writes bring the pages.
+    pub fn populate(_: *mut [u8]) {}
+
+    /// Children see it: sources, in whose processes that would matter, are not to be had here.
+    pub fn keep_from_children(_: &memmap2::MmapRaw) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// Not to be had: nothing is observed here.
+    pub fn wiped_in_children(_: usize) -> Option<*const u8> {
+        None
+    }
+}
