@@ -1,9 +1,9 @@
 //! How long a device was busy: the union of intervals that come nearly in order.
 //!
 //! Intervals that do not touch are kept apart in a window of bounded size; when it is full, the
-//! earliest one is closed. What comes later and reaches back before that is cut off, and counted.
+//! earliest one is closed. Most come in order; the others are sorted in, many at once. What comes later and reaches back before that is cut off, and counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::distribution::Distribution;
 
@@ -11,6 +11,8 @@ use crate::record::Nanos;
 
 /// Most intervals in the window.
 const MOST: usize = 1 << 18;
+/// Most intervals that wait to be sorted in: all at once costs little more than one.
+const MOST_UNSORTED: usize = 1 << 12;
 
 /// The work that ends a gap.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,11 +61,22 @@ impl Busy {
     }
 }
 
+/// A time without a gap.
+#[derive(Copy, Clone, Debug)]
+struct Interval {
+    start: u64,
+    end: u64,
+    /// What begins it.
+    opener: Option<Opener>,
+}
+
 /// Adds up the busy time of a device.
 #[derive(Debug)]
 pub struct BusyTime {
-    /// Start to end of the intervals in the window, and what begins them. They neither overlap nor touch.
-    window: BTreeMap<u64, (u64, Option<Opener>)>,
+    /// The intervals in the window, in order. They neither overlap nor touch.
+    window: VecDeque<Interval>,
+    /// Intervals that came out of order, and whatever came after them: not in the window yet.
+    unsorted: Vec<Interval>,
     /// What has left the window; its `last` is where the window begins.
     closed: Option<Busy>,
     late: u64,
@@ -79,7 +92,8 @@ impl Default for BusyTime {
 impl BusyTime {
     fn of_size(most: usize) -> BusyTime {
         BusyTime {
-            window: BTreeMap::new(),
+            window: VecDeque::new(),
+            unsorted: Vec::new(),
             closed: None,
             late: 0,
             most,
@@ -87,8 +101,8 @@ impl BusyTime {
     }
 
     /// The device was busy from `start` to `end`, with what `opener` says, if that is of interest.
-    pub fn add(&mut self, start: Nanos, end: Nanos, mut opener: Option<Opener>) {
-        let (mut start, mut end) = (start.0, end.0.max(start.0));
+    pub fn add(&mut self, start: Nanos, end: Nanos, opener: Option<Opener>) {
+        let (mut start, end) = (start.0, end.0.max(start.0));
         if let Some(closed) = &self.closed
             && start < closed.last.0
         {
@@ -98,49 +112,40 @@ impl BusyTime {
                 return;
             }
         }
+        let interval = Interval { start, end, opener };
         // Mostly it comes behind all others, or goes on where the latest has not ended yet.
-        match self.window.last_entry() {
-            Some(mut latest) if *latest.key() <= start => {
-                let latest = &mut latest.get_mut().0;
-                if start <= *latest {
-                    *latest = end.max(*latest);
-                    return;
-                }
-                self.window.insert(start, (end, opener));
-                self.keep_to_size();
-                return;
-            }
-            _ => {}
+        let in_order = self
+            .window
+            .back()
+            .is_none_or(|latest| latest.start <= start);
+        if self.unsorted.is_empty() && in_order {
+            append(&mut self.window, interval);
+            self.keep_to_size();
+            return;
         }
-        // Whatever begins before the new end and ends after the new start becomes part of it.
-        while let Some((&other_start, &(other_end, other))) = self.window.range(..=end).next_back()
-        {
-            if other_end < start {
-                break;
-            }
-            self.window.remove(&other_start);
-            if other_start <= start {
-                (start, opener) = (other_start, other);
-            }
-            end = end.max(other_end);
+        self.unsorted.push(interval);
+        if self.unsorted.len() >= self.most.min(MOST_UNSORTED) {
+            sort_in(&mut self.window, &mut self.unsorted);
+            self.keep_to_size();
         }
-        self.window.insert(start, (end, opener));
-        self.keep_to_size();
     }
 
     fn keep_to_size(&mut self) {
-        if self.window.len() > self.most
-            && let Some((start, (end, opener))) = self.window.pop_first()
-        {
-            close(&mut self.closed, start, end, opener);
+        while self.window.len() > self.most {
+            let Some(interval) = self.window.pop_front() else {
+                return;
+            };
+            close(&mut self.closed, interval);
         }
     }
 
     /// The sum so far; none if there was nothing.
     pub fn busy(&self) -> Option<Busy> {
+        let (mut window, mut unsorted) = (self.window.clone(), self.unsorted.clone());
+        sort_in(&mut window, &mut unsorted);
         let mut sum = self.closed.clone();
-        for (&start, &(end, opener)) in &self.window {
-            close(&mut sum, start, end, opener);
+        for interval in window {
+            close(&mut sum, interval);
         }
         sum.map(|sum| Busy {
             late: self.late,
@@ -149,8 +154,33 @@ impl BusyTime {
     }
 }
 
+/// Adds an interval that begins no earlier than the latest.
+fn append(window: &mut VecDeque<Interval>, interval: Interval) {
+    match window.back_mut() {
+        Some(latest) if interval.start <= latest.end => latest.end = latest.end.max(interval.end),
+        _ => window.push_back(interval),
+    }
+}
+
+/// Puts intervals that came out of order where they belong. Only the part of the window behind the first of them is
+/// looked at.
+fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
+    let Some(first) = unsorted.iter().map(|interval| interval.start).min() else {
+        return;
+    };
+    let behind = window.partition_point(|interval| interval.start <= first);
+    // Of what begins at the same time, what came first stays first.
+    let mut all: Vec<Interval> = window.drain(behind..).collect();
+    all.append(unsorted);
+    all.sort_by_key(|interval| interval.start);
+    for interval in all {
+        append(window, interval);
+    }
+}
+
 /// Adds an interval that begins after all before it.
-fn close(sum: &mut Option<Busy>, start: u64, end: u64, opener: Option<Opener>) {
+fn close(sum: &mut Option<Busy>, interval: Interval) {
+    let Interval { start, end, opener } = interval;
     let interval = Busy {
         first: Nanos(start),
         last: Nanos(end),
@@ -252,14 +282,15 @@ mod tests {
     proptest! {
         #[test]
         fn in_a_window_that_is_large_enough_the_sum_is_exact(
-            intervals in prop::collection::vec((0u64..500, 0u64..20), 1..60),
+            intervals in prop::collection::vec((0u64..500, 0u64..20), 1..700),
         ) {
             let intervals: Vec<_> = intervals.iter().map(|(start, length)| (*start, start + length)).collect();
             let mut covered = [false; 520];
             for (start, end) in &intervals {
                 covered[*start as usize..*end as usize].fill(true);
             }
-            let busy = sum(&intervals, 100).unwrap();
+            // No more than that fit in without touching each other.
+            let busy = sum(&intervals, 260).unwrap();
             prop_assert_eq!(busy.busy.0 as usize, covered.iter().filter(|covered| **covered).count());
             prop_assert_eq!(busy.first.0, intervals.iter().map(|i| i.0).min().unwrap());
             prop_assert_eq!(busy.last.0, intervals.iter().map(|i| i.1).max().unwrap());

@@ -1,6 +1,6 @@
 //! The two kinds of packets that traces of ours are full of: events of the host, and work of a device.
 
-use super::fields::{Field, FieldValue, Fields};
+use super::fields::{Field, FieldValue, Fields, key};
 use super::findings::{Findings, Place};
 use super::sequences::{Entry, Sequence, table};
 use super::texts::{TextId, Texts};
@@ -32,6 +32,20 @@ pub enum EventKind {
     Counter,
     /// Something else.
     Other,
+}
+
+impl From<u64> for EventKind {
+    /// What a number says in a `TrackEvent`.
+    #[inline]
+    fn from(kind: u64) -> EventKind {
+        match kind {
+            1 => EventKind::Begin,
+            2 => EventKind::End,
+            3 => EventKind::Instant,
+            4 => EventKind::Counter,
+            _ => EventKind::Other,
+        }
+    }
 }
 
 /// Value of an annotation.
@@ -73,6 +87,22 @@ pub struct HostEvent<'a> {
 }
 
 impl HostEvent<'_> {
+    /// An event of which nothing is known but where and when.
+    #[inline]
+    pub(super) fn at(time: Nanos, track: TrackId) -> Self {
+        HostEvent {
+            time,
+            kind: EventKind::Other,
+            track,
+            described: None,
+            name: Text::default(),
+            category: Text::default(),
+            correlation: None,
+            correlated: &[],
+            annotations: Vec::new(),
+        }
+    }
+
     /// Event ids of device work that it submitted.
     pub fn submitted(&self) -> impl Iterator<Item = u64> {
         numbers_of(self.correlated, 1)
@@ -111,27 +141,35 @@ pub struct WorkEvent<'a> {
     pub category: Option<u64>,
     /// Its submission id.
     pub submission: u64,
+    /// The details that are asked for most.
+    pub details: Details,
     /// The whole event.
     bytes: &'a [u8],
 }
 
+/// Details of work that have a meaning: those that gputrail writes, by name.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Bytes that were moved; 0 if that is not told.
+    pub bytes: i64,
+    /// The runtime's error, below 0 if it failed.
+    pub status: i64,
+    /// Whether it says why it did not complete.
+    pub unfinished: bool,
+}
+
+impl Details {
+    fn add(&mut self, name: &[u8], value: &str) {
+        match name {
+            b"bytes" => self.bytes = value.parse().unwrap_or(0),
+            b"status" => self.status = value.parse().unwrap_or(0),
+            b"unfinished" => self.unfinished = true,
+            _ => {}
+        }
+    }
+}
+
 impl WorkEvent<'_> {
-    /// A detail that is a number.
-    pub fn number(&self, name: &str) -> Option<i64> {
-        std::str::from_utf8(self.detail(name)?).ok()?.parse().ok()
-    }
-
-    /// The value of a detail.
-    pub fn detail(&self, name: &str) -> Option<&[u8]> {
-        let details = Fields::new(self.bytes).filter(|field| field.number == DETAIL);
-        details
-            .filter_map(|field| field.bytes())
-            .find_map(|detail| {
-                let (key, value) = detail_of(detail);
-                (key == name.as_bytes()).then_some(value)
-            })
-    }
-
     /// Event ids of the work that it waited for.
     pub fn waits(&self) -> impl Iterator<Item = u64> {
         numbers_of(self.bytes, 18)
@@ -189,6 +227,7 @@ impl<'a> Resolving<'a, '_> {
         }
     }
 
+    #[inline]
     fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
         if let Some(why) = fields.malformed() {
             self.findings.add(self.place, || format!("{what}: {why}"));
@@ -196,41 +235,48 @@ impl<'a> Resolving<'a, '_> {
     }
 
     /// Reads a TrackEvent.
-    pub fn host(&mut self, bytes: &'a [u8], time: Nanos, default_track: u64) -> HostEvent<'a> {
-        let mut event = HostEvent {
-            time,
-            kind: EventKind::Other,
-            track: TrackId(default_track),
-            described: None,
-            name: Text::default(),
-            category: Text::default(),
-            correlation: None,
-            correlated: &[],
-            annotations: Vec::new(),
-        };
-        let mut fields = Fields::new(bytes);
-        for field in fields.by_ref() {
-            match (field.number, field.value) {
-                (9, FieldValue::Number(kind)) => {
-                    event.kind = match kind {
-                        1 => EventKind::Begin,
-                        2 => EventKind::End,
-                        3 => EventKind::Instant,
-                        4 => EventKind::Counter,
-                        _ => EventKind::Other,
-                    }
-                }
-                (11, FieldValue::Number(track)) => event.track = TrackId(track),
-                (3, _) => {
-                    for number in field.numbers() {
-                        let category = self.name(table::CATEGORIES, number);
-                        if event.category.text.is_empty() {
-                            event.category = category;
-                        }
-                    }
-                }
-                (10, FieldValue::Number(number)) => {
+    #[inline]
+    pub fn host(&mut self, bytes: &'a [u8], event: &mut HostEvent<'a>) {
+        const TYPE: u8 = key::number(9);
+        const CATEGORY: u8 = key::number(3);
+        const NAME: u8 = key::number(10);
+        const TRACK: u8 = key::number(11);
+        let mut left = bytes;
+        while let Some(key) = left.first() {
+            let behind = match *key {
+                TYPE => key::split_number(left).map(|(kind, rest)| {
+                    event.kind = kind.into();
+                    rest
+                }),
+                CATEGORY => key::split_number(left).map(|(number, rest)| {
+                    self.category(number, event);
+                    rest
+                }),
+                NAME => key::split_number(left).map(|(number, rest)| {
                     event.name = self.name(table::EVENT_NAMES, number);
+                    rest
+                }),
+                TRACK => key::split_number(left).map(|(track, rest)| {
+                    event.track = TrackId(track);
+                    rest
+                }),
+                _ => None,
+            };
+            if let Some(rest) = behind {
+                left = rest;
+                continue;
+            }
+            let mut fields = Fields::new(left);
+            let Some(field) = fields.next() else {
+                self.end_of("track event", &fields);
+                break;
+            };
+            left = fields.rest();
+            match (field.number, field.value) {
+                (3, FieldValue::Bytes(_)) => {
+                    for number in field.numbers() {
+                        self.category(number, event);
+                    }
                 }
                 (22, FieldValue::Bytes(text)) => event.category = self.own_text(text),
                 (23, FieldValue::Bytes(text)) => event.name = self.own_text(text),
@@ -254,8 +300,14 @@ impl<'a> Resolving<'a, '_> {
                 _ => {}
             }
         }
-        self.end_of("track event", &fields);
-        event
+    }
+
+    #[inline]
+    fn category(&mut self, number: u64, event: &mut HostEvent<'a>) {
+        let category = self.name(table::CATEGORIES, number);
+        if event.category.text.is_empty() {
+            event.category = category;
+        }
     }
 
     fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (&'a str, AnnotationValue<'a>) {
@@ -293,6 +345,7 @@ impl<'a> Resolving<'a, '_> {
     }
 
     /// Reads a GpuRenderStageEvent.
+    #[inline(always)]
     pub fn work(&mut self, bytes: &'a [u8], start: Nanos) -> WorkEvent<'a> {
         let mut event = WorkEvent {
             start,
@@ -304,6 +357,7 @@ impl<'a> Resolving<'a, '_> {
             name: Text::default(),
             category: None,
             submission: 0,
+            details: Details::default(),
             bytes,
         };
         let mut own_name = None;
@@ -314,21 +368,23 @@ impl<'a> Resolving<'a, '_> {
                 (2, FieldValue::Number(duration)) => event.duration = Some(duration),
                 (5, FieldValue::Number(number)) => {
                     let context = self.entry(table::CONTEXTS, number);
-                    let pid = context.and_then(|context| number_of(&context.bytes, 2));
+                    let pid = context.and_then(|context| context.number);
                     event.process = ProcessId(pid.unwrap_or(0) as u32);
                 }
-                (DETAIL, FieldValue::Bytes(detail)) => self.detail(detail),
+                (DETAIL, FieldValue::Bytes(detail)) => self.detail(detail, &mut event.details),
                 (10, FieldValue::Number(number)) => event.submission = number,
                 (11, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
                 (13, FieldValue::Number(number)) => {
                     event.queue = self.name(table::SPECIFICATIONS, number);
                 }
                 (14, FieldValue::Number(number)) => {
-                    event.name = self.name(table::SPECIFICATIONS, number);
-                    let sequence = self.sequence;
-                    let stage =
-                        sequence.and_then(|sequence| sequence.entry(table::SPECIFICATIONS, number));
-                    event.category = stage.and_then(|stage| number_of(&stage.bytes, 4));
+                    if let Some(stage) = self.entry(table::SPECIFICATIONS, number) {
+                        event.name = Text {
+                            id: stage.name,
+                            text: self.texts.get(stage.name),
+                        };
+                        event.category = stage.number;
+                    }
                 }
                 (17, FieldValue::Bytes(text)) => own_name = Some(self.own_text(text)),
                 (20, FieldValue::Number(number)) => {
@@ -348,13 +404,18 @@ impl<'a> Resolving<'a, '_> {
         event
     }
 
-    fn detail(&mut self, bytes: &'a [u8]) {
+    #[inline]
+    fn detail(&mut self, bytes: &'a [u8], details: &mut Details) {
+        let (mut name, mut value) = ("", "");
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
-            if let (1 | 2, FieldValue::Bytes(text)) = (field.number, field.value) {
-                self.text(text);
+            match (field.number, field.value) {
+                (1, FieldValue::Bytes(text)) => name = self.text(text),
+                (2, FieldValue::Bytes(text)) => value = self.text(text),
+                _ => {}
             }
         }
+        details.add(name.as_bytes(), value);
         self.end_of("extra data", &fields);
     }
 
@@ -411,19 +472,6 @@ impl<'a> Resolving<'a, '_> {
 
 /// Number of the field that holds one detail of work.
 const DETAIL: u32 = 6;
-
-/// Name and value of a detail.
-fn detail_of(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let mut detail: (&[u8], &[u8]) = (&[], &[]);
-    for field in Fields::new(bytes) {
-        match (field.number, field.value) {
-            (1, FieldValue::Bytes(text)) => detail.0 = text,
-            (2, FieldValue::Bytes(text)) => detail.1 = text,
-            _ => {}
-        }
-    }
-    detail
-}
 
 /// The number in a field of a message.
 fn number_of(message: &[u8], number: u32) -> Option<u64> {

@@ -56,9 +56,11 @@ impl<'a> Field<'a> {
 /// The fields of a message, until its end or until something that is no field.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
+    /// What has not been read; empty once reading has ended.
     left: &'a [u8],
     length: usize,
-    malformed: Option<&'static str>,
+    /// Why reading ended before the end of the message, and how many bytes before it.
+    malformed: Option<(&'static str, usize)>,
 }
 
 impl<'a> Fields<'a> {
@@ -72,19 +74,29 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// What has not been read.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.left
+    }
+
     /// Where in the message reading goes on.
     pub fn position(&self) -> usize {
-        self.length - self.left.len()
+        let unread = self.malformed.map_or(self.left.len(), |(_, unread)| unread);
+        self.length - unread
     }
 
     /// Why reading ended before the end of the message.
+    #[inline]
     pub fn malformed(&self) -> Option<&'static str> {
-        self.malformed
+        self.malformed.map(|(why, _)| why)
     }
 
     #[cold]
+    #[inline(never)]
     fn stop(&mut self, why: &'static str) -> Option<Field<'a>> {
-        self.malformed = Some(why);
+        self.malformed = Some((why, self.left.len()));
+        self.left = &[];
         None
     }
 }
@@ -95,21 +107,30 @@ impl<'a> Iterator for Fields<'a> {
     // What a reader of many fields asks of each is known where it asks: half of this goes away there.
     #[inline(always)]
     fn next(&mut self) -> Option<Field<'a>> {
-        if self.left.is_empty() || self.malformed.is_some() {
+        if self.left.is_empty() {
             return None;
         }
         let mut left = self.left;
         let Some(key) = varint(&mut left) else {
             return self.stop("a field whose number does not end");
         };
-        let number = match u32::try_from(key >> 3) {
-            Ok(number @ 1..=MOST_NUMBER) => number,
-            _ => return self.stop("a field whose number is none"),
-        };
+        if !KEYS.contains(&key) {
+            return self.stop("a field whose number is none");
+        }
+        let number = (key >> 3) as u32;
         let value = match key & 7 {
             0 => match varint(&mut left) {
                 Some(number) => FieldValue::Number(number),
                 None => return self.stop("an integer that does not end"),
+            },
+            2 => match varint(&mut left) {
+                Some(length) if length <= left.len() as u64 => {
+                    let (bytes, rest) = left.split_at(length as usize);
+                    left = rest;
+                    FieldValue::Bytes(bytes)
+                }
+                Some(_) => return self.stop("a field that is longer than its message"),
+                None => return self.stop("a length that is none"),
             },
             1 => match left.split_first_chunk() {
                 Some((bytes, rest)) => {
@@ -117,15 +138,6 @@ impl<'a> Iterator for Fields<'a> {
                     FieldValue::Fixed64(u64::from_le_bytes(*bytes))
                 }
                 None => return self.stop("a field of 8 bytes that is cut"),
-            },
-            2 => match varint(&mut left).and_then(|length| usize::try_from(length).ok()) {
-                Some(length) if length <= left.len() => {
-                    let (bytes, rest) = left.split_at(length);
-                    left = rest;
-                    FieldValue::Bytes(bytes)
-                }
-                Some(_) => return self.stop("a field that is longer than its message"),
-                None => return self.stop("a length that is none"),
             },
             5 => match left.split_first_chunk() {
                 Some((bytes, rest)) => {
@@ -141,27 +153,73 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The largest field number that protobuf allows.
-const MOST_NUMBER: u32 = (1 << 29) - 1;
+/// The one byte that a field with a number below 16 begins with: readers of what is frequent ask for it first, which is
+/// much faster than to read any field and ask what it is.
+pub(super) mod key {
+    /// The key of a field that is a number.
+    pub const fn number(field: u32) -> u8 {
+        assert!(field > 0 && field < 16);
+        (field << 3) as u8
+    }
 
-/// Takes a varint off the front; none if it does not end, or is larger than 64 bits. Most have one byte or two.
+    /// The key of a field that is bytes.
+    pub const fn bytes(field: u32) -> u8 {
+        number(field) | 2
+    }
+
+    /// The number of the field that begins with a key at the front, and what is behind it; none if it does not end.
+    #[inline(always)]
+    pub fn split_number(field: &[u8]) -> Option<(u64, &[u8])> {
+        super::split_varint(field.get(1..)?)
+    }
+
+    /// The bytes of the field that begins with a key at the front, and what is behind it; none if they are not there.
+    #[inline(always)]
+    pub fn split_bytes(field: &[u8]) -> Option<(&[u8], &[u8])> {
+        let (length, rest) = super::split_varint(field.get(1..)?)?;
+        rest.split_at_checked(usize::try_from(length).ok()?)
+    }
+}
+
+/// The keys of the field numbers that protobuf allows: 1 to 2^29 - 1, and three bits of type.
+const KEYS: std::ops::Range<u64> = 1 << 3..1 << 32;
+
+/// Takes a varint off the front; none if it does not end, or is larger than 64 bits.
 #[inline(always)]
 pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    match **bytes {
-        [first @ 0..0x80, ref rest @ ..] => {
-            *bytes = rest;
-            Some(u64::from(first))
-        }
-        [first, second @ 0..0x80, ref rest @ ..] => {
-            *bytes = rest;
-            Some(u64::from(first & 0x7f) | u64::from(second) << 7)
+    let (number, rest) = split_varint(bytes)?;
+    *bytes = rest;
+    Some(number)
+}
+
+/// The varint at the front, and what is behind it. Most have one byte or two.
+#[inline(always)]
+fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    match bytes {
+        [first @ 0..0x80, rest @ ..] => Some((u64::from(*first), rest)),
+        [first, second @ 0..0x80, rest @ ..] => {
+            Some((u64::from(first & 0x7f) | u64::from(*second) << 7, rest))
         }
         _ => long_varint(bytes),
     }
 }
 
 #[inline(never)]
-fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
+fn long_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    // Up to eight bytes at once: where the first one ends it, then 7 bits of each, put together pair by pair.
+    if let Some(eight) = bytes.first_chunk() {
+        let eight = u64::from_le_bytes(*eight);
+        let ends = !eight & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let length = ends.trailing_zeros() / 8 + 1;
+            let own = u64::MAX >> (64 - 8 * length) & 0x7f7f_7f7f_7f7f_7f7f;
+            let sevens = eight & own;
+            let pairs = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+            let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+            let number = fours & 0x0fff_ffff | fours >> 32 << 28;
+            return Some((number, &bytes[length as usize..]));
+        }
+    }
     let mut value = 0;
     for (place, byte) in bytes.iter().take(10).enumerate() {
         let low = u64::from(byte & 0x7f);
@@ -170,8 +228,7 @@ fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
         }
         value |= low << (7 * place);
         if *byte < 0x80 {
-            *bytes = &bytes[place + 1..];
-            return Some(value);
+            return Some((value, &bytes[place + 1..]));
         }
     }
     None

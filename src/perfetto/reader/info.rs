@@ -246,7 +246,7 @@ impl Visitor for Reading {
     fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
         let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
         self.extend(event.start, Nanos(end));
-        let unfinished = event.duration.is_none() || event.detail("unfinished").is_some();
+        let unfinished = event.duration.is_none() || event.details.unfinished;
         self.info.unfinished += u64::from(unfinished);
         match event.category {
             Some(1 | 2) => self.info.kernels += 1,

@@ -36,6 +36,7 @@ pub use tracks::{Track, TrackId, TrackOf, Tracks};
 
 use crate::record::Nanos;
 use events::Resolving;
+use fields::key;
 use packets::Packets;
 use sequences::Sequences;
 
@@ -189,10 +190,47 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
+    // Inlined, since what it returns is large.
+    #[inline(always)]
     fn read(place: Place, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
+        const TIMESTAMP: u8 = key::number(field::TIMESTAMP);
+        const SEQUENCE: u8 = key::number(field::SEQUENCE);
+        const FLAGS: u8 = key::number(field::SEQUENCE_FLAGS);
+        const TRACK_EVENT: u8 = key::bytes(field::TRACK_EVENT);
         let mut head = Head::default();
-        let mut fields = Fields::new(bytes);
-        for field in fields.by_ref() {
+        let mut left = bytes;
+        while let Some(key) = left.first() {
+            let behind = match *key {
+                TIMESTAMP => key::split_number(left).map(|(time, rest)| {
+                    head.time = Some(time);
+                    rest
+                }),
+                SEQUENCE => key::split_number(left).map(|(id, rest)| {
+                    head.packet.sequence = id as u32;
+                    rest
+                }),
+                FLAGS => key::split_number(left).map(|(flags, rest)| {
+                    head.flags = flags;
+                    rest
+                }),
+                TRACK_EVENT => key::split_bytes(left).map(|(data, rest)| {
+                    head.packet.data = (field::TRACK_EVENT, data);
+                    rest
+                }),
+                _ => None,
+            };
+            if let Some(rest) = behind {
+                left = rest;
+                continue;
+            }
+            let mut fields = Fields::new(left);
+            let Some(field) = fields.next() else {
+                let position = bytes.len() - left.len();
+                let what = fields.malformed().unwrap_or_default();
+                findings.add(place, || format!("packet, at its byte {position}: {what}"));
+                break;
+            };
+            left = fields.rest();
             match (field.number, field.value) {
                 (field::TIMESTAMP, FieldValue::Number(time)) => head.time = Some(time),
                 (field::CLOCK, FieldValue::Number(clock)) => head.clock = Some(clock as u32),
@@ -210,11 +248,6 @@ impl<'a> Head<'a> {
                 }
                 _ => {}
             }
-        }
-        if let Some(what) = fields.malformed() {
-            findings.add(place, || {
-                format!("packet, at its byte {}: {what}", fields.position())
-            });
         }
         head.packet.place = place;
         head.packet.bytes = bytes.len();
@@ -339,7 +372,8 @@ impl Reading {
         };
         match (kind, packet.time) {
             (field::TRACK_EVENT, Some(time)) => {
-                let mut event = resolving.host(data, time, default_track);
+                let mut event = HostEvent::at(time, TrackId(default_track));
+                resolving.host(data, &mut event);
                 event.described = self.known.tracks.get(event.track);
                 visitor.host(packet.place, &event, findings);
             }

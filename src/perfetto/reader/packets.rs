@@ -117,9 +117,12 @@ impl<R: Read> Packets<R> {
     }
 
     /// The next packet; it is valid until the next call.
+    #[inline]
     pub fn next(&mut self, findings: &mut Findings) -> Option<RawPacket<'_>> {
         loop {
-            if let Some((from, to)) = self.next_of_group(findings) {
+            if self.group_at < self.group.len()
+                && let Some((from, to)) = self.next_of_group(findings)
+            {
                 return Some(RawPacket {
                     place: self.group_place,
                     bytes: &self.group[from..to],
@@ -168,6 +171,7 @@ impl<R: Read> Packets<R> {
     }
 
     /// Looks at what comes next, without leaving it behind.
+    #[inline]
     fn look(&mut self) -> Next {
         if !self.window.fill(1) {
             return Next::End;

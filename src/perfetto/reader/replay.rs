@@ -221,7 +221,6 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
         };
         match event.kind {
             EventKind::Begin if self.open_count < MOST_OPEN => {
-                let process = self.process(pid);
                 let label = self.labels.number(event.category, event.name);
                 let error = event
                     .annotations
@@ -230,15 +229,18 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
                         AnnotationValue::Signed(code) if *name == "error" => Some(*code as i32),
                         _ => None,
                     });
-                let (_, _, open) = self
-                    .open
-                    .entry(event.track)
-                    .or_insert_with(|| (process, tid, Vec::new()));
-                open.push(Open {
+                let open = Open {
                     label,
                     start: event.time,
                     error,
-                });
+                };
+                match self.open.get_mut(&event.track) {
+                    Some((_, _, list)) => list.push(open),
+                    None => {
+                        let process = self.process(pid);
+                        self.open.insert(event.track, (process, tid, vec![open]));
+                    }
+                }
                 self.open_count += 1;
             }
             EventKind::End => {
@@ -263,7 +265,7 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
             }
             self.gpus = self.gpus.max(event.gpu + 1);
         }
-        let ended = event.duration.is_some() && event.detail("unfinished").is_none();
+        let ended = event.duration.is_some() && !event.details.unfinished;
         let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
         let held = Held {
             process: self.process(event.process),
@@ -271,8 +273,8 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
             kind: kind_of(event),
             label: self.labels.number(Text::default(), event.name),
             interval: ended.then_some((event.start, Nanos(end))),
-            bytes: event.number("bytes").unwrap_or(0) as u64,
-            status: event.number("status").unwrap_or(0) as i32,
+            bytes: event.details.bytes as u64,
+            status: event.details.status as i32,
         };
         let Some(id) = event.event else {
             self.untied += 1;

@@ -62,6 +62,8 @@ pub(super) mod table {
 pub(super) struct Entry {
     /// Its name, if its second field is one: that is so in all tables of names.
     pub name: TextId,
+    /// The process of a context, the category of a stage; none of other tables.
+    pub number: Option<u64>,
     /// The whole entry.
     pub bytes: Box<[u8]>,
 }
@@ -263,10 +265,15 @@ impl Sequences {
     ) {
         let mut number = 0;
         let mut name = None;
+        let mut own_number = None;
         let mut fields = Fields::new(entry);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (1, FieldValue::Number(iid)) => number = iid,
+                (2, FieldValue::Number(pid)) if table == table::CONTEXTS => own_number = Some(pid),
+                (4, FieldValue::Number(category)) if table == table::SPECIFICATIONS => {
+                    own_number = Some(category);
+                }
                 (2, FieldValue::Bytes(bytes)) => name = Some(bytes),
                 _ => {}
             }
@@ -318,8 +325,12 @@ impl Sequences {
         };
         self.bytes += bytes;
         state.bytes += bytes;
-        let bytes = entry.into();
-        state.entries.insert(table, number, Entry { name, bytes });
+        let entry = Entry {
+            name,
+            number: own_number,
+            bytes: entry.into(),
+        };
+        state.entries.insert(table, number, entry);
     }
 
     /// Takes in clocks that were read together.
