@@ -106,6 +106,12 @@ impl Encoder {
         self.append(value);
     }
 
+    /// A number without a field, as they stand in a packed one.
+    pub fn varint(&mut self, value: u64) {
+        let room = self.room();
+        self.at += put(room, 0, value);
+    }
+
     /// Fields that are already encoded, with their numbers.
     pub fn append(&mut self, fields: &[u8]) {
         if self.buffer.len() - self.at < fields.len() {

@@ -5,6 +5,7 @@
 //! machine get a machine id, and an offset ([`place`] tells how it is found and how far it can be
 //! trusted).
 
+mod ftrace;
 mod place;
 mod rewrite;
 mod survey;
@@ -38,6 +39,7 @@ const FLUSH_AT: usize = 128 << 10;
 /// Field numbers of `TracePacket`.
 mod field {
     pub const PACKET: u32 = 1;
+    pub const FTRACE: u32 = 1;
     pub const CLOCK_SNAPSHOT: u32 = 6;
     pub const TIMESTAMP: u32 = 8;
     pub const SEQUENCE: u32 = 10;
@@ -242,6 +244,9 @@ impl<W: Write> Merging<W> {
                 }
                 (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
                     shift_snapshot(part.placement.offset, snapshot, &mut out);
+                }
+                (field::FTRACE, FieldValue::Bytes(bundle)) => {
+                    ftrace::shift_bundle(part.placement.offset, bundle, &mut out);
                 }
                 (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
                     self.host_event(part, event, &mut out);
@@ -473,3 +478,6 @@ impl<W: Write> Merging<W> {
         self.out.flush()
     }
 }
+
+#[cfg(test)]
+mod tests;

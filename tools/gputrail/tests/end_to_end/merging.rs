@@ -1,10 +1,15 @@
 //! `gputrail merge`: what was in each trace is in the merged one, at its time, and nothing runs into one another.
 
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use gputrail::clock;
+use gputrail::record::ClockSnapshot;
+use gputrail_harness::machine::{self, Need};
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
+use gputrail_harness::{needs, repository};
 
 use crate::command::{Place, well};
 
@@ -220,4 +225,128 @@ fn samples_of_merged_traces_add_up() {
     });
     assert!(a.1 > 0 && b.1 > 0);
     assert_eq!(both, (a.0 + b.0, a.1 + b.1));
+}
+
+/// Writes a trace as Perfetto's own service writes one of scheduling: process `pid` ran from the first reading of the
+/// clocks to the second.
+fn like_traced(place: &Place, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
+    let reading = |clocks: &ClockSnapshot| {
+        let (boottime, monotonic) = (clocks.boottime.0, clocks.monotonic.0);
+        let realtime = clocks.realtime.0;
+        format!(r#"{{"boottime":{boottime},"monotonic":{monotonic},"realtime":{realtime}}}"#)
+    };
+    let (from, to) = (clocks[0].boottime.0, clocks[1].boottime.0);
+    let happened = clocks[0].monotonic.0 + (to - from) / 2;
+    let given = format!(
+        r#"{{"clocks":[{},{}],"pid":{pid},"from":{from},"to":{to},"monotonic":{happened}}}"#,
+        reading(&clocks[0]),
+        reading(&clocks[1])
+    );
+    let mut python = Command::new("python3")
+        .env("PYTHONPATH", machine::tools().join("python"))
+        .arg(repository("tests/perfetto/like_traced.py"))
+        .arg(place.join(name))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("Python");
+    let mut stdin = python.stdin.take().expect("a pipe");
+    stdin.write_all(given.as_bytes()).expect("Python reads");
+    drop(stdin);
+    assert!(python.wait().expect("an end").success());
+}
+
+/// Slices of the program's threads, those that lie within the time in which its first thread ran by `sched`, and of the
+/// other trace the time on each processor and the instant.
+fn lined_up(path: std::path::PathBuf) -> (i64, i64, Vec<(i64, i64)>, i64) {
+    let mut trace = Trace::open(path);
+    trace.assert_sound();
+    let slices = "select count(*) from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)";
+    let all = trace.value(slices);
+    let within = trace.value(&format!(
+        "{slices} join sched on sched.utid = thread.utid and cpu = 0 where slice.ts > sched.ts \
+         and slice.ts + slice.dur < sched.ts + sched.dur"
+    ));
+    let ran = trace.rows(
+        "select sched.ts, sched.dur from sched join thread using (utid) where tid != 0 order by sched.ts",
+    );
+    (
+        all,
+        within,
+        ran,
+        trace.value("select ts from slice where name = 'happened'"),
+    )
+}
+
+#[test]
+fn calls_line_up_with_the_scheduling_that_perfetto_traced() {
+    needs!(calls_line_up_with_the_scheduling_that_perfetto_traced: Need::Pocl, Need::OpenClToolchain,
+        Need::TraceProcessor, Need::PythonBindings);
+    let place = Place::new();
+    let program = place.program("waits");
+    let before = clock::snapshot();
+    well(&mut place.record(Driver::Basic, &program, &[]));
+    let clocks = [before, clock::snapshot()];
+    let pid: i64 = place
+        .trace()
+        .value("select pid from process where name glob 'waits*'");
+    like_traced(&place, "sched.pftrace", pid, &clocks);
+    // By our own command, and simply one file behind the other.
+    let ended = well(&mut place.gputrail([
+        "merge",
+        "run.pftrace",
+        "sched.pftrace",
+        "-o",
+        "merged.pftrace",
+    ]));
+    assert!(
+        ended.stderr.contains("own clock: exact"),
+        "{}",
+        ended.stderr
+    );
+    well(&mut place.gputrail(["check", "sched.pftrace"]));
+    let files =
+        ["sched.pftrace", "run.pftrace"].map(|name| std::fs::read(place.join(name)).unwrap());
+    std::fs::write(place.join("joined.pftrace"), files.concat()).unwrap();
+    let (from, to) = (clocks[0].boottime.0 as i64, clocks[1].boottime.0 as i64);
+    for name in ["merged.pftrace", "joined.pftrace"] {
+        let (all, within, ran, happened) = lined_up(place.join(name));
+        assert!(all > 20, "{name}: {all} calls");
+        assert_eq!(within, all, "{name}: calls while the process ran");
+        assert_eq!(
+            ran,
+            [(from, to - from), (2 * to - from, to - from)],
+            "{name}"
+        );
+        assert!((from..to).contains(&happened), "{name}: {happened}");
+    }
+}
+
+#[test]
+fn the_kernels_events_move_with_their_machine() {
+    needs!(the_kernels_events_move_with_their_machine: Need::TraceProcessor, Need::PythonBindings);
+    let place = Place::new();
+    well(&mut place.gputrail(["demo", "-q", "-o", "a.pftrace"]));
+    let before = clock::snapshot();
+    let mut after = before;
+    after.boottime.0 += 1_000_000;
+    after.monotonic.0 += 1_000_000;
+    after.realtime.0 += 1_000_000;
+    like_traced(&place, "sched.pftrace", 4242, &[before, after]);
+    let options = ["--offset", "2=7000", "-o", "merged.pftrace"];
+    well(
+        &mut place.gputrail(
+            ["merge", "-q", "a.pftrace", "sched.pftrace"]
+                .iter()
+                .chain(&options),
+        ),
+    );
+    let mut merged = Trace::open(place.join("merged.pftrace"));
+    merged.assert_sound();
+    let moved = before.boottime.0 as i64 + 7000;
+    let ran: Vec<(i64, i64)> = merged.rows(
+        "select sched.ts, sched.dur from sched join thread using (utid) where tid = 4242 order by 1",
+    );
+    assert_eq!(ran, [(moved, 1_000_000), (moved + 2_000_000, 1_000_000)]);
+    let happened: i64 = merged.value("select ts from slice where name = 'happened'");
+    assert_eq!(happened, moved + 500_000);
 }
