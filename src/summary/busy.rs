@@ -10,7 +10,7 @@ use super::distribution::Distribution;
 use crate::record::Nanos;
 
 /// Most intervals in the window.
-const MOST: usize = 1 << 18;
+const MOST: usize = 1 << 16;
 /// Most intervals that wait to be sorted in: all at once costs little more than one.
 const MOST_UNSORTED: usize = 1 << 12;
 

@@ -8,6 +8,7 @@
 //! How long a kernel takes is decided in one place, its [`Demand`]; a model of waves can take the place
 //! of that without anything else changing. Nothing here knows about records, threads or clocks.
 
+use super::recent::Recent;
 use super::time::Moment;
 use crate::record::Nanos;
 use std::collections::VecDeque;
@@ -60,7 +61,7 @@ pub(super) struct Finished {
 pub(super) struct Machine {
     engines: Vec<Engine>,
     queues: Vec<Queue>,
-    works: Vec<Work>,
+    works: Recent<Work>,
     /// What ran on engines that are watched; see [`Machine::watch`].
     spans: Vec<Span>,
 }
@@ -149,14 +150,15 @@ impl Machine {
     /// Puts work into its queue. Work can only come after work that was submitted before it, so no
     /// queue waits for ever.
     pub(super) fn submit(&mut self, command: Command) -> WorkIndex {
-        let index = WorkIndex(self.works.len());
+        let index = self.works.next();
         debug_assert!(command.after.iter().all(|&other| other < index));
         self.queues[command.queue.0].waiting.push_back(index);
-        self.works.push(Work {
+        let work = Work {
             command,
             start: None,
             end: None,
-        });
+        };
+        self.works.push(work, |work| work.end.is_some());
         index
     }
 
@@ -181,10 +183,13 @@ impl Machine {
         let QueueState::Idle(since) = queue.state else {
             return None;
         };
-        let command = &self.works[queue.waiting.front()?.0].command;
+        let command = &self.works.live(*queue.waiting.front()?).command;
         let mut ready = since.max(command.arrives);
         for &other in &command.after {
-            ready = ready.max(self.works[other.0].end?);
+            // What is forgotten ended before this came.
+            if let Some(other) = self.works.get(other) {
+                ready = ready.max(other.end?);
+            }
         }
         Some(ready + command.latency)
     }
@@ -205,7 +210,7 @@ impl Machine {
                 .running
                 .extract_if(.., |running| running.remaining == 0)
             {
-                let work = &mut self.works[running.work.0];
+                let work = self.works.live_mut(running.work);
                 work.end = Some(now);
                 self.queues[work.command.queue.0].state = QueueState::Idle(now);
                 finished.push(Finished {
@@ -228,8 +233,9 @@ impl Machine {
             let queue = &mut self.queues[index];
             let work = queue.waiting.pop_front().expect("it has a start");
             queue.state = QueueState::Running;
-            self.works[work.0].start = Some(now);
-            let Demand { amount, width } = self.works[work.0].command.demand;
+            let state = self.works.live_mut(work);
+            state.start = Some(now);
+            let Demand { amount, width } = state.command.demand;
             self.engines[queue.engine.0].running.push(Running {
                 work,
                 remaining: amount.max(1),
@@ -295,7 +301,7 @@ mod tests {
         let mut finished = Vec::new();
         machine.advance(Moment(u64::MAX), &mut finished);
         finished.sort_by_key(|one| one.work);
-        assert_eq!(finished.len(), machine.works.len());
+        assert_eq!(WorkIndex(finished.len()), machine.works.next());
         let since = |moment: Moment| (moment - Moment::BEGIN).0;
         finished
             .iter()

@@ -21,6 +21,7 @@ mod machine;
 mod memory;
 mod operations;
 mod random;
+mod recent;
 mod runtime;
 mod sampler;
 mod tell;

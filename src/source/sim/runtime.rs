@@ -13,6 +13,7 @@ use super::machine::{Command, Demand, Machine, WorkIndex};
 use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
+use super::recent::Recent;
 use super::tell::{self, Followers};
 use super::thread::{Status, Thread};
 use super::time::{Moment, ticks, us};
@@ -75,7 +76,7 @@ pub(super) struct Runtime {
     /// Code that has been loaded, by its kernels: every device loads the same.
     loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
     machine: RefCell<Machine>,
-    works: RefCell<Vec<WorkState>>,
+    works: RefCell<Recent<WorkState>>,
     seed: u64,
     threads: Cell<u32>,
     next_clocks: Cell<Moment>,
@@ -134,6 +135,8 @@ struct WorkState {
     submitted: Moment,
     /// Subscribers that are told when it completes.
     followers: Option<Followers>,
+    /// Its completion has been told.
+    completed: bool,
 }
 
 /// What a wait of the host waits for.
@@ -328,7 +331,7 @@ impl Runtime {
         for waited_for in &after {
             let mut record = Dependency::blank();
             (record.correlation, record.work) = (call.correlation, work);
-            record.waited_for = self.works.borrow()[waited_for.0].id;
+            record.waited_for = self.work_id(Some(*waited_for));
             host.write(record);
         }
         after.extend(state.last);
@@ -342,7 +345,7 @@ impl Runtime {
         state.last = Some(index);
         state.submitted += 1;
         host.work_begins(call.correlation);
-        self.works.borrow_mut().push(WorkState {
+        let new = WorkState {
             id: work,
             correlation: call.correlation,
             device: state.device,
@@ -350,7 +353,9 @@ impl Runtime {
             queued: self.now(),
             submitted,
             followers: None,
-        });
+            completed: false,
+        };
+        self.works.borrow_mut().push(new, |work| work.completed);
         Enqueued {
             work,
             agent: device.agent,
@@ -415,7 +420,9 @@ impl Runtime {
     }
 
     fn work_id(&self, index: Option<WorkIndex>) -> WorkId {
-        index.map_or(WorkId::NONE, |index| self.works.borrow()[index.0].id)
+        let works = self.works.borrow();
+        let work = index.and_then(|index| works.get(index));
+        work.map_or(WorkId::NONE, |work| work.id)
     }
 
     /// The runtime's thread that learns of completions on one device.
@@ -426,15 +433,18 @@ impl Runtime {
             self.executor.sleep(Nanos(random.host(380))).await;
             let next = device.finished.borrow_mut().pop_front();
             let finished = next.expect("the gate counts what is in the queue");
-            let followers = self.works.borrow_mut()[finished.work.0].followers.take();
-            let works = self.works.borrow();
-            let work = &works[finished.work.0];
+            let mut works = self.works.borrow_mut();
+            let work = works.live_mut(finished.work);
+            let followers = work.followers.take();
+            work.completed = true;
+            let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
+            let (id, correlation) = (work.id, work.correlation);
+            drop(works);
             let mut clock = device.clock.borrow_mut();
             let mut record = Completion::blank();
-            record.work = work.id;
-            record.correlation = work.correlation;
-            record.queued = clock.read(work.queued);
-            record.submitted = clock.read(work.submitted);
+            (record.work, record.correlation) = (id, correlation);
+            record.queued = clock.read(queued);
+            record.submitted = clock.read(submitted);
             record.start = clock.read(finished.start);
             record.end = clock.read(finished.end);
             record.completed = ticks(self.now());
@@ -446,7 +456,7 @@ impl Runtime {
                 tell::completed(&host, &mut followers, &record);
             }
             let streams = self.streams.borrow();
-            streams[work.stream.0]
+            streams[stream.0]
                 .completed
                 .open(&self.executor, Nanos(random.host(2_600)));
         }
@@ -489,7 +499,7 @@ impl World for Runtime {
             }
         }
         for one in finished {
-            let device = &self.devices[self.works.borrow()[one.work.0].device];
+            let device = &self.devices[self.works.borrow().live(one.work).device];
             device.sampler.ended(one.work);
             device.finished.borrow_mut().push_back(one);
             // The device raises an interrupt.
