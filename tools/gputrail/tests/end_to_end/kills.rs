@@ -319,8 +319,8 @@ fn the_simulated_program() {
             .expect("it runs");
         calls += report.calls;
         witness
-            .write_all_at(&calls.to_ne_bytes(), Witness::CALLS)
-            .and_then(|()| witness.write_all_at(&std::process::id().to_ne_bytes(), 0))
+            .write_all_at(&std::process::id().to_ne_bytes(), 0)
+            .and_then(|()| witness.write_all_at(&calls.to_ne_bytes(), Witness::CALLS))
             .expect("the file takes it");
     }
 }
