@@ -6,7 +6,7 @@
 //! next enter, which sees that its stack frame is gone. The exit of a call needs only what its enter
 //! returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
 
-use crate::buffer::lanes::{OwnLanes, Using};
+use crate::buffer::lanes::OwnLanes;
 use crate::buffer::{Lane, MAX_OPEN_CALLS, OpenCalls};
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
@@ -105,30 +105,31 @@ const TEXTS: usize = 128;
 /// Records that a thread loses for want of a lane before it asks for one again.
 const RETRY: u32 = 64;
 
-/// One thread of the program, as a source sees it.
+/// One thread of the program, as a source sees it. What every call needs comes first, and is near together.
+#[repr(C)]
 pub struct HostThread {
     board: Arc<Switchboard>,
     lanes: OwnLanes<BUFFERS>,
-    state: Arc<ThreadState>,
+    /// Calls on the stack, of which the first few stand in `frames`.
+    depth: u32,
+    is_main: bool,
+    may_wait: bool,
+    correlation: Range,
+    /// The innermost of `supplied`, or else of `external`, or none.
+    latest_external: ExternalId,
     thread: ThreadId,
     /// See [`HostThread::number`].
     number: u32,
-    correlation: Range,
-    work: Range,
-    /// Calls on the stack, of which the first few stand in `frames`.
-    depth: u32,
-    frames: [Frame; FRAMES],
     /// Where calls in progress stand, once there is somebody who may look.
     open_calls: Option<OpenCalls>,
-    may_wait: bool,
-    is_main: bool,
-    /// Records lost since no lane could be had, by the buffer's slot: another buffer may have one.
-    refused: [u32; BUFFERS],
-    /// The innermost of `supplied`, or else of `external`, or none.
-    latest_external: ExternalId,
     external: Vec<(ExternalKind, ExternalId)>,
     /// Ids that were supplied for calls in progress, by depth: they come before those that are pushed.
     supplied: Vec<(u32, ExternalId)>,
+    work: Range,
+    frames: [Frame; FRAMES],
+    state: Arc<ThreadState>,
+    /// Records lost since no lane could be had, by the buffer's slot: another buffer may have one.
+    refused: [u32; BUFFERS],
     /// Texts of this thread and their ids, each at a place that follows from it.
     texts: Vec<(StringId, Box<str>)>,
 }
@@ -238,18 +239,6 @@ impl HostThread {
         return_code: i32,
         flags: u8,
     ) -> bool {
-        let api = Api {
-            header: const { Header::of::<Api>() }.with(flags),
-            start: call.start,
-            end: now,
-            correlation: call.correlation,
-            ancestor: call.ancestor,
-            external: self.external(),
-            thread: self.thread,
-            return_code,
-            operation: call.operation,
-            reserved: 0,
-        };
         if !self.external.is_empty() {
             let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
             let buffers = call.interest.buffers().and(asked);
@@ -258,11 +247,30 @@ impl HostThread {
             }
         }
         if N > 0 {
-            let arguments = ArgumentsOf::new(call.correlation, call.operation, values);
-            let fill = |place: &mut ArgumentsOf<N>| *place = arguments;
+            let (correlation, operation) = (call.correlation, call.operation);
+            let fill = move |place: &mut ArgumentsOf<N>| {
+                *place = ArgumentsOf::new(correlation, operation, values);
+            };
             self.put(self.annotated(call), Kind::ARGUMENTS, fill);
         }
-        let written = self.write_to(call.interest.buffers(), api);
+        let (external, thread) = (self.external(), self.thread);
+        // Put together where it goes: processors wait for what they copy right after it was stored in smaller pieces.
+        let entered = *call;
+        let fill = move |place: &mut Api| {
+            *place = Api {
+                header: const { Header::of::<Api>() }.with(flags),
+                start: entered.start,
+                end: now,
+                correlation: entered.correlation,
+                ancestor: entered.ancestor,
+                external,
+                thread,
+                return_code,
+                operation: entered.operation,
+                reserved: 0,
+            };
+        };
+        let written = self.put(call.interest.buffers(), Kind::API, fill);
         // Not before: a process may die in between, or wait for a block for long. A call that is found
         // in both places, the recovery takes for one that has ended.
         if let Some(open) = &self.open_calls {
@@ -333,12 +341,16 @@ impl HostThread {
     /// Writes a record to `buffers`. `false` says that one of them has not got it, and counted that.
     #[inline(always)]
     pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
-        self.put(buffers, R::KIND, |place| *place = record)
+        self.put(buffers, R::KIND, move |place| *place = record)
     }
 
     /// The same with a record that `fill` puts together in its place.
     #[inline(always)]
-    pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
+    pub(crate) fn fill<R: Record>(
+        &mut self,
+        buffers: Buffers,
+        fill: impl Fn(&mut R) + Copy,
+    ) -> bool {
         self.put(buffers, R::KIND, fill)
     }
 
@@ -346,7 +358,7 @@ impl HostThread {
     /// others.
     #[inline(always)]
     pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
-        self.try_fill(buffers, |place| *place = record)
+        self.try_fill(buffers, move |place| *place = record)
     }
 
     /// The same with a record that `fill` puts together in its place.
@@ -354,29 +366,44 @@ impl HostThread {
     pub(crate) fn try_fill<R: Record>(
         &mut self,
         buffers: Buffers,
-        fill: impl Fn(&mut R),
+        fill: impl Fn(&mut R) + Copy,
     ) -> Buffers {
-        if let Some(slot) = buffers.only() {
-            let Some(mut lane) = self.room(slot, None, size_of::<R>()) else {
-                return buffers;
-            };
-            lane.commit_filled(fill);
-            return Buffers::NONE;
+        match buffers.only() {
+            Some(slot) if self.put_into(slot, None, fill) => Buffers::NONE,
+            Some(_) => buffers,
+            None => self.put_into_each(buffers, None, fill),
         }
-        self.put_into_each(buffers, None, fill)
     }
 
     /// Writes a record of `kind`. Nearly always one buffer wants it.
     #[inline(always)]
-    fn put<R: Pod>(&mut self, buffers: Buffers, kind: Kind, fill: impl Fn(&mut R)) -> bool {
-        if let Some(slot) = buffers.only() {
-            let Some(mut lane) = self.room(slot, Some(kind), size_of::<R>()) else {
-                return false;
-            };
-            lane.commit_filled(fill);
-            return true;
+    fn put<R: Pod>(&mut self, buffers: Buffers, kind: Kind, fill: impl Fn(&mut R) + Copy) -> bool {
+        match buffers.only() {
+            Some(slot) => self.put_into(slot, Some(kind), fill),
+            None => buffers.is_none() || self.put_into_each(buffers, Some(kind), fill).is_none(),
         }
-        buffers.is_none() || self.put_into_each(buffers, Some(kind), fill).is_none()
+    }
+
+    /// Writes a record to the buffer in `slot`. If it is of `kind` its loss is counted where there is no room; without
+    /// one the lane does not wait.
+    #[inline(always)]
+    fn put_into<R: Pod>(
+        &mut self,
+        slot: usize,
+        kind: Option<Kind>,
+        fill: impl Fn(&mut R) + Copy,
+    ) -> bool {
+        loop {
+            if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
+                && lane.fits_now(size_of::<R>())
+            {
+                lane.commit_filled(fill);
+                return true;
+            }
+            if !self.make_room(slot, kind, size_of::<R>()) {
+                return false;
+            }
+        }
     }
 
     /// Returns those that have not got it.
@@ -386,39 +413,36 @@ impl HostThread {
         &mut self,
         buffers: Buffers,
         kind: Option<Kind>,
-        fill: impl Fn(&mut R),
+        fill: impl Fn(&mut R) + Copy,
     ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
-            match self.room(slot, kind, size_of::<R>()) {
-                Some(mut lane) => lane.commit_filled(&fill),
-                None => left = left.or(Interest::buffer(slot).buffers()),
+            if !self.put_into(slot, kind, fill) {
+                left = left.or(Interest::buffer(slot).buffers());
             }
         }
         left
     }
 
-    /// The lane of the buffer in `slot`, with room for a record of `bytes`, which is put there next. If it is of
-    /// `kind` its loss is counted where there is none; without one the lane does not wait.
-    ///
-    /// One function for all records, of which an enqueue writes four: what it costs is the processor's cache of
-    /// instructions more than the instructions.
+    /// Has the thread have a lane in `slot`, with room for a record of `bytes`, which is put there next. `false`: there
+    /// is none, and if the record is of a `kind` that was counted.
+    #[cold]
     #[inline(never)]
-    fn room(&mut self, slot: usize, kind: Option<Kind>, bytes: usize) -> Option<Using<'_>> {
+    fn make_room(&mut self, slot: usize, kind: Option<Kind>, bytes: usize) -> bool {
         let is_open = self.lanes.is_open(slot, self.board.incarnations()) || self.open(slot);
         let lane = match is_open {
             true => self.lanes.using(slot, self.board.incarnations()),
             false => None,
         };
         match (lane, kind) {
-            (Some(mut lane), Some(kind)) => lane.has_room(kind, bytes).then_some(lane),
-            (Some(mut lane), None) => lane.has_room_now(bytes).then_some(lane),
+            (Some(mut lane), Some(kind)) => lane.has_room(kind, bytes),
+            (Some(mut lane), None) => lane.has_room_now(bytes),
             (None, Some(kind)) => {
                 let buffers = Interest::buffer(slot).buffers();
                 self.board.count_unlaned(buffers, kind);
-                None
+                false
             }
-            (None, None) => None,
+            (None, None) => false,
         }
     }
 
@@ -456,10 +480,11 @@ impl HostThread {
         let bytes = Arguments::bytes_for((arguments.count as usize).min(MAX_ARGUMENTS));
         let mut all = true;
         for slot in self.annotated(call).slots() {
-            let room = self.room(slot, Some(Kind::ARGUMENTS), bytes);
-            all &= room
-                .map(|mut lane| lane.write_arguments(arguments))
-                .is_some();
+            all &= self.make_room(slot, Some(Kind::ARGUMENTS), bytes)
+                && self
+                    .lanes
+                    .using(slot, self.board.incarnations())
+                    .is_some_and(|mut lane| lane.write_arguments(arguments));
         }
         all
     }

@@ -142,6 +142,13 @@ impl Lane {
         has_room
     }
 
+    /// Whether `bytes` more fit into the block as it is.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn fits_now(&self, bytes: usize) -> bool {
+        bytes as u32 <= self.block.capacity - self.block.committed
+    }
+
     /// Whether `bytes` more fit without waiting, if need be in another block.
     #[inline(always)]
     pub(crate) fn has_room_now(&mut self, bytes: usize) -> bool {

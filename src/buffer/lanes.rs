@@ -52,9 +52,15 @@ impl<const N: usize> Incarnations<N> {
 pub(crate) struct Lanes<const N: usize> {
     /// 1 while the thread uses one of its lanes.
     in_use: AtomicU32,
-    /// Incarnations of the buffers whose lanes these are, [`NOBODY`] for none.
-    opened: [AtomicU32; N],
-    lanes: [UnsafeCell<Option<Lane>>; N],
+    slots: [Slot; N],
+}
+
+/// The lane in one slot.
+#[repr(align(128))]
+struct Slot {
+    /// Incarnation of the buffer whose lane this is, [`NOBODY`] for none.
+    opened: AtomicU32,
+    lane: UnsafeCell<Option<Lane>>,
 }
 
 // SAFETY: a lane is reached by its thread, between `in_use` and while the incarnation is right, or by the
@@ -69,8 +75,10 @@ impl<const N: usize> OwnLanes<N> {
     pub fn new() -> Self {
         OwnLanes(Arc::new(Lanes {
             in_use: AtomicU32::new(0),
-            opened: std::array::from_fn(|_| AtomicU32::new(NOBODY)),
-            lanes: std::array::from_fn(|_| UnsafeCell::new(None)),
+            slots: std::array::from_fn(|_| Slot {
+                opened: AtomicU32::new(NOBODY),
+                lane: UnsafeCell::new(None),
+            }),
         }))
     }
 
@@ -82,7 +90,7 @@ impl<const N: usize> OwnLanes<N> {
     /// Whether there is a lane in `slot` for the buffer that has it now.
     #[inline(always)]
     pub fn is_open(&self, slot: usize, incarnations: &Incarnations<N>) -> bool {
-        self.0.opened[slot].load(Ordering::Relaxed) == incarnations.of(slot)
+        self.0.slots[slot].opened.load(Ordering::Relaxed) == incarnations.of(slot)
     }
 
     /// The lane in `slot`, which nobody takes away while it is used; `None`: it has to be opened first.
@@ -91,10 +99,11 @@ impl<const N: usize> OwnLanes<N> {
         let lanes = &*self.0;
         lanes.in_use.store(1, Ordering::Relaxed);
         fence_light();
-        if lanes.opened[slot].load(Ordering::Relaxed) == incarnations.of(slot) {
+        let place = &lanes.slots[slot];
+        if place.opened.load(Ordering::Relaxed) == incarnations.of(slot) {
             return Some(Using {
                 in_use: &lanes.in_use,
-                lane: Some(lanes.lanes[slot].get_mut()),
+                lane: Some(place.lane.get_mut()),
             });
         }
         lanes.in_use.store(0, Ordering::Release);
@@ -103,10 +112,12 @@ impl<const N: usize> OwnLanes<N> {
 
     /// Puts `lane` into `slot`, for the buffer that has `incarnation`.
     pub fn open(&mut self, slot: usize, incarnation: u32, lane: Lane, _: &Opening) {
-        let lanes = &*self.0;
+        let place = &self.0.slots[slot];
         // SAFETY: the lock is held, so nobody takes lanes away; this is the thread itself, and not in a use.
-        let earlier = lanes.lanes[slot].with_mut(|place| unsafe { (*place).replace(lane) });
-        lanes.opened[slot].store(incarnation, Ordering::Relaxed);
+        let earlier = place
+            .lane
+            .with_mut(|place| unsafe { (*place).replace(lane) });
+        place.opened.store(incarnation, Ordering::Relaxed);
         drop(earlier);
     }
 }
@@ -174,10 +185,11 @@ impl<const N: usize> Lanes<N> {
             }
             crate::sync::pause();
         }
-        self.opened[slot].store(NOBODY, Ordering::Relaxed);
+        let place = &self.slots[slot];
+        place.opened.store(NOBODY, Ordering::Relaxed);
         // SAFETY: the thread was not in a use after it could see the new incarnation, so it will not
         // reach for this lane again; the lock keeps others away.
-        Ok(self.lanes[slot].with_mut(|lane| unsafe { (*lane).take() }))
+        Ok(place.lane.with_mut(|lane| unsafe { (*lane).take() }))
     }
 }
 

@@ -85,6 +85,7 @@ unsafe impl<const N: usize> Pod for ArgumentsOf<N> {}
 
 #[cfg(not(loom))]
 impl<const N: usize> ArgumentsOf<N> {
+    #[inline(always)]
     pub fn new(correlation: CorrelationId, operation: Operation, values: [u64; N]) -> Self {
         const { assert!(N <= MAX_ARGUMENTS) };
         let mut header = Header::of::<Arguments>();

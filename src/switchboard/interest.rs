@@ -146,7 +146,7 @@ impl Buffers {
     pub(crate) fn only(self) -> Option<usize> {
         self.0
             .is_power_of_two()
-            .then(|| self.0.trailing_zeros() as usize)
+            .then(|| self.0.trailing_zeros() as usize % BUFFERS)
     }
 
     /// Those that are not in `other`.

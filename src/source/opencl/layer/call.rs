@@ -137,8 +137,9 @@ impl Call {
         }
     }
 
+    /// Tells subscribers that the call has ended.
     #[inline(never)]
-    fn tell_exit(&self, arguments: &[u64], status: cl_int) {
+    pub fn tell_exit(&self, arguments: &[u64], status: cl_int) {
         self.tell(Phase::Exit, arguments, Some(status));
     }
 
@@ -176,20 +177,13 @@ impl Call {
         queues::ids(queue)
     }
 
-    /// The call ends, and subscribers are told.
-    #[inline(never)]
-    pub fn exit_told<const N: usize>(
-        &mut self,
-        status: cl_int,
-        values: [u64; N],
-        arguments: &[u64],
-    ) {
+    /// The call ends with `status`, of which subscribers are told.
+    #[inline]
+    pub fn end_told(&mut self, status: cl_int) {
         self.end();
         if self.core.interest.tells_inside() {
             self.tell_end(status);
         }
-        self.exit(status, values);
-        self.tell_exit(arguments, status);
     }
 
     /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
@@ -310,7 +304,7 @@ impl Call {
             };
             if !waits.is_empty() {
                 // SAFETY: the caller's promise.
-                unsafe { waits::depend(&mut host, &place, waits) };
+                unsafe { waits::depend(&mut host, place, waits) };
             }
             work.enqueue(&mut host, &place);
             Some((id, lane, ticket))

@@ -131,7 +131,7 @@ impl Enqueue for CommandBuffer {
             })
     }
 
-    fn enqueue(self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, place: &Place) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
         if commands.is_empty() {
             whole().enqueue(host, place);

@@ -66,30 +66,30 @@ pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
 #[inline(always)]
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let enqueued = claim.enqueued();
-    let times = times(enqueued.event);
+    let mut times = [0; 4];
+    let known = ask_times(enqueued.event, &mut times);
     release(enqueued.event);
-    let [queued, submitted, start, end] = times.unwrap_or_default();
+    let [queued, submitted, start, end] = times;
     sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
-    let latency = |time| match context::latency_times() {
-        true => DeviceTime(time),
-        false => DeviceTime::default(),
+    let latency = match context::latency_times() {
+        true => (DeviceTime(queued), DeviceTime(submitted)),
+        false => Default::default(),
     };
-    // As often as it is needed: one that is shared would have to be somewhere in memory.
-    let completion = |completed: Ticks| {
+    let completion = move |completed: Ticks| {
         let mut completion = Completion {
             header: const { Header::of::<Completion>() },
             work: enqueued.work,
             correlation: enqueued.correlation,
-            queued: latency(queued),
-            submitted: latency(submitted),
+            queued: latency.0,
+            submitted: latency.1,
             start: DeviceTime(start),
             end: DeviceTime(end),
             completed,
             agent: enqueued.agent,
             status,
-            unfinished: match times {
-                Some(_) => Unfinished::default(),
-                None => Unfinished::NO_TIMES,
+            unfinished: match known {
+                true => Unfinished::default(),
+                false => Unfinished::NO_TIMES,
             },
             reserved: [0; 7],
         };
@@ -102,7 +102,9 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     {
         let number = host.number();
         now = OUTSTANDING.callback_time(number).unwrap_or_else(clock::now);
-        left = host.try_fill(enqueued.buffers, |place| *place = completion(now));
+        let time = now;
+        // Once for each place that it is put into: one that is shared would have to be somewhere in memory.
+        left = host.try_fill(enqueued.buffers, move |place| *place = completion(time));
         host.work_ends(enqueued.correlation, now);
         lane = Some(number);
     }
@@ -111,7 +113,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     } else {
         leave(claim, left, completion(now), thread, lane);
     }
-    if times.is_some() {
+    if known {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
     }
 }
@@ -156,31 +158,33 @@ fn completion_of(enqueued: &Enqueued) -> Completion {
     completion
 }
 
-/// When the work of `event` was queued, submitted, started and ended, if the runtime says.
+/// Asks when the work of `event` was queued, submitted, started and ended; whether the runtime says. If not, the
+/// times are 0.
 #[inline(always)]
-fn times(event: cl_event) -> Option<[u64; 4]> {
+fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
     const POINTS: [cl_uint; 4] = [
         CL_PROFILING_COMMAND_QUEUED,
         CL_PROFILING_COMMAND_SUBMIT,
         CL_PROFILING_COMMAND_START,
         CL_PROFILING_COMMAND_END,
     ];
-    let mut times = [0; 4];
+    let mut status = CL_SUCCESS;
     for (time, point) in times.iter_mut().zip(POINTS) {
         let time = ptr::from_mut(time).cast();
-        if next!(clGetEventProfilingInfo(
+        status |= next!(clGetEventProfilingInfo(
             event,
             point,
             8,
             time,
             ptr::null_mut()
-        )) != CL_SUCCESS
-        {
-            return None;
-        }
+        ));
     }
     // Work that failed before it ran has no times, whatever the runtime answers.
-    (times[3] != 0).then_some(times)
+    let known = status == CL_SUCCESS && times[3] != 0;
+    if !known {
+        *times = [0; 4];
+    }
+    known
 }
 
 /// How far the work of `event` is.
@@ -194,13 +198,19 @@ pub(super) fn release(event: cl_event) {
 }
 
 /// Writes what callbacks had to leave in their slots.
-#[inline]
+#[inline(always)]
 pub(super) fn write_parked(host: &mut HostThread) {
     if OUTSTANDING.any_parked() {
-        OUTSTANDING.unpark(|buffers, completion| {
-            host.write_to(buffers, completion);
-        });
+        write_those_parked(host);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn write_those_parked(host: &mut HostThread) {
+    OUTSTANDING.unpark(|buffers, completion| {
+        host.write_to(buffers, completion);
+    });
 }
 
 /// Status of work of which the runtime does not say more.
@@ -214,7 +224,7 @@ pub(super) fn flush(flush: Flush) {
     sweep(thread);
     // A callback may have claimed work before the sweep came to it, and be about to write.
     OUTSTANDING.settle();
-    thread.with(write_parked);
+    thread.with(|host| write_parked(host));
     if let Flush::Outstanding(buffers) = flush {
         show_outstanding(thread, buffers);
     }
@@ -256,7 +266,7 @@ pub(super) fn tell_postponed(thread: Current) {
 
 /// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
 pub(super) fn sweep(thread: Current) {
-    thread.with(write_parked);
+    thread.with(|host| write_parked(host));
     OUTSTANDING.sweep(
         // CL_COMPLETE, or an error.
         |enqueued| status_of(enqueued.event).is_some_and(|status| status <= CL_COMPLETE),
@@ -264,7 +274,7 @@ pub(super) fn sweep(thread: Current) {
             overtaken(claim, thread);
         },
     );
-    thread.with(write_parked);
+    thread.with(|host| write_parked(host));
     if OUTSTANDING.any_parked() {
         tell_postponed(thread);
     }

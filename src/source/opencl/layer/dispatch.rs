@@ -117,10 +117,13 @@ pub(super) use wait_list;
 /// Ends a call, and tells subscribers.
 macro_rules! exit {
     ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
-        if $call.is_told() {
-            $call.exit_told($status, $values, all_bits!($($arg),*));
-        } else {
-            $call.exit($status, $values);
+        let is_told = $call.is_told();
+        if is_told {
+            $call.end_told($status);
+        }
+        $call.exit($status, $values);
+        if is_told {
+            $call.tell_exit(all_bits!($($arg),*), $status);
         }
     };
 }

@@ -61,12 +61,14 @@ fn offer(agent: AgentId, device: &Device) {
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
+        let place = *place;
         contained(|| put_down(sampler, kernel, place));
     }
 }
 
 #[cold]
-fn put_down(sampler: &HostSampler, kernel: KernelId, place: &Place) {
+#[inline(never)]
+fn put_down(sampler: &HostSampler, kernel: KernelId, place: Place) {
     sampler.note(Note::Enqueued(Enqueued {
         work: place.work,
         kernel,

@@ -109,7 +109,8 @@ impl WaitList {
 ///
 /// The list is the program's, and the runtime did not refuse it.
 #[cold]
-pub(super) unsafe fn depend(host: &mut HostThread, place: &Place, list: WaitList) {
+#[inline(never)]
+pub(super) unsafe fn depend(host: &mut HostThread, place: Place, list: WaitList) {
     let buffers = place.buffers.and(host.buffers_for(Kind::DEPENDENCY));
     if buffers.is_none() {
         return;

@@ -13,6 +13,7 @@ use crate::switchboard::Buffers;
 use core::{ptr, slice};
 
 /// Where and by whom work was put.
+#[derive(Copy, Clone)]
 pub(super) struct Place {
     pub correlation: CorrelationId,
     pub external: ExternalId,
@@ -52,7 +53,7 @@ pub(super) trait Enqueue: Copy {
     fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers;
 
     /// Writes the records.
-    fn enqueue(self, host: &mut HostThread, place: &Place);
+    fn enqueue(&self, host: &mut HostThread, place: &Place);
 
     /// Says what subscribers are told of it.
     fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>));
@@ -69,13 +70,15 @@ impl<P: Put> Enqueue for P {
     }
 
     #[inline(always)]
-    fn enqueue(self, host: &mut HostThread, place: &Place) {
-        host.fill(place.buffers, |record: &mut P| {
-            *record = self;
-            record.put(place);
+    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+        // Values of the closure's own, which need not be anywhere in memory.
+        let (work, place) = (*self, *place);
+        host.fill(place.buffers, move |record: &mut P| {
+            *record = work;
+            record.put(&place);
         });
         if self.kernel().is_some() {
-            sampling::enqueued(self.kernel(), place);
+            sampling::enqueued(self.kernel(), &place);
         }
     }
 
@@ -295,13 +298,15 @@ impl Enqueue for KernelLaunch {
     }
 
     #[inline(always)]
-    fn enqueue(self, host: &mut HostThread, place: &Place) {
-        host.fill(place.buffers, |record: &mut KernelDispatch| {
-            self.fill(record);
-            record.put(place);
+    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+        // As above.
+        let (launch, place) = (*self, *place);
+        host.fill(place.buffers, move |record: &mut KernelDispatch| {
+            launch.fill(record);
+            record.put(&place);
         });
-        if self.launch.id.is_some() {
-            sampling::enqueued(self.launch.id, place);
+        if launch.launch.id.is_some() {
+            sampling::enqueued(launch.launch.id, &place);
         }
     }
 
@@ -323,7 +328,7 @@ impl Enqueue for SharedFree {
         self.copy.wanted_by(host, context)
     }
 
-    fn enqueue(self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, place: &Place) {
         if !self.pointers.is_empty() {
             // SAFETY: the program's list, which it keeps until the call has returned.
             for pointer in unsafe { &*self.pointers } {
