@@ -91,6 +91,36 @@ impl Call {
     };
 }
 
+/// How a call has ended.
+#[derive(Copy, Clone)]
+struct Ended {
+    time: Ticks,
+    external: ExternalId,
+    thread: ThreadId,
+    return_code: i32,
+    flags: u8,
+}
+
+impl Ended {
+    /// The record of `call`. Put together where it goes: processors wait for what they copy right after it was stored
+    /// in smaller pieces.
+    #[inline(always)]
+    fn record(self, call: &Call) -> Api {
+        Api {
+            header: const { Header::of::<Api>() }.with(self.flags),
+            start: call.start,
+            end: self.time,
+            correlation: call.correlation,
+            ancestor: call.ancestor,
+            external: self.external,
+            thread: self.thread,
+            return_code: self.return_code,
+            operation: call.operation,
+            reserved: 0,
+        }
+    }
+}
+
 /// A call on a thread's stack.
 #[derive(Copy, Clone, Default)]
 struct Frame {
@@ -219,58 +249,36 @@ impl HostThread {
     /// Whether somebody wants the times of a call that is of this interest.
     #[inline(always)]
     pub(crate) fn wants_time(&self, interest: Interest) -> bool {
-        !interest.is_only_told() || self.board.exits_from() != u64::MAX
+        !interest.buffers().is_none()
+            || !interest.is_only_told()
+            || self.board.exits_from() != u64::MAX
     }
 
     /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
     /// `false` says that the record was dropped, and counted.
     #[inline(always)]
     pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {
-        self.exit_with(call, [], now, return_code, flags)
+        self.exit_with(call, &[], now, return_code, flags)
     }
 
     /// The same, with the values of those of the call's arguments that are kept, whose record comes first.
     #[inline(always)]
-    pub fn exit_with<const N: usize>(
+    pub fn exit_with(
         &mut self,
         call: &Call,
-        values: [u64; N],
+        values: &[u64],
         now: Ticks,
         return_code: i32,
         flags: u8,
     ) -> bool {
-        if !self.external.is_empty() {
-            let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
-            let buffers = call.interest.buffers().and(asked);
-            if !buffers.is_none() {
-                self.write_external(call, buffers);
-            }
-        }
-        if N > 0 {
-            let (correlation, operation) = (call.correlation, call.operation);
-            let fill = move |place: &mut ArgumentsOf<N>| {
-                *place = ArgumentsOf::new(correlation, operation, values);
-            };
-            self.put(self.annotated(call), Kind::ARGUMENTS, fill);
-        }
-        let (external, thread) = (self.external(), self.thread);
-        // Put together where it goes: processors wait for what they copy right after it was stored in smaller pieces.
-        let entered = *call;
-        let fill = move |place: &mut Api| {
-            *place = Api {
-                header: const { Header::of::<Api>() }.with(flags),
-                start: entered.start,
-                end: now,
-                correlation: entered.correlation,
-                ancestor: entered.ancestor,
-                external,
-                thread,
-                return_code,
-                operation: entered.operation,
-                reserved: 0,
-            };
+        let ended = Ended {
+            time: now,
+            external: self.external(),
+            thread: self.thread,
+            return_code,
+            flags,
         };
-        let written = self.put(call.interest.buffers(), Kind::API, fill);
+        let written = self.exit_at_once(call, values, ended) || self.exit_each(call, values, ended);
         // Not before: a process may die in between, or wait for a block for long. A call that is found
         // in both places, the recovery takes for one that has ended.
         if let Some(open) = &self.open_calls {
@@ -282,6 +290,46 @@ impl HostThread {
             self.exit_noticed(call, now);
         }
         written
+    }
+
+    /// Writes what nearly every exit writes, the call's arguments and its record, to the only buffer that wants them.
+    /// `false`: nothing is written, and each record is to be looked after by itself.
+    #[inline(always)]
+    fn exit_at_once(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
+        let bytes = Arguments::bytes_for(values.len()) + size_of::<Api>();
+        let Some(slot) = call.interest.buffers().only() else {
+            return false;
+        };
+        if !self.external.is_empty() || values.len() > MAX_ARGUMENTS {
+            return false;
+        }
+        let annotated = !values.is_empty() && !self.annotated(call).is_none();
+        if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
+            && lane.fits_now(bytes)
+        {
+            if annotated {
+                let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
+                lane.commit_arguments(head, values);
+            }
+            lane.commit_filled(|place| *place = ended.record(call));
+            return true;
+        }
+        false
+    }
+
+    /// Writes each of the records of an exit to whoever wants it.
+    #[cold]
+    #[inline(never)]
+    fn exit_each(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
+        let buffers = call.interest.buffers();
+        if !self.external.is_empty() {
+            let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
+            self.write_external(call, buffers.and(asked));
+        }
+        if !values.is_empty() {
+            self.put_arguments(call, values);
+        }
+        self.put(buffers, Kind::API, |place| *place = ended.record(call))
     }
 
     /// Somebody wants to hear of the exit of such calls.
@@ -341,16 +389,12 @@ impl HostThread {
     /// Writes a record to `buffers`. `false` says that one of them has not got it, and counted that.
     #[inline(always)]
     pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
-        self.put(buffers, R::KIND, move |place| *place = record)
+        self.put(buffers, R::KIND, |place| *place = record)
     }
 
     /// The same with a record that `fill` puts together in its place.
     #[inline(always)]
-    pub(crate) fn fill<R: Record>(
-        &mut self,
-        buffers: Buffers,
-        fill: impl Fn(&mut R) + Copy,
-    ) -> bool {
+    pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
         self.put(buffers, R::KIND, fill)
     }
 
@@ -358,7 +402,7 @@ impl HostThread {
     /// others.
     #[inline(always)]
     pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
-        self.try_fill(buffers, move |place| *place = record)
+        self.try_fill(buffers, |place| *place = record)
     }
 
     /// The same with a record that `fill` puts together in its place.
@@ -366,59 +410,54 @@ impl HostThread {
     pub(crate) fn try_fill<R: Record>(
         &mut self,
         buffers: Buffers,
-        fill: impl Fn(&mut R) + Copy,
+        fill: impl Fn(&mut R),
     ) -> Buffers {
-        match buffers.only() {
-            Some(slot) if self.put_into(slot, None, fill) => Buffers::NONE,
-            Some(_) => buffers,
-            None => self.put_into_each(buffers, None, fill),
-        }
+        let write = |lane: &mut Lane| lane.commit_filled(&fill);
+        self.put_into_each(buffers, None, size_of::<R>(), write)
     }
 
-    /// Writes a record of `kind`. Nearly always one buffer wants it.
+    /// Writes a record of `kind`.
     #[inline(always)]
-    fn put<R: Pod>(&mut self, buffers: Buffers, kind: Kind, fill: impl Fn(&mut R) + Copy) -> bool {
-        match buffers.only() {
-            Some(slot) => self.put_into(slot, Some(kind), fill),
-            None => buffers.is_none() || self.put_into_each(buffers, Some(kind), fill).is_none(),
-        }
+    fn put<R: Pod>(&mut self, buffers: Buffers, kind: Kind, fill: impl Fn(&mut R)) -> bool {
+        let write = |lane: &mut Lane| lane.commit_filled(&fill);
+        let left = self.put_into_each(buffers, Some(kind), size_of::<R>(), write);
+        left.is_none()
     }
 
-    /// Writes a record to the buffer in `slot`. If it is of `kind` its loss is counted where there is no room; without
-    /// one the lane does not wait.
-    #[inline(always)]
-    fn put_into<R: Pod>(
-        &mut self,
-        slot: usize,
-        kind: Option<Kind>,
-        fill: impl Fn(&mut R) + Copy,
-    ) -> bool {
-        loop {
-            if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
-                && lane.fits_now(size_of::<R>())
-            {
-                lane.commit_filled(fill);
-                return true;
-            }
-            if !self.make_room(slot, kind, size_of::<R>()) {
-                return false;
-            }
-        }
-    }
-
-    /// Returns those that have not got it.
-    #[cold]
+    /// Writes the arguments of `call`.
     #[inline(never)]
-    fn put_into_each<R: Pod>(
+    fn put_arguments(&mut self, call: &Call, values: &[u64]) {
+        let values = &values[..values.len().min(MAX_ARGUMENTS)];
+        let (correlation, operation) = (call.correlation, call.operation);
+        let head = ArgumentsHead::new(correlation, operation, values.len());
+        let write = |lane: &mut Lane| lane.commit_arguments(head, values);
+        let (buffers, bytes) = (self.annotated(call), Arguments::bytes_for(values.len()));
+        self.put_into_each(buffers, Some(Kind::ARGUMENTS), bytes, write);
+    }
+
+    /// Has a record of `bytes` written to `buffers`; nearly always there is one of them. If it is of `kind` its loss is
+    /// counted where there is no room; without one the lane does not wait. Returns those that have not got it.
+    #[inline(always)]
+    fn put_into_each(
         &mut self,
         buffers: Buffers,
         kind: Option<Kind>,
-        fill: impl Fn(&mut R) + Copy,
+        bytes: usize,
+        write: impl Fn(&mut Lane),
     ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
-            if !self.put_into(slot, kind, fill) {
-                left = left.or(Interest::buffer(slot).buffers());
+            loop {
+                if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
+                    && lane.fits_now(bytes)
+                {
+                    write(&mut lane);
+                    break;
+                }
+                if !self.make_room(slot, kind, bytes) {
+                    left = left.or(Interest::buffer(slot).buffers());
+                    break;
+                }
             }
         }
         left

@@ -14,7 +14,7 @@ use super::{LaneSlot, Policy, Shared};
 use crate::clock;
 use crate::record::{Arguments, Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
 #[cfg(not(loom))]
-use crate::record::{CorrelationId, Operation};
+use crate::record::{ArgumentsHead, CorrelationId, Operation};
 use crate::sync::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -207,6 +207,38 @@ impl Lane {
         }
     }
 
+    /// Publishes a record of the arguments of a call; there must be room for it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn commit_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        let block = &mut self.block;
+        let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
+        debug_assert!(bytes <= (block.capacity - block.committed) as usize);
+        // SAFETY: as in `commit_filled`.
+        unsafe {
+            let to = block
+                .data
+                .add(block.committed as usize)
+                .cast::<ArgumentsHead>();
+            to.write(head);
+            to.cast::<u32>().add(1).write(sequence);
+            let mut to = to.add(1).cast::<u64>();
+            // Not copied as a whole: see above.
+            for value in values {
+                to.write_volatile(*value);
+                to = to.add(1);
+            }
+            block.committed += bytes as u32;
+            // Release: pairs with the acquire in `BlockHeader::committed`.
+            (*block.header).commit.store(
+                block.generation | u64::from(block.committed),
+                Ordering::Release,
+            );
+        }
+    }
+
     #[cfg(loom)]
     fn commit_record<R: bytemuck::Pod>(&mut self, mut record: R) {
         let bytes = bytemuck::bytes_of_mut(&mut record);
@@ -389,6 +421,8 @@ impl Lane {
 
     fn take_block(&mut self, index: u32) {
         let mapping = &self.shared.mapping;
+        #[cfg(not(loom))]
+        mapping.takes(index);
         let header = mapping.block(index);
         let generation = header.begin(Owner {
             lane: self.id,

@@ -219,7 +219,14 @@ pub struct Mapping {
     /// Where the blocks are, if they are a client's.
     #[cfg(not(loom))]
     lent: Option<Box<[LentBlock]>>,
+    /// Blocks whose pages this process has in place: those below.
+    #[cfg(not(loom))]
+    populated: PlainU32,
 }
+
+/// Bytes of blocks whose pages a lane brings into place together.
+#[cfg(not(loom))]
+const TOGETHER: u32 = 512 << 10;
 
 /// Where a client's block is. Written by the collector before the block goes to the pool, which hands it over.
 #[cfg(not(loom))]
@@ -350,6 +357,7 @@ impl Mapping {
             layout,
             memory,
             lent: None,
+            populated: PlainU32::new(0),
         })
     }
 
@@ -370,7 +378,18 @@ impl Mapping {
         let length = blocks.len() * self.layout.block_bytes();
         let place = self.data(blocks.start);
         assert!(blocks.end <= self.layout.blocks);
+        self.populated.fetch_max(blocks.end, Ordering::Relaxed);
         system::populate(std::ptr::slice_from_raw_parts_mut(place, length));
+    }
+
+    /// A lane takes block `index`. If it is the first of this process to do so, its pages and those of its successors
+    /// come into place by one call of the system, and not by a fault each.
+    pub(super) fn takes(&self, index: u32) {
+        if index >= self.populated.load(Ordering::Relaxed) {
+            // Of blocks that are larger than that, perhaps only a part is ever used.
+            let blocks = TOGETHER / self.layout.block_bytes.max(1);
+            self.populate(index..(index + blocks).min(self.layout.blocks));
+        }
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
@@ -388,6 +407,7 @@ impl Mapping {
             layout,
             memory,
             lent: None,
+            populated: PlainU32::new(0),
         };
         for (place, word) in mapping.empty_bits().iter().enumerate() {
             let blocks = (layout.blocks as usize - place * 64).min(64);

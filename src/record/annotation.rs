@@ -64,38 +64,27 @@ impl Arguments {
     }
 }
 
-/// An [`Arguments`] record with room for just `N` values: what is written where their number is known.
-#[cfg(not(loom))]
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// What stands before the values of an [`Arguments`] record.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct ArgumentsOf<const N: usize> {
-    pub header: Header,
-    pub correlation: CorrelationId,
-    pub operation: Operation,
-    pub count: u32,
-    pub values: [u64; N],
+pub(crate) struct ArgumentsHead {
+    header: Header,
+    correlation: CorrelationId,
+    operation: Operation,
+    count: u32,
 }
 
-// SAFETY: zeros are valid for every field.
-#[cfg(not(loom))]
-unsafe impl<const N: usize> Zeroable for ArgumentsOf<N> {}
-// SAFETY: `repr(C)`, of fields of 8, 8, 4, 4 and N times 8 bytes that are all plain data: no padding.
-#[cfg(not(loom))]
-unsafe impl<const N: usize> Pod for ArgumentsOf<N> {}
-
-#[cfg(not(loom))]
-impl<const N: usize> ArgumentsOf<N> {
+impl ArgumentsHead {
+    /// That of a record with `count` values, at most [`MAX_ARGUMENTS`].
     #[inline(always)]
-    pub fn new(correlation: CorrelationId, operation: Operation, values: [u64; N]) -> Self {
-        const { assert!(N <= MAX_ARGUMENTS) };
-        let mut header = Header::of::<Arguments>();
-        header.words = const { (Arguments::bytes_for(N) / 8) as u16 };
-        ArgumentsOf {
+    pub fn new(correlation: CorrelationId, operation: Operation, count: usize) -> ArgumentsHead {
+        let mut header = const { Header::of::<Arguments>() };
+        header.words = (Arguments::bytes_for(count) / 8) as u16;
+        ArgumentsHead {
             header,
             correlation,
             operation,
-            count: N as u32,
-            values,
+            count: count as u32,
         }
     }
 }

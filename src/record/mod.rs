@@ -31,7 +31,7 @@ mod work;
 
 pub use activity::Activity;
 #[cfg(not(loom))]
-pub(crate) use annotation::ArgumentsOf;
+pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
 pub use clock::{ClockPair, ClockSnapshot};

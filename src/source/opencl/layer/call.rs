@@ -5,7 +5,7 @@
 
 use super::attach;
 use super::completion::{self, OUTSTANDING};
-use super::dispatch::next;
+use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::functions::operation;
 use super::outstanding::Enqueued;
@@ -38,50 +38,52 @@ impl Call {
         interest.is_none() || !(keeps_books || interest.is_recorded() || interest.is_gated())
     }
 
-    /// The program calls function `number`. `None`: it is of no interest, and passed through.
+    /// The program calls function `number`. `stack_pointer` is an address in the wrapper's frame. `false`: it is of no
+    /// interest, and passed through.
+    ///
+    /// One function for all wrappers, as is the exit: what observing costs a program that does not only enqueue is
+    /// the processor's cache of instructions more than the instructions.
+    #[inline(never)]
+    pub fn enter(&mut self, number: u16, stack_pointer: usize) -> bool {
+        let mut is_observed = false;
+        contained(|| is_observed = self.begin(operation(number), stack_pointer));
+        is_observed
+    }
+
     #[inline(always)]
-    pub fn enter(number: u16) -> Option<Call> {
-        let mut interest = process::interest(operation(number));
+    fn begin(&mut self, operation: Operation, stack_pointer: usize) -> bool {
+        let mut interest = process::interest(operation);
         if interest.is_none() {
-            return None;
+            return false;
         }
         if interest.is_gated() {
             let due;
-            (interest, due) = process::pass_gate(operation(number));
+            (interest, due) = process::pass_gate(operation);
             if due != Default::default() {
                 // Those who want this call keep their interest in it.
                 process::pay(due);
             }
             if interest.is_none() {
-                return None;
+                return false;
             }
         }
-        if !interest.is_recorded() {
-            return Some(Call::UNRECORDED);
+        if interest.is_recorded()
+            && let Some(thread) = process::current()
+            && !thread.state().is_in_callback()
+            && let Some(mut host) = thread.borrow()
+        {
+            let now = match host.wants_time(interest) {
+                true => clock::now(),
+                false => Ticks::NONE,
+            };
+            self.core = host.enter_wanted(operation, interest, stack_pointer, now);
+            self.thread = Some(thread);
         }
-        // An address in the wrapper's frame, as this is inlined.
-        let frame = 0u8;
-        let stack_pointer = (&raw const frame) as usize;
-        let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback())
-        else {
-            return Some(Call::UNRECORDED);
-        };
-        let Some(mut host) = thread.borrow() else {
-            return Some(Call::UNRECORDED);
-        };
-        let now = match host.wants_time(interest) {
-            true => clock::now(),
-            false => Ticks::NONE,
-        };
-        Some(Call {
-            thread: Some(thread),
-            core: host.enter_wanted(operation(number), interest, stack_pointer, now),
-            end: Ticks::NONE,
-        })
+        true
     }
 
-    /// A call of which only the layer's own books take notice.
-    const UNRECORDED: Call = Call {
+    /// A call of which only the layer's own books take notice, as long as it is not entered.
+    pub const UNRECORDED: Call = Call {
         thread: None,
         core: correlation::Call::NONE,
         end: Ticks::NONE,
@@ -97,8 +99,8 @@ impl Call {
     }
 
     /// The call ends with `status`; `values` are those of its arguments that are kept.
-    #[inline(always)]
-    pub fn exit<const N: usize>(&mut self, status: cl_int, values: [u64; N]) {
+    #[inline(never)]
+    pub fn exit(&mut self, status: cl_int, values: &[u64]) {
         if self.thread.is_none() {
             return;
         }
@@ -262,13 +264,13 @@ impl Call {
         let put = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
-            let lane = host.number();
+            let own = OUTSTANDING.of_lane(host.number());
             // Not those that have come in the middle of a call whose time nobody wanted.
             let buffers = match call.start.is_some() {
                 true => work.wanted_by(&host, info.context),
                 false => Buffers::NONE,
             };
-            let ticket = if event.is_null() || (buffers.is_none() && followers.is_none()) {
+            let taken = if event.is_null() || (buffers.is_none() && followers.is_none()) {
                 None
             } else {
                 let enqueued = Enqueued {
@@ -279,17 +281,13 @@ impl Call {
                     window: (call.start, end),
                     buffers,
                 };
-                let ticket = OUTSTANDING.take(enqueued, lane);
-                if ticket.is_some() {
+                let taken = OUTSTANDING.take(enqueued, own);
+                if taken.is_some() {
                     host.work_begins(call.correlation);
                 }
-                ticket
+                taken
             };
-            let tracked = if ticket.is_some() {
-                0
-            } else {
-                flags::UNTRACKED
-            };
+            let tracked = if taken.is_some() { 0 } else { flags::UNTRACKED };
             let place = Place {
                 correlation: call.correlation,
                 external: host.external(),
@@ -307,26 +305,25 @@ impl Call {
                 unsafe { waits::depend(&mut host, place, waits) };
             }
             work.enqueue(&mut host, &place);
-            Some((id, lane, ticket))
+            Some((id, own, taken))
         } else {
             None
         };
-        let id = put.map(|(id, ..)| id).unwrap_or_default();
+        let id = put.as_ref().map(|(id, ..)| *id).unwrap_or_default();
         waits::last_work(info.id, id);
         if !is_ours {
             waits::remember(event, id, info.id);
         }
         match put {
-            Some((_, lane, Some(ticket))) => {
+            Some((_, own, Some(taken))) => {
                 if !is_ours {
                     // The program has the reference that came with the event; this is ours.
                     next!(clRetainEvent(event));
                 }
                 if let Some(followers) = followers {
-                    OUTSTANDING.follow(ticket, followers);
+                    OUTSTANDING.follow(taken.ticket, followers);
                 }
-                OUTSTANDING.setting(ticket, lane, end);
-                let to = ticket.0 as *mut c_void;
+                let to = taken.ticket.0 as *mut c_void;
                 // Where this fails, the work is found by the next sweep.
                 next!(clSetEventCallback(
                     event,
@@ -334,7 +331,7 @@ impl Call {
                     Some(completion::completed),
                     to
                 ));
-                if let Some(claim) = OUTSTANDING.publish(ticket, lane) {
+                if let Some(claim) = OUTSTANDING.publish(taken, own) {
                     completion::overtaken(claim, thread);
                 }
             }

@@ -7,7 +7,7 @@ use super::clocks;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
-use super::outstanding::{Claim, Enqueued, Outstanding, Ticket};
+use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
 use super::sampling;
 use super::tell;
 use crate::clock;
@@ -47,8 +47,8 @@ pub(super) unsafe extern "C-unwind" fn completed(
 ) {
     contained(|| {
         let (ticket, thread) = (Ticket(user_data as u64), process::current());
-        let lane = thread.map(|thread| thread.state().number());
-        let at_once = lane.and_then(|lane| OUTSTANDING.claim_at_once(ticket, lane));
+        let own = thread.map(|thread| OUTSTANDING.of_lane(thread.state().number()));
+        let at_once = own.and_then(|own| OUTSTANDING.claim_at_once(ticket, own));
         if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
             finish(claim, status, thread);
         }
@@ -96,22 +96,21 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         completion.header = header(&completion);
         completion
     };
-    let (mut left, mut lane, mut now) = (enqueued.buffers, None, Ticks::NONE);
+    let (mut left, mut own, mut now) = (enqueued.buffers, None, Ticks::NONE);
     if let Some(thread) = thread
         && let Some(mut host) = thread.borrow()
     {
-        let number = host.number();
-        now = OUTSTANDING.callback_time(number).unwrap_or_else(clock::now);
-        let time = now;
+        let kept = OUTSTANDING.of_lane(host.number());
+        now = kept.callback_time().unwrap_or_else(clock::now);
         // Once for each place that it is put into: one that is shared would have to be somewhere in memory.
-        left = host.try_fill(enqueued.buffers, move |place| *place = completion(time));
+        left = host.try_fill(enqueued.buffers, |place| *place = completion(now));
         host.work_ends(enqueued.correlation, now);
-        lane = Some(number);
+        own = Some(kept);
     }
-    if lane.is_some() && left.is_none() && !claim.has_followers() {
-        OUTSTANDING.free(claim, lane);
+    if own.is_some() && left.is_none() && !claim.has_followers() {
+        OUTSTANDING.free(claim, own);
     } else {
-        leave(claim, left, completion(now), thread, lane);
+        leave(claim, left, completion(now), thread, own);
     }
     if known {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
@@ -125,7 +124,7 @@ fn leave(
     left: Buffers,
     completion: Completion,
     thread: Option<Current>,
-    lane: Option<u32>,
+    own: Option<&Kept>,
 ) {
     let mut followers = claim.take_followers();
     let in_callback = |thread: &Current| thread.state().is_in_callback();
@@ -138,11 +137,11 @@ fn leave(
     match thread {
         // After the end, or one too many; both are counted where that is found out.
         None => return OUTSTANDING.free(claim, None),
-        // In a signal handler that interrupted a write, `lane` is not known, and all is left.
+        // In a signal handler that interrupted a write, `own` is not known, and all is left.
         Some(_) if !left.is_none() || claim.has_followers() => {
             OUTSTANDING.park(claim, left, &completion)
         }
-        Some(_) => OUTSTANDING.free(claim, lane),
+        Some(_) => OUTSTANDING.free(claim, own),
     }
     if let (Some(thread), Some(mut followers)) = (thread, followers) {
         tell::completed(&mut followers, &completion, thread);
@@ -224,7 +223,7 @@ pub(super) fn flush(flush: Flush) {
     sweep(thread);
     // A callback may have claimed work before the sweep came to it, and be about to write.
     OUTSTANDING.settle();
-    thread.with(|host| write_parked(host));
+    thread.with(write_parked);
     if let Flush::Outstanding(buffers) = flush {
         show_outstanding(thread, buffers);
     }
@@ -266,7 +265,7 @@ pub(super) fn tell_postponed(thread: Current) {
 
 /// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
 pub(super) fn sweep(thread: Current) {
-    thread.with(|host| write_parked(host));
+    thread.with(write_parked);
     OUTSTANDING.sweep(
         // CL_COMPLETE, or an error.
         |enqueued| status_of(enqueued.event).is_some_and(|status| status <= CL_COMPLETE),
@@ -274,7 +273,7 @@ pub(super) fn sweep(thread: Current) {
             overtaken(claim, thread);
         },
     );
-    thread.with(|host| write_parked(host));
+    thread.with(write_parked);
     if OUTSTANDING.any_parked() {
         tell_postponed(thread);
     }

@@ -121,7 +121,7 @@ macro_rules! exit {
         if is_told {
             $call.end_told($status);
         }
-        $call.exit($status, $values);
+        $call.exit($status, &$values);
         if is_told {
             $call.tell_exit(all_bits!($($arg),*), $status);
         }
@@ -170,12 +170,12 @@ macro_rules! wrapper {
         pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             #[inline(never)]
             unsafe extern "C-unwind" fn observed($($arg: $ty),*) -> $ret {
-                let mut call = None;
-                contained(|| call = Call::enter(Function::$name as u16));
-                // Where it is: moving it costs as much as entering it.
-                let Some(call) = &mut call else {
+                let mut call = Call::UNRECORDED;
+                let call = &mut call;
+                let frame = (&raw const *call) as usize;
+                if !call.enter(Function::$name as u16, frame) {
                     return next!($name($($arg),*));
-                };
+                }
                 body!(call $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
             }
             if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {

@@ -118,7 +118,7 @@ const LANES: usize = 1024;
 
 /// What a lane's thread leaves for itself.
 #[repr(align(64))]
-struct Kept {
+pub(super) struct Kept {
     /// A free slot: index and 1, or 0.
     slot: AtomicU32,
     /// While a callback is being set: when. A callback that is called right then needs no clock.
@@ -140,10 +140,33 @@ impl Kept {
 /// Looks at others who write completions before a flush goes on without them.
 const PATIENCE: u32 = 100_000;
 
+/// A slot that was taken, whose callback is being set.
+pub(super) struct Taken<'a> {
+    slot: &'a Slot,
+    pub ticket: Ticket,
+}
+
 /// A slot that was claimed: it must be freed, parked or put back.
 pub(super) struct Claim<'a> {
     slot: &'a Slot,
     ticket: Ticket,
+}
+
+impl Kept {
+    /// The slot that it keeps.
+    #[inline(always)]
+    fn take(&self) -> Option<usize> {
+        let index = self.slot.load(Ordering::Relaxed).checked_sub(1)?;
+        self.slot.store(0, Ordering::Relaxed);
+        Some(index as usize)
+    }
+
+    /// When the thread began to set the callback in which it is.
+    #[inline(always)]
+    pub fn callback_time(&self) -> Option<Ticks> {
+        let time = self.callback_time.load(Ordering::Relaxed);
+        (time != 0).then_some(Ticks(time))
+    }
 }
 
 impl Outstanding {
@@ -189,13 +212,20 @@ impl Outstanding {
         unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
     }
 
-    /// Takes a slot for `enqueued`, or says that the slab is full. `lane` is the calling thread's, which sets
+    /// What the thread of `lane` leaves for itself. Plain loads and stores: the lane is one thread's at a time, and who
+    /// gets it next sees what was done before.
+    #[inline(always)]
+    pub fn of_lane(&self, lane: u32) -> &Kept {
+        &self.kept[lane as usize % LANES]
+    }
+
+    /// Takes a slot for `enqueued`, or says that the slab is full. `own` is the calling thread's, which sets
     /// the callback now, and [opens](Outstanding::publish) the slot to others then.
     #[inline(always)]
-    pub fn take(&self, enqueued: Enqueued, lane: u32) -> Option<Ticket> {
+    pub fn take(&self, enqueued: Enqueued, own: &Kept) -> Option<Taken<'_>> {
         let slots = self.slots();
-        let index = self.take_kept(lane).or_else(|| self.pop(slots))?;
-        let slot = &slots[index];
+        let index = own.take().or_else(|| self.pop(slots))?;
+        let slot = slots.get(index)?;
         let generation = (slot.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
         slot.event.store(enqueued.event.into(), Ordering::Relaxed);
         slot.work.store(enqueued.work.0, Ordering::Relaxed);
@@ -209,7 +239,11 @@ impl Outstanding {
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
         // Release: pairs with the acquire of a callback on another thread.
         slot.state.store(ticket.state(SETTING), Ordering::Release);
-        Some(ticket)
+        // The callback that is set now: on this thread it has the slot, and needs no clock.
+        own.setting.store(ticket.0, Ordering::Relaxed);
+        let time = enqueued.window.1.0;
+        own.callback_time.store(time, Ordering::Relaxed);
+        Some(Taken { slot, ticket })
     }
 
     /// Subscribers follow the work of `ticket`, which the calling thread has just taken.
@@ -222,48 +256,29 @@ impl Outstanding {
         }
     }
 
-    /// The calling thread, of `lane`, sets the callback of `ticket` at `time`.
-    #[inline]
-    pub fn setting(&self, ticket: Ticket, lane: u32, time: Ticks) {
-        if let Some(kept) = self.kept.get(lane as usize) {
-            kept.setting.store(ticket.0, Ordering::Relaxed);
-            kept.callback_time.store(time.0, Ordering::Relaxed);
-        }
-    }
-
     /// It has set it: from now on the slot is for whoever claims it. If the callback has come meanwhile, on
     /// another thread, the claim is given: the caller is to see to the work.
-    #[inline]
-    pub fn publish(&self, ticket: Ticket, lane: u32) -> Option<Claim<'_>> {
-        if let Some(kept) = self.kept.get(lane as usize) {
-            kept.setting.store(0, Ordering::Relaxed);
-            kept.callback_time.store(0, Ordering::Relaxed);
+    #[inline(always)]
+    pub fn publish<'a>(&self, taken: Taken<'a>, own: &Kept) -> Option<Claim<'a>> {
+        own.setting.store(0, Ordering::Relaxed);
+        own.callback_time.store(0, Ordering::Relaxed);
+        let state = taken.slot.state.load(Ordering::Relaxed);
+        let is_open = |other| state == taken.ticket.state(other);
+        // Otherwise it has come on this thread, and the work has been seen to.
+        match is_open(SETTING) || is_open(FIRED) {
+            true => taken.publish(),
+            false => None,
         }
-        let slot = self.slots().get(ticket.index())?;
-        let (setting, pending) = (ticket.state(SETTING), ticket.state(PENDING));
-        let mut state = slot.state.load(Ordering::Relaxed);
-        if state == setting {
-            // Release: pairs with the acquire of whoever claims it.
-            state = slot
-                .state
-                .compare_exchange(setting, pending, Ordering::Release, Ordering::Relaxed)
-                .map_or_else(|found| found, |_| pending);
-        }
-        // Otherwise it waits for its callback; or that has come on this thread, and the slot is free again.
-        (state == ticket.state(FIRED) && transition(slot, ticket, FIRED, CLAIMED))
-            .then(|| Claim::of(slot, ticket))
     }
 
-    /// The slot of a callback on the thread of `lane`, if it is called while that thread sets it.
-    #[inline]
-    pub fn claim_at_once(&self, ticket: Ticket, lane: u32) -> Option<Claim<'_>> {
-        let kept = self.kept.get(lane as usize)?;
-        let slot = self.slots().get(ticket.index())?;
-        if kept.setting.load(Ordering::Relaxed) != ticket.0
-            || slot.state.load(Ordering::Relaxed) != ticket.state(SETTING)
-        {
+    /// The slot of a callback on the thread whose `own` this is, if it is called while that thread sets it.
+    #[inline(always)]
+    pub fn claim_at_once(&self, ticket: Ticket, own: &Kept) -> Option<Claim<'_>> {
+        if own.setting.load(Ordering::Relaxed) != ticket.0 {
             return None;
         }
+        let slot = self.slots().get(ticket.index())?;
+        own.setting.store(0, Ordering::Relaxed);
         // Nobody but this thread does anything to it, nor will: the callback comes once.
         slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
         Some(Claim::of(slot, ticket))
@@ -381,40 +396,24 @@ impl Outstanding {
         self.parked.load(Ordering::Relaxed) > 0
     }
 
-    /// When the calling thread, of `lane`, began to set the callback in which it is.
-    #[inline]
-    pub fn callback_time(&self, lane: u32) -> Option<Ticks> {
-        let time = self
-            .kept
-            .get(lane as usize)?
-            .callback_time
-            .load(Ordering::Relaxed);
-        (time != 0).then_some(Ticks(time))
-    }
-
-    /// The slot that `lane` keeps. Plain loads and stores: the lane is one thread's at a time, and who gets
-    /// it next sees what was done before.
-    #[inline]
-    fn take_kept(&self, lane: u32) -> Option<usize> {
-        let kept = &self.kept.get(lane as usize)?.slot;
-        let index = kept.load(Ordering::Relaxed).checked_sub(1)?;
-        kept.store(0, Ordering::Relaxed);
-        Some(index as usize)
-    }
-
-    /// Gives the slot back; to `lane`, if it is the calling thread's and keeps none.
-    #[inline]
-    pub fn free(&self, claim: Claim<'_>, lane: Option<u32>) {
-        let index = claim.ticket.index() as u64;
+    /// Gives the slot back; to `own`, if it is the calling thread's and keeps none.
+    #[inline(always)]
+    pub fn free(&self, claim: Claim<'_>, own: Option<&Kept>) {
         let free = claim.ticket.state(FREE);
         // Release: pairs with the acquire in `settle`: what was written for the work is there.
         claim.slot.state.store(free, Ordering::Release);
-        if let Some(lane) = lane
-            && let Some(Kept { slot: kept, .. }) = self.kept.get(lane as usize)
-            && kept.load(Ordering::Relaxed) == 0
-        {
-            return kept.store(index as u32 + 1, Ordering::Relaxed);
+        match own.filter(|own| own.slot.load(Ordering::Relaxed) == 0) {
+            Some(own) => {
+                let place = claim.ticket.index() as u32 + 1;
+                own.slot.store(place, Ordering::Relaxed);
+            }
+            None => self.push(claim),
         }
+    }
+
+    #[inline(never)]
+    fn push(&self, claim: Claim<'_>) {
+        let index = claim.ticket.index() as u64;
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             claim.slot.next.store(head as u32, Ordering::Relaxed);
@@ -522,6 +521,20 @@ impl Slot {
     }
 }
 
+impl<'a> Taken<'a> {
+    #[inline(never)]
+    fn publish(self) -> Option<Claim<'a>> {
+        let Taken { slot, ticket } = self;
+        let (setting, pending) = (ticket.state(SETTING), ticket.state(PENDING));
+        // Release: pairs with the acquire of whoever claims it.
+        let opened =
+            slot.state
+                .compare_exchange(setting, pending, Ordering::Release, Ordering::Relaxed);
+        (opened.is_err() && transition(slot, ticket, FIRED, CLAIMED))
+            .then(|| Claim::of(slot, ticket))
+    }
+}
+
 impl<'a> Claim<'a> {
     /// Who is to be told that the work has completed: given once.
     #[inline]
@@ -587,9 +600,10 @@ mod tests {
 
     /// Takes a slot, of which the callback is set and has not come.
     fn take(outstanding: &Outstanding, enqueued: Enqueued) -> Option<Ticket> {
-        let ticket = outstanding.take(enqueued, 0)?;
-        outstanding.setting(ticket, 0, Ticks(1));
-        assert!(outstanding.publish(ticket, 0).is_none());
+        let own = outstanding.of_lane(0);
+        let taken = outstanding.take(enqueued, own)?;
+        let ticket = taken.ticket;
+        assert!(outstanding.publish(taken, own).is_none());
         Some(ticket)
     }
 
@@ -614,27 +628,29 @@ mod tests {
     #[test]
     fn a_callback_that_comes_while_it_is_set_has_the_slot_on_that_thread_alone() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1), 3).unwrap();
-        outstanding.setting(ticket, 3, Ticks(7));
-        assert_eq!(outstanding.callback_time(3), Some(Ticks(7)));
+        let (own, other) = (outstanding.of_lane(3), outstanding.of_lane(4));
+        let taken = outstanding.take(enqueued(1), own).unwrap();
+        let ticket = taken.ticket;
+        assert_eq!(own.callback_time(), Some(Ticks(2)));
         // A sweep leaves it alone.
         outstanding.sweep(|_| panic!("not asked after"), |_| ());
-        assert!(outstanding.claim_at_once(ticket, 4).is_none());
-        let claim = outstanding.claim_at_once(ticket, 3).unwrap();
+        assert!(outstanding.claim_at_once(ticket, other).is_none());
+        let claim = outstanding.claim_at_once(ticket, own).unwrap();
         assert_eq!(claim.enqueued(), enqueued(1));
-        outstanding.free(claim, Some(3));
-        assert!(outstanding.publish(ticket, 3).is_none());
-        assert_eq!(outstanding.callback_time(3), None);
+        outstanding.free(claim, Some(own));
+        assert!(outstanding.publish(taken, own).is_none());
+        assert_eq!(own.callback_time(), None);
         assert_eq!(outstanding.len(), 0);
     }
 
     #[test]
     fn a_callback_that_comes_elsewhere_meanwhile_leaves_the_work_to_who_sets_it() {
         let outstanding = open();
-        let ticket = outstanding.take(enqueued(1), 3).unwrap();
-        outstanding.setting(ticket, 3, Ticks(7));
+        let own = outstanding.of_lane(3);
+        let taken = outstanding.take(enqueued(1), own).unwrap();
+        let ticket = taken.ticket;
         assert!(outstanding.claim(ticket).is_none());
-        let claim = outstanding.publish(ticket, 3).unwrap();
+        let claim = outstanding.publish(taken, own).unwrap();
         assert_eq!(claim.enqueued(), enqueued(1));
         outstanding.free(claim, None);
         assert!(outstanding.claim(ticket).is_none());
