@@ -278,7 +278,10 @@ impl HostThread {
             return_code,
             flags,
         };
-        let written = self.exit_at_once(call, values, ended) || self.exit_each(call, values, ended);
+        // A call that is only told of has no record.
+        let written = call.interest.buffers().is_none()
+            || self.exit_at_once(call, values, ended)
+            || self.exit_each(call, values, ended);
         // Not before: a process may die in between, or wait for a block for long. A call that is found
         // in both places, the recovery takes for one that has ended.
         if let Some(open) = &self.open_calls {
