@@ -9,7 +9,7 @@ fn readings(first: u64, last: u64) -> Vec<u8> {
     let clocks = |second: u64| SystemClocks {
         boottime: second * 1_000_000_000,
         monotonic: second * 1_000_000_000 - 5,
-        realtime: 1 << 60 | second * 1_000_000_000,
+        realtime: (1 << 60) | (second * 1_000_000_000),
         ..SystemClocks::default()
     };
     let machine = Machine {

@@ -61,22 +61,22 @@ fn offer(agent: AgentId, device: &Device) {
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
-        let place = *place;
-        contained(|| put_down(sampler, kernel, place));
+        put_down(sampler, kernel, *place);
     }
 }
 
 #[cold]
 #[inline(never)]
 fn put_down(sampler: &HostSampler, kernel: KernelId, place: Place) {
-    sampler.note(Note::Enqueued(Enqueued {
+    let enqueued = Enqueued {
         work: place.work,
         kernel,
         correlation: place.correlation,
         external: place.external,
         agent: place.agent,
         is_recorded: !place.buffers.is_none(),
-    }));
+    };
+    contained(|| sampler.note(Note::Enqueued(enqueued)));
 }
 
 /// Work has completed; times of 0 are not known.
