@@ -5,7 +5,7 @@
 //! clocks. What triggers a dump, besides the tool itself ([`FlightRecorder::dump`]): a signal, or a call that was slower
 //! than a threshold. Triggered dumps are written by a thread of ours, never by the thread that made the call.
 
-use super::{Context, ToolError};
+use super::{Context, ToolError, check_kinds};
 use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
 use crate::capture::Writer;
 use crate::clock;
@@ -156,7 +156,8 @@ impl FlightRecorder {
     /// # Errors
     ///
     /// [`ToolError::Layout`], [`ToolError::Memory`], [`ToolError::Thread`], [`ToolError::TooMany`],
-    /// [`ToolError::NotAvailable`] as for a buffer; [`ToolError::Signal`] for a signal that cannot be had.
+    /// [`ToolError::NotAvailable`] as for a buffer; [`ToolError::NotAlone`] for kinds that need others;
+    /// [`ToolError::Signal`] for a signal that cannot be had.
     pub fn start(options: FlightOptions) -> Result<FlightRecorder, ToolError> {
         let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
         Self::start_on(board, options)
@@ -171,6 +172,7 @@ impl FlightRecorder {
         board: &Arc<Switchboard>,
         options: FlightOptions,
     ) -> Result<FlightRecorder, ToolError> {
+        check_kinds(options.selection.kinds)?;
         let layout = Layout::new(options.keep_bytes, options.block_bytes, options.threads)?;
         let mapping = Mapping::anonymous(layout)?;
         let _ = mapping.keep_from_children();

@@ -15,6 +15,20 @@ use core::ffi::c_void;
 type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
 type Supply = Box<dyn Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync>;
 
+/// These kinds; of API calls those of `operations` only, if there are any.
+pub(super) fn selection(kinds: &[Kind], operations: &[Operation]) -> SelectionOptions {
+    SelectionOptions {
+        size: size_of::<SelectionOptions>(),
+        kinds: kinds.as_ptr(),
+        kind_count: kinds.len(),
+        operations: match operations.is_empty() {
+            true => std::ptr::null(),
+            false => operations.as_ptr(),
+        },
+        operation_count: operations.len(),
+    }
+}
+
 /// A set of services that are started and stopped together. Dropping it destroys it.
 #[derive(Debug)]
 pub struct Context(ContextHandle);
@@ -50,19 +64,19 @@ impl Context {
         kinds: &[Kind],
         operations: &[Operation],
     ) -> Result<(), Error> {
-        let selection = SelectionOptions {
-            size: size_of::<SelectionOptions>(),
-            kinds: kinds.as_ptr(),
-            kind_count: kinds.len(),
-            operations: if operations.is_empty() {
-                std::ptr::null()
-            } else {
-                operations.as_ptr()
-            },
-            operation_count: operations.len(),
-        };
+        let selection = selection(kinds, operations);
         // SAFETY: a structure of this size with as many values as it says.
         check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, &selection) })
+    }
+
+    /// The same of everything that is recorded.
+    ///
+    /// # Errors
+    ///
+    /// `LOCKED` after the first start, `CONFLICT`.
+    pub fn trace_all_to(&self, buffer: &Buffer) -> Result<(), Error> {
+        // SAFETY: null asks for everything.
+        check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, std::ptr::null()) })
     }
 
     /// Has `call_back` called for `operations`, on the thread on which they happen, possibly on several at once. The

@@ -1,10 +1,14 @@
 //! Flight recorders: what was recorded last, written out when something happens.
 
 use super::Error;
+use super::context::selection;
 use super::functions::{answer, functions, text};
 use crate::capi::{FlightHandle, FlightSettings, Sized_};
+use crate::record::Kind;
 use core::ffi::CStr;
+use std::ffi::CString;
 use std::path::PathBuf;
+use std::ptr;
 use std::time::Duration;
 
 /// How a flight recorder works; see [`crate::context::FlightOptions`]. 0 asks for what is usual.
@@ -20,24 +24,33 @@ pub struct FlightOptions {
     pub signal: Option<i32>,
     /// Triggered dumps, at most.
     pub most_dumps: u32,
+    /// The folder for triggered dumps; otherwise the current one.
+    pub folder: Option<CString>,
+    /// Only records of these kinds, if any are named.
+    pub kinds: Vec<Kind>,
+    /// Bytes of a block, the smallest piece that is overwritten.
+    pub block_bytes: u64,
+    /// Threads that may record at a time.
+    pub threads: u32,
 }
 
 /// Keeps what was recorded last, and writes it out when something happens: triggered dumps go to
-/// `flight-PROCESS-NUMBER.gputrail` in the current folder. Dropping it ends it, and writes nothing.
+/// `flight-PROCESS-NUMBER.gputrail`. Dropping it ends it, and writes nothing.
 #[derive(Debug)]
 pub struct FlightRecorder(FlightHandle);
 
 impl FlightRecorder {
-    /// Begins to record everything.
+    /// Begins to record.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT` for a signal that cannot be had, and as for [`Buffer::new`].
+    /// `INVALID_ARGUMENT` for a signal that cannot be had, `NOT_ALONE` for kinds that need others, and as for [`Buffer::new`](super::Buffer::new).
     pub fn start(options: FlightOptions) -> Result<FlightRecorder, Error> {
         let nanos = |time: Option<Duration>| {
             let nanos = time.map_or(0, |time| time.as_nanos());
             nanos.try_into().unwrap_or(u64::MAX)
         };
+        let selection = selection(&options.kinds, &[]);
         let settings = FlightSettings {
             size: size_of::<FlightSettings>(),
             keep_bytes: options.keep_bytes,
@@ -45,9 +58,19 @@ impl FlightRecorder {
             slow_call_nanos: nanos(options.slow_call),
             signal: options.signal.unwrap_or(0),
             most_dumps: options.most_dumps,
+            folder: options
+                .folder
+                .as_ref()
+                .map_or(ptr::null(), |path| path.as_ptr()),
+            selection: match options.kinds.is_empty() {
+                true => ptr::null(),
+                false => &selection,
+            },
+            block_bytes: options.block_bytes,
+            threads: options.threads,
             ..FlightSettings::blank()
         };
-        // SAFETY: a structure of this size, and a place for the id.
+        // SAFETY: a structure of this size, whose text and selection are there, and a place for the id.
         answer(|functions, handle| unsafe { (functions.flight_start)(&settings, handle) })
             .map(FlightRecorder)
     }

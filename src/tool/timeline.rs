@@ -70,23 +70,36 @@ impl Timeline {
     ///
     /// `NO_SUCH_TIMELINE` after the tool's end.
     pub fn add(&mut self, batch: Batch<'_>, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
-        unsafe extern "C" fn told<F: FnMut(Work<'_>)>(
-            work: *const WorkData,
-            user_data: *mut c_void,
-        ) {
-            // SAFETY: the library's structure, and what was given below.
-            let (work, tell) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(Work(work))));
-        }
-        fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
-            told::<F>
-        }
         let function = of(&tell);
         // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
         check(unsafe {
             (functions()?.timeline_add)(self.0, batch.0, Some(function), (&raw mut tell).cast())
         })
     }
+
+    /// Ends it, and tells `tell` of the work of which only a part is known.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn finish(self, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
+        let function = of(&tell);
+        let handle = std::mem::ManuallyDrop::new(self).0;
+        // SAFETY: a function with what it is given, which lasts as long as the call.
+        check(unsafe {
+            (functions()?.timeline_destroy)(handle, Some(function), (&raw mut tell).cast())
+        })
+    }
+}
+
+/// The function that calls one like this.
+fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
+    unsafe extern "C" fn told<F: FnMut(Work<'_>)>(work: *const WorkData, user_data: *mut c_void) {
+        // SAFETY: the library's structure, and what is given beside this.
+        let (work, tell) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| tell(Work(work))));
+    }
+    told::<F>
 }
 
 impl Drop for Timeline {

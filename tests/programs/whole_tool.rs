@@ -5,8 +5,9 @@ use gputrail::record::*;
 use gputrail::tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
 use gputrail::tool::{
     self, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
-    ClientBlock, CompletedBlock, Context, Error, Finaliser, InternalThread, InternalThreadWatch,
-    Status, Subscriber, Tool, external, marker, recording,
+    ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions, FlightRecorder,
+    InternalThread, InternalThreadWatch, Status, Subscriber, Timeline, Tool, external, marker,
+    recording,
 };
 use std::fmt::Debug;
 use std::os::fd::AsFd;
@@ -170,6 +171,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn std::error::Error>> {
     };
     let _ = WHOLE.set(Mutex::new(Some(whole)));
     markers()?;
+    flights()?;
     Ok(Box::new(move || {
         let whole = WHOLE
             .get()
@@ -252,6 +254,35 @@ fn markers() -> Result<(), Error> {
     let _range = marker::range("range")?;
     let started = marker::start("started")?;
     marker::end(started)
+}
+
+/// A recorder that keeps markers only: writes one of them.
+fn flights() -> Result<(), Error> {
+    let flight = FlightRecorder::start(FlightOptions {
+        kinds: vec![Kind::MARKER],
+        block_bytes: 4096,
+        threads: 4,
+        ..FlightOptions::default()
+    })?;
+    check("dumps", (flight.triggered()?, flight.path(0)), (0, None));
+    let path = c"whole-tool.gputrail";
+    check("records of nothing", flight.dump(path)?, 0);
+    refused("the same file", flight.dump(path), Status::NOT_WRITTEN);
+    let file = std::path::Path::new("whole-tool.gputrail");
+    check("a file", std::fs::remove_file(file).is_ok(), true);
+    marker::end(marker::start("in flight")?)?;
+    check("records of a range", flight.dump(path)?, 2);
+    check("a file", std::fs::remove_file(file).is_ok(), true);
+    let nowhere = FlightOptions {
+        kinds: vec![Kind::ARGUMENTS],
+        ..FlightOptions::default()
+    };
+    refused(
+        "arguments alone",
+        FlightRecorder::start(nowhere),
+        Status::NOT_ALONE,
+    );
+    Ok(())
 }
 
 fn buffer_of_calls(seen: &Arc<Seen>) -> Result<Buffer, Error> {
@@ -528,6 +559,7 @@ fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
         tool::clock_error(AgentId::NONE)?.0 < now.0,
         true,
     );
+    Timeline::new()?.finish(|_| failed("work of an empty timeline".into()))?;
     if let Some((context, buffer)) = whole.sampling.into_inner() {
         context.stop()?;
         drop((context, buffer));
@@ -558,7 +590,7 @@ fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
     check(
         "markers, and external ids pushed and popped",
         of(&seen.markers),
-        5 + 3,
+        7 + 3,
     );
     check(
         "threads that were made",
