@@ -184,6 +184,19 @@ impl Names {
         }
     }
 
+    /// Reads what is kept of the bytes of a code object: records with a piece each.
+    #[cfg(feature = "symbols")]
+    pub(crate) fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
+        let state = self.state.lock();
+        Records::new(&state.code)
+            .filter(|piece| {
+                piece
+                    .read::<CodeBytes>()
+                    .is_some_and(|bytes| bytes.id == id)
+            })
+            .for_each(|piece| read(&piece));
+    }
+
     /// Says what the process is.
     pub fn process(&self, process: Process) {
         self.append(|state| state.name(process.id.0, &process));

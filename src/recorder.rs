@@ -430,8 +430,13 @@ impl Recorder {
 /// retirements, for which the work of each call would have to be counted.
 fn recorded() -> Selection {
     let mut selection = Selection::all();
-    selection.kinds =
-        KindSet::ALL.without(KindSet::of(&[Kind::EXTERNAL_CORRELATION, Kind::RETIREMENT]));
+    selection.kinds = KindSet::ALL.without(KindSet::of(&[
+        Kind::EXTERNAL_CORRELATION,
+        Kind::RETIREMENT,
+        // Lines are looked up when the trace is made, and not in the program.
+        Kind::SOURCE_LOCATOR,
+        Kind::INSTRUCTION_CORRELATION,
+    ]));
     selection
 }
 

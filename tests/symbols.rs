@@ -58,6 +58,30 @@ fn resolve_all(code: &[u8]) -> Vec<Arc<Resolved>> {
 }
 
 #[test]
+fn the_instructions_of_a_function_are_those_between_its_ends() {
+    let metadata = metadata(&library(&["-g"]));
+    let mut symbols = Symbols::new();
+    let name = |symbols: &mut Symbols, offset| {
+        let found = symbols.resolve(&metadata, ID, offset);
+        let symbol = found.symbol.as_ref().map(|symbol| symbol.name.clone());
+        (symbol, found.instruction.is_some())
+    };
+    let kernel = Some("_pocl_kernel_sum_workgroup");
+    let inside = (0..0x4000)
+        .map(CodeOffset)
+        .filter(|offset| name(&mut symbols, *offset).0.as_deref() == kernel);
+    let inside: Vec<CodeOffset> = inside.collect();
+    let all = symbols.instructions(&metadata, ID, inside[inside.len() / 2]);
+    assert_eq!(all.first(), inside.first());
+    assert!(all.len() > 5 && all.len() < inside.len());
+    assert!(all.is_sorted());
+    for offset in all {
+        assert_eq!(name(&mut symbols, offset).1, cfg!(target_arch = "x86_64"));
+        assert!(inside.contains(&offset));
+    }
+}
+
+#[test]
 fn inlined_functions_lines_and_instructions_are_found() {
     let all = resolve_all(&library(&["-g"]));
     let in_kernel = |found: &&Arc<Resolved>| {

@@ -10,6 +10,8 @@ mod configuration;
 mod debugger;
 #[cfg(feature = "perfetto")]
 pub mod hotspots;
+#[cfg(any(feature = "opencl", feature = "sim"))]
+pub(crate) mod lines;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod perf;
 mod service;

@@ -3,6 +3,8 @@
 
 mod buffers;
 mod external;
+#[cfg(feature = "symbols")]
+mod lines;
 mod opencl;
 
 use gputrail::context::{

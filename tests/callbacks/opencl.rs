@@ -124,6 +124,11 @@ const SOURCE: &CStr =
 impl<'a> Small<'a> {
     /// A context with a queue, a kernel and a buffer.
     pub fn new(opencl: &'a OpenCl) -> Small<'a> {
+        Small::of(opencl, SOURCE, c"-w")
+    }
+
+    /// The same of another kernel of that name, built with these options.
+    pub fn of(opencl: &'a OpenCl, source: &CStr, options: &CStr) -> Small<'a> {
         // PoCL 3.1 has no device for threads that come while another one initializes it, with or without a layer.
         static FINDING: Mutex<()> = Mutex::new(());
         let finding = FINDING.lock().unwrap();
@@ -141,11 +146,11 @@ impl<'a> Small<'a> {
             assert_eq!(status, 0);
             let queue = (opencl.clCreateCommandQueue)(context, device, 0, &mut status);
             assert_eq!(status, 0);
-            let source = SOURCE.as_ptr();
+            let source = source.as_ptr();
             let program =
                 (opencl.clCreateProgramWithSource)(context, 1, &source, null(), &mut status);
             assert_eq!(status, 0);
-            let options = c"-w".as_ptr();
+            let options = options.as_ptr();
             let built = (opencl.clBuildProgram)(program, 1, &device, options, null(), null_mut());
             assert_eq!(built, 0);
             let kernel = (opencl.clCreateKernel)(program, c"square".as_ptr(), &mut status);

@@ -11,6 +11,7 @@ use crate::correlation::HostThread;
 use crate::names::Names;
 use crate::process;
 use crate::record::*;
+use crate::sampling::lines::{Lines, SampledAt};
 use crate::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
 use crate::sync::{Signal, lock_std};
 use std::collections::HashMap;
@@ -66,6 +67,7 @@ struct Run {
     agent: AgentId,
     clocks: Clocks,
     names: Names,
+    lines: Lines,
     elsewhere: HashMap<Arc<str>, u64>,
     /// Of those agents that want them: samples by dispatch and address, until the dispatch completes.
     folded: HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
@@ -230,6 +232,7 @@ impl Run {
             agent,
             clocks: Clocks::new(names.clone()),
             names,
+            lines: Lines::default(),
             elsewhere: HashMap::new(),
             folded: HashMap::new(),
             unknown: 0,
@@ -390,6 +393,12 @@ impl Run {
             (aggregate.code_object, aggregate.offset) = (code_object, offset);
             (aggregate.kernel, aggregate.agent) = (kernel, agent);
             (aggregate.samples, aggregate.method) = (samples, SamplingMethod::HOST_TRAP);
+            let at = SampledAt {
+                kernel,
+                code_object,
+                offset,
+            };
+            aggregate.source_locator = self.lines.sampled(&self.names, host, at);
             host.write_to(to.buffers, aggregate);
         }
         let mut totals = SamplingTotals::blank();

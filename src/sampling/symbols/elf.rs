@@ -1,6 +1,6 @@
 //! Code objects that are ELF files: their symbols, lines and instructions.
 
-use super::{Frame, MAX_FRAMES, Missing, Resolved, Symbol, cut, function_name};
+use super::{Frame, MAX_FRAMES, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, cut, function_name};
 use crate::record::CodeObjectId;
 use crate::sampling::code::CodeOffset;
 use addr2line::{Context, LookupResult};
@@ -196,13 +196,41 @@ impl ElfCode {
         (place < section.bytes.len() && address != u64::MAX).then_some((section, place))
     }
 
+    /// Where the instructions of the function are that `offset` is in; none where there is no disassembler.
+    pub fn instructions(&self, offset: CodeOffset) -> Vec<CodeOffset> {
+        let mut found = Vec::new();
+        let after = self
+            .symbols
+            .partition_point(|symbol| symbol.begin <= offset.0);
+        let Some(symbol) = after.checked_sub(1).map(|place| &self.symbols[place]) else {
+            return found;
+        };
+        let (Some(bits), Some((section, place))) = (self.bits(), self.section(symbol.begin)) else {
+            return found;
+        };
+        let length = usize::try_from(symbol.end - symbol.begin).unwrap_or(usize::MAX);
+        let rest = &section.bytes[place..];
+        let rest = &rest[..rest.len().min(length)];
+        let mut decoder = Decoder::with_ip(bits, rest, symbol.begin, DecoderOptions::NONE);
+        while decoder.can_decode() && found.len() < MAX_INSTRUCTIONS {
+            found.push(CodeOffset(decoder.ip()));
+            let _ = decoder.decode();
+        }
+        found
+    }
+
+    /// What the disassembler has to know of the architecture, if it is one of its.
+    fn bits(&self) -> Option<u32> {
+        match self.architecture {
+            Architecture::X86_64 => Some(64),
+            Architecture::I386 => Some(32),
+            _ => None,
+        }
+    }
+
     /// The text of the instruction at `address`.
     fn instruction(&mut self, address: u64) -> Option<Box<str>> {
-        let bits = match self.architecture {
-            Architecture::X86_64 => 64,
-            Architecture::I386 => 32,
-            _ => return None,
-        };
+        let bits = self.bits()?;
         let (section, place) = self.section(address)?;
         let rest = &section.bytes[place..];
         let rest = &rest[..rest.len().min(LONGEST_INSTRUCTION)];

@@ -7,7 +7,7 @@
 //!
 //! Lines are in the order of their offsets; an instruction reaches to the next one, the last one for 8 bytes.
 
-use super::{Frame, Missing, Resolved, Symbol, cut};
+use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, cut};
 use crate::record::CodeObjectId;
 use crate::sampling::code::CodeOffset;
 use std::fmt::Write;
@@ -119,6 +119,25 @@ impl Listing {
             });
         }
         Ok(Listing { instructions })
+    }
+
+    /// Those of the function that `offset` is in.
+    pub fn instructions(&self, offset: CodeOffset) -> Vec<CodeOffset> {
+        let after = self
+            .instructions
+            .partition_point(|instruction| instruction.offset <= offset.0);
+        let Some(found) = after.checked_sub(1).map(|place| &self.instructions[place]) else {
+            return Vec::new();
+        };
+        let first = self
+            .instructions
+            .partition_point(|instruction| instruction.offset < found.begin);
+        self.instructions[first..]
+            .iter()
+            .take_while(|instruction| instruction.begin == found.begin)
+            .take(MAX_INSTRUCTIONS)
+            .map(|instruction| CodeOffset(instruction.offset))
+            .collect()
     }
 
     pub fn look_up(&self, id: CodeObjectId, offset: CodeOffset) -> Resolved {

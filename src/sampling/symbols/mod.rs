@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// Addresses that are remembered; the next one after that begins the table anew.
 const MAX_RESOLVED: usize = 1 << 20;
+/// Instructions of one function that are listed.
+const MAX_INSTRUCTIONS: usize = 1 << 16;
 /// Inlined calls that are followed at one address.
 const MAX_FRAMES: usize = 64;
 /// Bytes of a name that are kept.
@@ -144,6 +146,26 @@ impl Symbols {
         resolved
     }
 
+    /// The instructions of the function that `offset` is in; none where that cannot be told.
+    pub fn instructions(
+        &mut self,
+        metadata: &Metadata,
+        code_object: CodeObjectId,
+        offset: CodeOffset,
+    ) -> Vec<CodeOffset> {
+        match self.object(metadata, code_object) {
+            Object::Elf(code) => code.instructions(offset),
+            Object::Listing(listing) => listing.instructions(offset),
+            Object::Missing(_) => Vec::new(),
+        }
+    }
+
+    fn object(&mut self, metadata: &Metadata, id: CodeObjectId) -> &mut Object {
+        self.objects
+            .entry(id)
+            .or_insert_with(|| Object::open(metadata, id))
+    }
+
     /// How many addresses were looked up: each distinct one once, as long as the table holds them.
     pub fn looked_up(&self) -> u64 {
         self.looked_up
@@ -162,11 +184,7 @@ impl Symbols {
                 ..Resolved::default()
             };
         }
-        let object = self
-            .objects
-            .entry(id)
-            .or_insert_with(|| Object::open(metadata, id));
-        match object {
+        match self.object(metadata, id) {
             Object::Elf(code) => {
                 let mut resolved = code.look_up(id, offset);
                 if metadata.code.is_from_memory(id) && resolved.missing.is_some() {

@@ -18,6 +18,7 @@ use crate::correlation::HostThread;
 use crate::record::*;
 use crate::recorder::Recorder;
 use crate::sampling::aggregate::Aggregates;
+use crate::sampling::lines::{Lines, SampledAt};
 use crate::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
 use crate::sync::lock_std;
 use std::collections::BTreeMap;
@@ -90,6 +91,7 @@ struct State {
     dispatches: BTreeMap<WorkIndex, Dispatch>,
     held: Vec<Held>,
     aggregates: Aggregates,
+    lines: Lines,
     /// Samples in the device's memory, in thousandths, at this moment.
     memory: (u64, Moment),
 }
@@ -125,6 +127,7 @@ impl DeviceSampler {
             dispatches: BTreeMap::new(),
             held: Vec::new(),
             aggregates: Aggregates::default(),
+            lines: Lines::default(),
             memory: (0, Moment::BEGIN),
         }))
     }
@@ -173,7 +176,7 @@ impl DeviceSampler {
 
     /// A piece of work has ended.
     pub(super) fn ended(&self, index: WorkIndex) {
-        let mut state = lock_std(&self.0);
+        let state = &mut *lock_std(&self.0);
         state.write_held();
         let Some(dispatch) = state.dispatches.remove(&index) else {
             return;
@@ -190,8 +193,14 @@ impl DeviceSampler {
         totals.agent = state.agent;
         (totals.method, totals.unit) = (request.method, request.unit);
         if let Some((host, recorder)) = &mut state.host {
-            for record in aggregated.iter().flat_map(|samples| samples.records()) {
+            for mut record in aggregated.iter().flat_map(|samples| samples.records()) {
                 keep_room(recorder);
+                let at = SampledAt {
+                    kernel: record.kernel,
+                    code_object: record.code_object,
+                    offset: record.offset,
+                };
+                record.source_locator = state.lines.sampled(recorder.names(), host, at);
                 if !host.write_to(delivery.buffers, record) {
                     totals.dropped += record.samples;
                 }

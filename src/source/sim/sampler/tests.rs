@@ -8,6 +8,7 @@ use crate::recorder::RecorderOptions;
 use crate::sampling::SamplingError;
 use crate::scope::Scope;
 use crate::source::sim::{Demo, Simulation};
+use crate::switchboard::Selection;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -51,6 +52,8 @@ struct Run {
     invalid: Vec<InvalidSample>,
     totals: HashMap<WorkId, SamplingTotals>,
     aggregates: Vec<SampleAggregate>,
+    locators: Vec<SourceLocator>,
+    instructions: Vec<InstructionCorrelation>,
 }
 
 impl Run {
@@ -86,6 +89,8 @@ impl Run {
             Activity::StochasticSample(one) => self.stochastic.push(*one),
             Activity::InvalidSample(one) => self.invalid.push(*one),
             Activity::SampleAggregate(one) => self.aggregates.push(*one),
+            Activity::SourceLocator(one) => self.locators.push(*one),
+            Activity::InstructionCorrelation(one) => self.instructions.push(*one),
             Activity::SamplingTotals(one) => {
                 let second = self.totals.insert(one.work, *one);
                 assert!(second.is_none(), "{:?} has two totals", one.work);
@@ -331,6 +336,62 @@ fn aggregates_say_the_same_as_the_samples() {
         totals
     };
     assert_eq!(totals(&samples), totals(&aggregates));
+}
+
+#[cfg(feature = "symbols")]
+#[test]
+fn lines_come_once_each_beside_counts_for_those_who_want_them() {
+    let of = |kinds: &[Kind]| {
+        let tool = Tool::new();
+        let names = tool.simulation.runtime.recorder.names().clone();
+        let wanted = tool.context.trace_to(&tool.buffer, Selection::kinds(kinds));
+        wanted.unwrap();
+        let counts = Deliver::Aggregates;
+        let sampled = tool
+            .context
+            .sample(&tool.buffer, tool.agent, STOCHASTIC, counts);
+        sampled.unwrap();
+        (tool.run(), names)
+    };
+    let (without, _) = of(&[]);
+    assert!(without.locators.is_empty() && without.instructions.is_empty());
+    let unknown = |one: &SampleAggregate| one.source_locator == SourceLocatorId::NONE;
+    assert!(without.aggregates.iter().all(unknown));
+
+    let (run, names) = of(&[Kind::SOURCE_LOCATOR, Kind::INSTRUCTION_CORRELATION]);
+    let lines: HashMap<_, _> = run
+        .locators
+        .iter()
+        .map(|one| (one.id, (names.text(one.file).unwrap(), one.line)))
+        .collect();
+    assert_eq!(lines.len(), run.locators.len(), "an id each");
+    let different: std::collections::HashSet<_> = lines.values().collect();
+    assert_eq!(different.len(), lines.len(), "and told once");
+    assert!(
+        lines
+            .values()
+            .all(|(file, line)| file.ends_with(".cl") && *line > 0)
+    );
+    // Each instruction of what was sampled is told once, with the line that the samples there have.
+    let told: HashMap<_, _> = run
+        .instructions
+        .iter()
+        .map(|one| ((one.code_object, one.offset), one))
+        .collect();
+    assert_eq!(told.len(), run.instructions.len());
+    let sampled: std::collections::HashSet<_> = run
+        .aggregates
+        .iter()
+        .map(|one| (one.code_object, one.offset))
+        .collect();
+    assert!(told.len() > sampled.len(), "those without samples, too");
+    for one in &run.aggregates {
+        let instruction = told[&(one.code_object, one.offset)];
+        assert_eq!(instruction.source_locator, one.source_locator);
+        assert_eq!(instruction.kernel, one.kernel);
+        assert!(lines.contains_key(&one.source_locator));
+        assert!(!names.text(instruction.text).unwrap().is_empty());
+    }
 }
 
 #[test]
