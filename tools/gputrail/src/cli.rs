@@ -423,7 +423,7 @@ pub struct Demo {
     pub seed: u64,
 
     /// Steps of the simulated training
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub steps: u64,
 
     /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which knows why waves wait

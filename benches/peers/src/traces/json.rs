@@ -1,0 +1,130 @@
+//! What the same recording takes as JSON of Chrome's trace format.
+
+use std::io::Write;
+
+use gputrail::perfetto::{Call, DeviceWork, Observer};
+use gputrail::record::Nanos;
+
+/// One complete event, and a comma.
+fn event(
+    text: &mut Vec<u8>,
+    track: &str,
+    name: &str,
+    (start, end): (Nanos, Nanos),
+    rest: std::fmt::Arguments<'_>,
+) {
+    let (start, took) = (start.0 as f64 / 1e3, (end.0 - start.0) as f64 / 1e3);
+    writeln!(
+        text,
+        r#"{{"ph":"X",{track},"name":"{name}","ts":{start:.3},"dur":{took:.3}{rest}}},"#
+    )
+    .expect("room");
+}
+
+/// The lines of the OpenCL intercept layer for an enqueue and its kernel, as the layer's sources have them
+/// (`ChromeCallLogging`, `ChromePerformanceTimingInStages`: when it was queued, submitted and ran, as the trace has them),
+/// made of the same records: the layer was not run.
+#[derive(Default)]
+pub struct LayerLines {
+    pub text: Vec<u8>,
+    calls: u64,
+    work: u64,
+}
+
+impl Observer for LayerLines {
+    fn call(&mut self, call: &Call<'_>) {
+        if !call.name.contains("Enqueue") {
+            return;
+        }
+        self.calls += 1;
+        let name = format!("{}( saxpy )", call.name);
+        let track = format!(r#""pid":4242,"tid":{}"#, call.thread.0);
+        let times = (call.start, call.end.unwrap_or(call.start));
+        event(
+            &mut self.text,
+            &track,
+            &name,
+            times,
+            format_args!(r#","args":{{"id":{}}}"#, self.calls),
+        );
+    }
+
+    fn work(&mut self, work: &DeviceWork<'_>) {
+        let (start, end) = work.interval.expect("all work ran");
+        self.work += 1;
+        let id = self.work;
+        let queued = Nanos(start.0 - crate::capture::QUEUED_BEFORE);
+        let submitted = Nanos(start.0 - crate::capture::SUBMITTED_BEFORE);
+        for (suffix, colour, times) in [
+            ("Queued", "thread_state_runnable", (queued, submitted)),
+            ("Submitted", "cq_build_running", (submitted, start)),
+            ("Execution", "thread_state_iowait", (start, end)),
+        ] {
+            event(
+                &mut self.text,
+                &format!(r#""pid":4242,"tid":{id}.1"#),
+                &format!("{} ({suffix})", work.name),
+                times,
+                format_args!(r#","cname":"{colour}","args":{{"id":{id}}}"#),
+            );
+        }
+    }
+}
+
+/// A whole trace, with as much told of each event as ours tells, the way PyTorch's profiler writes it: a correlation id
+/// for each, and of a kernel its launch, its queue, and when it was queued and submitted. Without arrows, for the version
+/// of trace processor that loads it draws none for ours.
+pub struct Chrome {
+    text: Vec<u8>,
+    calls: u64,
+    work: u64,
+}
+
+impl Chrome {
+    pub fn new() -> Chrome {
+        Chrome {
+            text: b"[\n".to_vec(),
+            calls: 0,
+            work: 0,
+        }
+    }
+
+    /// The whole file.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.text.truncate(self.text.len() - 2);
+        self.text.extend_from_slice(b"\n]\n");
+        self.text
+    }
+}
+
+impl Observer for Chrome {
+    fn call(&mut self, call: &Call<'_>) {
+        self.calls += 1;
+        event(
+            &mut self.text,
+            &format!(r#""cat":"opencl","pid":4242,"tid":{}"#, call.thread.0),
+            call.name,
+            (call.start, call.end.unwrap_or(call.start)),
+            format_args!(r#","args":{{"correlation":{}}}"#, self.calls),
+        );
+    }
+
+    fn work(&mut self, work: &DeviceWork<'_>) {
+        self.work += 1;
+        let launch = work.launch.expect("all work is kernels");
+        event(
+            &mut self.text,
+            r#""cat":"kernel","pid":1,"tid":1"#,
+            work.name,
+            work.interval.expect("all work ran"),
+            format_args!(
+                r#","args":{{"correlation":{},"device":0,"context":1,"queue":0,"queued":-{},"submit":-{},"grid":{:?},"block":{:?}}}"#,
+                5 * self.work,
+                crate::capture::QUEUED_BEFORE,
+                crate::capture::SUBMITTED_BEFORE,
+                launch.grid,
+                launch.workgroup,
+            ),
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! How fast traces are written, read back and opened, and how large they are: one table, each figure beside its target.
+//!
+//! `benches/peers/traces` builds it and starts it. What is compared takes turns in many rounds, and figures are medians of
+//! the rounds' processor times. Nothing is asserted: on a shared machine a figure may miss its target, and whoever reads the
+//! table judges.
+
+mod capture;
+mod encode;
+mod json;
+mod long;
+mod opening;
+mod rounds;
+
+use std::error::Error;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use gputrail::capture::Reader;
+use gputrail::perfetto::{Observer, Options, convert, reader};
+use gputrail::summary::Summary;
+
+use json::LayerLines;
+use rounds::medians;
+
+/// Enqueues of the recording that is made into a trace: seven records each.
+const ENQUEUES: u64 = 40_000;
+/// Bytes that are written to a file at once.
+const WRITTEN_AT_ONCE: usize = 128 << 10;
+/// Field number of work of devices in packets.
+const RENDER_STAGE: u32 = 53;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// One row of the table.
+struct Row {
+    what: &'static str,
+    measured: String,
+    target: String,
+    met: bool,
+}
+
+impl Row {
+    /// A figure that is to be at least `target`.
+    fn at_least(what: &'static str, measured: f64, target: f64, unit: &str) -> Row {
+        Row {
+            what,
+            measured: format!("{measured:.1} {unit}"),
+            target: format!("at least {target} {unit}"),
+            met: measured >= target,
+        }
+    }
+
+    /// A figure that is to be at most `target`.
+    fn at_most(what: &'static str, measured: f64, target: f64, unit: &str) -> Row {
+        Row {
+            what,
+            measured: format!("{measured:.1} {unit}"),
+            target: format!("at most {target} {unit}"),
+            met: measured <= target,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gputrail-traces: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Outcome<()> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let command = match &arguments[..] {
+        [] => None,
+        [long, command] if long == "--long" => Some(PathBuf::from(command)),
+        _ => {
+            return Err(
+                "usage: gputrail-traces [--long GPUTRAIL]; benches/peers/traces starts it".into(),
+            );
+        }
+    };
+    let scratch = tempfile::tempdir()?;
+    let plain = scratch.path().join("plain.gputrail");
+    let with_arguments = scratch.path().join("arguments.gputrail");
+    let records = capture::write(&plain, ENQUEUES, false);
+    capture::write(&with_arguments, ENQUEUES, true);
+
+    let mut rows = encoding();
+    let trace = made_of(&plain, &Options::default(), &mut ())?;
+    rows.push(writing(&plain, &trace, records, scratch.path()));
+    rows.extend(sizes(&plain, &with_arguments, &trace)?);
+    rows.extend(reading(&trace));
+    match opening::measure(&plain, &trace, scratch.path()) {
+        Ok(row) => rows.push(row),
+        Err(error) => eprintln!("gputrail-traces: opening could not be measured: {error}"),
+    }
+    if let Some(command) = command {
+        rows.push(long::measure(&command, scratch.path())?);
+    }
+    println!("| what | result | target | |");
+    println!("|---|---|---|---|");
+    for row in rows {
+        let verdict = if row.met { "met" } else { "missed" };
+        println!(
+            "| {} | {} | {} | {verdict} |",
+            row.what, row.measured, row.target
+        );
+    }
+    Ok(())
+}
+
+fn made_of(capture: &Path, options: &Options, observer: &mut dyn Observer) -> Outcome<Vec<u8>> {
+    let mut trace = Vec::new();
+    convert(&[Reader::open(capture)?], &mut trace, options, observer)?;
+    Ok(trace)
+}
+
+fn encoding() -> Vec<Row> {
+    let [ours, prost, protos] = medians([
+        &mut encode::by_hand,
+        &mut encode::with_prost,
+        &mut encode::with_perfetto_protos,
+    ]);
+    let nanos = ours.as_nanos() as f64 / encode::PACKETS as f64;
+    eprintln!("encoding by hand: {nanos:.1} ns a packet");
+    let times = |theirs: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
+    vec![
+        Row::at_least(
+            "encoding by hand, times as fast as prost with fresh structs",
+            times(prost),
+            4.0,
+            "x",
+        ),
+        Row::at_least(
+            "the same, times as fast as perfetto_protos, which lacks some of the fields",
+            times(protos),
+            8.0,
+            "x",
+        ),
+    ]
+}
+
+fn writing(capture: &Path, trace: &[u8], records: u64, scratch: &Path) -> Row {
+    let convert_for = |buffer: &mut Vec<u8>, observer: &mut dyn Observer| {
+        buffer.clear();
+        let capture = Reader::open(capture).expect("the capture just written");
+        convert(&[capture], buffer, &Options::default(), observer).expect("no error");
+    };
+    let (mut plain, mut summed_up) = (Vec::new(), Vec::new());
+    let out = scratch.join("out");
+    let [converting, summing_up, writing] = medians([
+        &mut || convert_for(&mut plain, &mut ()),
+        &mut || convert_for(&mut summed_up, &mut Summary::default()),
+        &mut || {
+            let mut file = File::create(&out).expect("a file");
+            for chunk in trace.chunks(WRITTEN_AT_ONCE) {
+                file.write_all(chunk).expect("room");
+            }
+        },
+    ]);
+    let million = |time: Duration| records as f64 / 1e6 / time.as_secs_f64();
+    let written = million(writing);
+    eprintln!(
+        "write(2) alone, of the same bytes: {written:.0} million records a second; from capture to trace with a summary: {:.1}",
+        million(summing_up)
+    );
+    Row::at_least(
+        "from capture to trace, one core",
+        million(converting),
+        15_f64.min(written / 2.0),
+        "million records a second",
+    )
+}
+
+fn sizes(plain: &Path, with_arguments: &Path, trace: &[u8]) -> Outcome<Vec<Row>> {
+    let mut lines = LayerLines::default();
+    made_of(plain, &Options::default(), &mut lines)?;
+    let packed = Options {
+        compress: true,
+        ..Options::default()
+    };
+    let packed = made_of(plain, &packed, &mut ())?.len() as f64;
+    let arguments = made_of(with_arguments, &Options::default(), &mut ())?;
+    let info = reader::info(trace);
+    let (_, stages) = info.packets.get(&RENDER_STAGE).copied().unwrap_or_default();
+    let kernel = stages as f64 / ENQUEUES as f64;
+    let call = (trace.len() as f64 - stages as f64) / (5 * ENQUEUES) as f64;
+    // The calls that enqueue have none.
+    let more = (arguments.len() - trace.len()) as f64 / (4 * ENQUEUES) as f64;
+    let pair = lines.text.len() as f64 / ENQUEUES as f64;
+    Ok(vec![
+        Row::at_most(
+            "size of a call, with its share of names and descriptors",
+            call,
+            40.0,
+            "bytes",
+        ),
+        Row::at_most(
+            "size of a call with two numeric arguments",
+            call + more,
+            60.0,
+            "bytes",
+        ),
+        Row::at_most("size of a kernel", kernel, 100.0, "bytes"),
+        Row::at_most(
+            "size of an enqueue and its kernel, of what the intercept layer's JSON takes with the same times",
+            100.0 * (call + kernel) / pair,
+            33.3,
+            "%",
+        ),
+        Row::at_least(
+            "--compress, times as small",
+            trace.len() as f64 / packed,
+            3.0,
+            "x",
+        ),
+    ])
+}
+
+fn reading(trace: &[u8]) -> Vec<Row> {
+    let [info, check, summary] = medians([
+        &mut || drop(black_box(reader::info(trace))),
+        &mut || drop(black_box(reader::check(trace))),
+        &mut || drop(black_box(reader::replay(trace, &mut Summary::default()))),
+    ]);
+    let rate = |time: Duration| trace.len() as f64 / 1e6 / time.as_secs_f64();
+    vec![
+        Row::at_least("read back by info, one core", rate(info), 300.0, "MB/s"),
+        Row::at_least("read back by check", rate(check), 300.0, "MB/s"),
+        Row::at_least("read back by summary", rate(summary), 300.0, "MB/s"),
+    ]
+}
