@@ -21,8 +21,21 @@ const THREAD: ThreadId = ThreadId(100);
 const HOT: u64 = 0x10;
 const OTHER: u64 = 0x18;
 
-/// A capture of one long dispatch with `samples` samples, of which each tenth is not in the hot line.
-fn capture(name: &str, samples: u64) -> PathBuf {
+/// The kernel's code, with its lines.
+fn code() -> Vec<u8> {
+    let line = |offset, line, instruction| Line {
+        offset: CodeOffset(offset),
+        function: "saxpy",
+        file: "saxpy.cl",
+        line,
+        instruction,
+    };
+    listing(&[line(HOT, 4, "v_fma_f32"), line(OTHER, 5, "s_barrier")])
+}
+
+/// A capture of one long dispatch with `samples` samples, of which each tenth is not in the hot line, and with these
+/// `pieces` of the kernel's code.
+fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let ticks = TickSource::Virtual.code();
     let header = FileHeader::new(ticks, ProcessId(42), 1_000_000_000, 0, [1; 16]);
@@ -59,15 +72,7 @@ fn capture(name: &str, samples: u64) -> PathBuf {
         path: names.string("saxpy.so"),
         ..CodeObject::blank()
     });
-    let line = |offset, line, instruction| Line {
-        offset: CodeOffset(offset),
-        function: "saxpy",
-        file: "saxpy.cl",
-        line,
-        instruction,
-    };
-    let code = listing(&[line(HOT, 4, "v_fma_f32"), line(OTHER, 5, "s_barrier")]);
-    for piece in pieces(object, &code, 0) {
+    for piece in pieces(object) {
         writer.metadata(&piece).unwrap();
     }
 
@@ -153,7 +158,15 @@ fn capture(name: &str, samples: u64) -> PathBuf {
 
 /// The trace of such a capture, in a file, and what was counted.
 fn trace(name: &str, samples: u64) -> (PathBuf, Report, Hotspots<'static>) {
-    let capture = capture(&format!("{name}.gputrail"), samples);
+    trace_of(name, samples, |object| pieces(object, &code(), 0).collect())
+}
+
+fn trace_of(
+    name: &str,
+    samples: u64,
+    pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>,
+) -> (PathBuf, Report, Hotspots<'static>) {
+    let capture = capture(&format!("{name}.gputrail"), samples, pieces);
     let mut hotspots = Hotspots::default();
     let options = Options {
         raw_samples: true,
@@ -261,6 +274,58 @@ fn many_samples_are_thinned_where_they_are_shown_and_counted_exactly() {
     assert_eq!(name, "kernel samples (1 of 2)");
     let off = *shown as f64 / (samples as f64 / 2.0) - 1.0;
     assert!(off.abs() < 0.01, "{shown} of {samples} are shown");
+}
+
+/// What hotspots says of the kernel's samples where its code is these `pieces`, of which nothing can be told; its code
+/// object is the first.
+#[track_caller]
+fn without_code(name: &str, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> String {
+    let (_, report, hotspots) = trace_of(name, 1000, pieces);
+    assert_eq!(report.samples, 1000);
+    let counted = hotspots.report();
+    let [kernel] = &counted.kernels[..] else {
+        panic!("{counted:?}");
+    };
+    assert_eq!((&*kernel.name, kernel.tally.samples), ("saxpy", 1000));
+    let addresses: Vec<_> = kernel
+        .instructions
+        .iter()
+        .map(|one| (one.offset, one.tally.samples))
+        .collect();
+    assert_eq!(addresses, [(HOT, 900), (OTHER, 100)], "what is known");
+    let [(why, 1000)] = &kernel.missing[..] else {
+        panic!("{:?}", kernel.missing);
+    };
+    why.clone()
+}
+
+#[test]
+fn a_code_object_that_is_gone_leaves_addresses_and_says_so() {
+    let why = without_code("gone", |_| Vec::new());
+    assert_eq!(
+        why,
+        "code object 1: its bytes were not kept: the file was gone before it was seen, or could not be read"
+    );
+}
+
+#[test]
+fn a_truncated_code_object_leaves_addresses_and_says_how_much_is_there() {
+    let large = [code(), vec![b' '; 600_000]].concat();
+    let first = |object| pieces(object, &large, 0).take(1).collect();
+    let why = without_code("truncated", first);
+    assert!(why.starts_with("code object 1: only "), "{why}");
+    let total = format!("of its {} bytes are there", large.len());
+    assert!(why.contains(&total), "{why}");
+}
+
+#[test]
+fn a_malformed_code_object_leaves_addresses_and_says_what_is_wrong() {
+    let damaged = |object| pieces(object, b"\x7fELF and nothing more", 0).collect();
+    let why = without_code("malformed", damaged);
+    assert!(why.starts_with("code object 1: damaged: "), "{why}");
+    let listing = |object| pieces(object, b"gputrail listing\nnonsense\n", 0).collect();
+    let why = without_code("nonsense", listing);
+    assert!(why.contains("damaged: line 2: "), "{why}");
 }
 
 #[test]

@@ -134,6 +134,29 @@ fn without_lines_the_function_is_known_and_what_would_help() {
 }
 
 #[test]
+fn of_a_stripped_file_the_address_is_named_and_what_would_help() {
+    let stripped = library(&["-g0", "-s", "-fvisibility=hidden"]);
+    let metadata = metadata(&stripped);
+    let mut symbols = Symbols::new();
+    let mut resolve = |offset| symbols.resolve(&metadata, ID, CodeOffset(offset));
+    let inside = (0..0x4000).find(|offset| {
+        let found = resolve(*offset);
+        found.missing == Some(Missing::NoSymbol(ID, CodeOffset(*offset)))
+    });
+    let inside = inside.expect("code");
+    let found = resolve(inside);
+    assert!(found.symbol.is_none() && found.frames.is_empty());
+    assert_eq!(found.instruction.is_some(), cfg!(target_arch = "x86_64"));
+    let says = found.missing.as_ref().expect("no symbol").to_string();
+    let expected = format!(
+        "code object {} has neither a symbol nor lines for {inside:#x}",
+        ID.0
+    );
+    assert!(says.starts_with(&expected), "{says}");
+    assert!(says.contains("--kernel-debug-info"), "{says}");
+}
+
+#[test]
 fn truncated_files_are_damaged_or_less_known_but_never_a_panic() {
     let code = library(&["-g"]);
     for length in (0..code.len()).step_by(61) {

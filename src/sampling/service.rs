@@ -75,10 +75,12 @@ pub struct Delivery {
 #[non_exhaustive]
 pub enum SamplingError {
     /// No agent has this id, or none that a source knows to sample.
-    #[error("no agent that can be asked about sampling has the id {0}")]
+    #[error(
+        "no agent that can be asked about sampling has the id {0}; gputrail_sampling_agents lists them"
+    )]
     UnknownAgent(AgentId),
     /// The agent cannot be sampled.
-    #[error("{agent} cannot be sampled")]
+    #[error("{agent} cannot be sampled: `gputrail agents` says which can")]
     NotSupported {
         /// Its id and name.
         agent: String,

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 struct Told {
     calls: Vec<&'static str>,
     elsewhere: Option<Configuration>,
+    /// It cannot be sampled.
+    never: bool,
     /// Another process takes it between the question and the configuration.
     quick: Option<Configuration>,
 }
@@ -23,6 +25,9 @@ struct Fake(Mutex<Told>);
 impl Sampler for Fake {
     fn configurations(&self) -> Vec<Configuration> {
         let told = lock_std(&self.0);
+        if told.never {
+            return Vec::new();
+        }
         told.elsewhere
             .map_or(vec![TRAP, CYCLES], |active| vec![active])
     }
@@ -253,6 +258,27 @@ fn what_cannot_be_is_refused_with_what_can() {
     context.start().unwrap();
     let late = bench.sample(&context, TWO, EVERY_MS);
     assert!(matches!(late, Err(ToolError::Locked)));
+}
+
+#[test]
+fn an_agent_that_is_unknown_or_cannot_be_sampled_is_named() {
+    let bench = Bench::new();
+    let context = bench.context();
+    let refuse = |agent| refused(bench.sample(&context, agent, EVERY_MS)).to_string();
+    let unknown = refuse(AgentId(9));
+    assert!(unknown.contains("sampling has the id 9"), "{unknown}");
+    let listed = context.sampling_configurations(AgentId(9)).unwrap_err();
+    assert!(listed.to_string().contains(&unknown), "{listed}");
+    let never = Arc::new(Fake::default());
+    lock_std(&never.0).never = true;
+    bench.board.sampling().offer(AgentId(3), "three", never);
+    assert_eq!(context.sampling_configurations(AgentId(3)).unwrap(), []);
+    let cannot = refuse(AgentId(3));
+    assert!(
+        cannot.starts_with("agent 3 (three) cannot be sampled"),
+        "{cannot}"
+    );
+    assert!(cannot.contains("gputrail agents"), "{cannot}");
 }
 
 #[test]

@@ -106,8 +106,9 @@ impl ElfCode {
         let missing = match self.frames(offset.0, &mut frames) {
             Err(damage) => Some(Missing::Damaged(id, damage)),
             Ok(()) if frames.first().is_some_and(|frame| frame.line.is_some()) => None,
-            Ok(()) if self.lines.is_none() => Some(Missing::NoLines(id)),
-            Ok(()) => Some(Missing::NoLine(id, offset)),
+            Ok(()) if self.lines.is_some() => Some(Missing::NoLine(id, offset)),
+            Ok(()) if symbol.is_some() => Some(Missing::NoLines(id)),
+            Ok(()) => Some(Missing::NoSymbol(id, offset)),
         };
         if frames.is_empty()
             && let Some(symbol) = &symbol

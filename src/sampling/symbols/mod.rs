@@ -84,6 +84,12 @@ pub enum Missing {
          --kernel-debug-info", .0.0
     )]
     NoLines(CodeObjectId),
+    /// Nobody knows what is there.
+    #[error(
+        "code object {} has neither a symbol nor lines for {:#x}: it was stripped; build the program with -g, or record it \
+         with --kernel-debug-info", .0.0, .1.0
+    )]
+    NoSymbol(CodeObjectId, CodeOffset),
     /// It has some, and none for this address.
     #[error("code object {} has no line for {:#x}: the compiler made it up", .0.0, .1.0)]
     NoLine(CodeObjectId, CodeOffset),

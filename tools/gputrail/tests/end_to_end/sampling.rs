@@ -1,6 +1,7 @@
 //! PC sampling on PoCL, of programs that know nothing of it: where samples fall, and that nobody notices.
 
 use std::collections::{HashMap, HashSet};
+use std::process::Command;
 
 use gputrail::capture::{Metadata, Reader};
 use gputrail::record::*;
@@ -308,6 +309,120 @@ fn what_no_agent_can_do_is_refused_with_what_they_can() {
         assert!(says.contains("host-trap every 50 us to 1 s"), "{says}");
         assert!(!place.join("run.pftrace").exists());
     }
+}
+
+#[test]
+fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
+    let place = Place::new();
+    let anything = "it can do: host-trap every 1 us to 1 s; \
+                    stochastic every 256 cycles to 2147483648 cycles, a power of two";
+    for (method, interval, says) in [
+        // No power of two, out of range, by another unit, not at all.
+        (
+            "stochastic",
+            "1000cycles",
+            "intervals are powers of two, the nearest 512 and 1024 cycles",
+        ),
+        (
+            "stochastic",
+            "128cycles",
+            "it can do: stochastic every 256 cycles to 2147483648 cycles, a power of two",
+        ),
+        (
+            "stochastic",
+            "4294967296cycles",
+            "it can do: stochastic every 256 cycles",
+        ),
+        ("host-trap", "1ns", "it can do: host-trap every 1 us to 1 s"),
+        ("host-trap", "0", "it can do: host-trap every 1 us to 1 s"),
+        ("host-trap", "2s", "it can do: host-trap every 1 us to 1 s"),
+        ("host-trap", "256cycles", anything),
+        ("stochastic", "1ms", anything),
+    ] {
+        let request = ["demo", "--pc-sampling", method, "--interval", interval];
+        let refused = run(&mut place.gputrail(request));
+        assert_eq!(refused.code(), 125, "{interval}: {}", refused.stderr);
+        let told = &refused.stderr;
+        assert!(
+            told.starts_with("gputrail: agent 1 (Simulated GPU 0) cannot do "),
+            "{told}"
+        );
+        assert!(told.contains(says), "{told}");
+        assert!(!place.join("demo.pftrace").exists());
+    }
+    for (method, interval, says) in [
+        ("by-ear", "1ms", "expected host-trap or stochastic"),
+        ("host-trap", "often", "`often` is no time"),
+        (
+            "stochastic",
+            "99999999999999999999cycles",
+            "stochastic,65536cycles",
+        ),
+    ] {
+        let request = ["demo", "--pc-sampling", method, "--interval", interval];
+        let refused = run(&mut place.gputrail(request));
+        assert_eq!(refused.code(), 125, "{interval}: {}", refused.stderr);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+}
+
+/// Starts a command as a debugger does, and lets it go on whenever it is stopped.
+#[cfg(target_os = "linux")]
+fn traced(command: &mut Command) -> std::process::Output {
+    use std::os::unix::process::CommandExt as _;
+    let begin = || {
+        // SAFETY: a system call without memory.
+        let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+        (traced == 0)
+            .then_some(())
+            .ok_or_else(std::io::Error::last_os_error)
+    };
+    // SAFETY: what runs after the fork makes a system call and nothing else.
+    let command = unsafe { command.pre_exec(begin) };
+    let errors = tempfile::NamedTempFile::new().expect("a file");
+    command.stderr(errors.reopen().expect("a file"));
+    let child = command.spawn().expect("it starts");
+    let id = child.id() as i32;
+    loop {
+        let mut status = 0;
+        // SAFETY: the child is ours, and waited for here alone.
+        unsafe {
+            assert_eq!(libc::waitpid(id, &mut status, 0), id);
+            if !libc::WIFSTOPPED(status) {
+                return std::process::Output {
+                    status: std::os::unix::process::ExitStatusExt::from_raw(status),
+                    stdout: Vec::new(),
+                    stderr: std::fs::read(errors.path()).expect("what it said"),
+                };
+            }
+            let signal = match libc::WSTOPSIG(status) {
+                libc::SIGTRAP => 0,
+                other => other as libc::c_long,
+            };
+            assert_eq!(libc::ptrace(libc::PTRACE_CONT, id, 0, signal), 0);
+        }
+    }
+}
+
+#[test]
+fn under_a_debugger_there_is_no_sampling_and_it_is_named() {
+    let place = Place::new();
+    let sampled = ["demo", "-q", "--pc-sampling", "host-trap"];
+    let ended = traced(&mut place.gputrail(sampled));
+    assert_eq!(ended.status.code(), Some(125));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    // SAFETY: it has no conditions.
+    let me = unsafe { libc::gettid() };
+    let expected =
+        format!("PC sampling is not available under a debugger: process {me} traces this one");
+    assert!(said.contains(&expected), "{said}");
+    // Without samples it runs there as anywhere.
+    let ended = traced(&mut place.gputrail(["demo", "-q"]));
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
 }
 
 #[test]
