@@ -367,7 +367,7 @@ fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
 }
 
 /// Starts a command as a debugger does, and lets it go on whenever it is stopped.
-#[cfg(target_os = "linux")]
+#[allow(clippy::zombie_processes, reason = "it is waited for, by its id")]
 fn traced(command: &mut Command) -> std::process::Output {
     use std::os::unix::process::CommandExt as _;
     let begin = || {
