@@ -105,7 +105,7 @@ static void told_of_things(gputrail_callback *callback, void *user_data) {
 
 static struct {
     int enters, exits, kept, queues;
-    gputrail_status again, beyond, finalise, flush;
+    gputrail_status again, finalise, flush;
     cl_command_queue queue;
 } told;
 
@@ -119,10 +119,12 @@ static void called_back(gputrail_callback *callback, void *user_data) {
         callback->user_data = callback->correlation;
         CHECK(callback->arguments == 1 && gputrail_callback_argument(callback, 0, &argument) == GPUTRAIL_OK);
         if (argument.value == (uint64_t)(size_t)told.queue && strstr(argument.name, "queue")) told.queues++;
-        told.beyond = gputrail_callback_argument(callback, 1, &argument);
+        CHECK(gputrail_callback_argument(callback, 1, &argument) == GPUTRAIL_NOT_FOUND);
         told.again = gputrail_callback_argument((const gputrail_callback *)&argument, 0, &argument);
         told.finalise = gputrail_finalise();
         told.flush = gputrail_buffer_flush(buffer);
+        argument.size = 3;
+        CHECK(gputrail_callback_argument(callback, 0, &argument) == GPUTRAIL_WRONG_SIZE);
         CHECK(gputrail_buffer_destroy(buffer) == GPUTRAIL_BUSY);
         CHECK(gputrail_flight_dump(flight, "dump", NULL) == GPUTRAIL_BUSY && gputrail_flight_stop(flight) == GPUTRAIL_BUSY);
         /* Not told: it is in a callback. */
@@ -253,7 +255,7 @@ int main(void) {
     CHECK(gputrail_kernel_name(seen.kernel, name, sizeof name, NULL) == GPUTRAIL_OK && strcmp(name, "triple") == 0);
     CHECK(gputrail_kernel_name(seen.kernel, name, 6, &length) == GPUTRAIL_TOO_SMALL && length == 6);
     CHECK(told.enters == ROUNDS && told.exits == ROUNDS && told.kept == ROUNDS && told.queues == ROUNDS);
-    CHECK(told.beyond == GPUTRAIL_NOT_FOUND && told.again == GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(told.again == GPUTRAIL_INVALID_ARGUMENT);
     CHECK(told.finalise == GPUTRAIL_BUSY && told.flush == GPUTRAIL_BUSY);
     CHECK(gputrail_finalise() == GPUTRAIL_OK);
     clReleaseCommandQueue(queue);

@@ -51,6 +51,19 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     }
 }
 
+static gputrail_context sampling, other;
+static gputrail_buffer samples;
+static gputrail_sampling_options options;
+static gputrail_agent_id agent;
+
+/* Samplers may wait for who is told. */
+static void deliver_busily(const gputrail_batch *batch, void *user_data) {
+    EXPECT(gputrail_context_start(sampling), GPUTRAIL_BUSY);
+    EXPECT(gputrail_context_stop(sampling), GPUTRAIL_BUSY);
+    EXPECT(gputrail_context_sample(other, samples, agent, &options), GPUTRAIL_BUSY);
+    deliver(batch, user_data);
+}
+
 static void ignore(const gputrail_batch *batch, void *user_data) {
     (void)batch;
     (void)user_data;
@@ -104,11 +117,10 @@ int main(void) {
                                 "}\n";
     static counts seen, summed;
     gputrail_sampling_configuration can[4];
-    gputrail_sampling_options options;
     gputrail_sampling_period period;
-    gputrail_context observing, sampling, other;
-    gputrail_buffer calls, samples, sums;
-    gputrail_agent_id agents[4], agent;
+    gputrail_context observing;
+    gputrail_buffer calls, sums;
+    gputrail_agent_id agents[4];
     gputrail_record_code_object described;
     char text[400];
     uint64_t interval = 0;
@@ -143,6 +155,7 @@ int main(void) {
     EXPECT(gputrail_sampling_agents(agents, 4, &count), GPUTRAIL_OK);
     CHECK(count == 1 && gputrail_agent_of((uint64_t)(size_t)device, &agent) == GPUTRAIL_OK && agents[0] == agent);
     agent = agents[0];
+    EXPECT(gputrail_agents(agents, 0, &count), GPUTRAIL_TOO_SMALL);
     EXPECT(gputrail_sampling_configurations(agent, can, 4, &count), GPUTRAIL_OK);
     CHECK(count == 1 && can[0].method == GPUTRAIL_SAMPLING_METHOD_HOST_TRAP);
     CHECK(can[0].unit == GPUTRAIL_SAMPLING_UNIT_TIME && can[0].min_interval <= 1000000 && !can[0].power_of_two);
@@ -152,7 +165,7 @@ int main(void) {
 
     EXPECT(gputrail_context_create(&sampling), GPUTRAIL_OK);
     EXPECT(gputrail_context_create(&other), GPUTRAIL_OK);
-    EXPECT(gputrail_buffer_create(NULL, deliver, &seen, &samples), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_create(NULL, deliver_busily, &seen, &samples), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create(NULL, deliver, &summed, &sums), GPUTRAIL_OK);
     memset(&options, 0, sizeof options);
     options.size = sizeof options;

@@ -70,6 +70,68 @@ fn every_misuse_has_its_status_in_c_and_in_cpp() {
 }
 
 #[test]
+fn every_error_that_a_function_documents_is_seen() {
+    needs!(every_error_that_a_function_documents_is_seen: Need::OpenClToolchain);
+    let place = Place::new();
+    for compiler in [C, CPP] {
+        let program = linked(&place, compiler, "c_api_errors");
+        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+        assert_eq!(ended.stderr, "");
+    }
+
+    // Of these there is no story in C: the system refuses memory or a thread, the process is ending, or what they say is
+    // seen by another test.
+    let elsewhere = |function: &str, status: &str| {
+        let of_the_system = ["OUT_OF_MEMORY", "NO_THREAD", "NOT_AVAILABLE"];
+        let of_recordings = function.starts_with("gputrail_recording_");
+        of_the_system.contains(&status)
+            || (of_recordings && ["STARTED", "STOPPED"].contains(&status))
+            // `sampling::under_a_debugger_there_is_no_sampling_and_it_is_named`
+            || (function, status) == ("gputrail_sampling_configurations", "SAMPLING_NOT_AVAILABLE")
+            // `tools::what_is_no_tool_is_named_before_the_program_runs`
+            || (function, status) == ("gputrail_tool_probe", "WRONG_SIZE")
+            // One too many of everything that there is room for.
+            || (function, status) == ("gputrail_buffer_create", "TOO_MANY")
+    };
+    let programs = std::fs::read_dir(repository("tests/programs")).expect("a folder");
+    let programs = programs.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let programs: String = programs.collect();
+    let header = std::fs::read_to_string(place.join("gputrail.h")).expect("the header");
+    let mut documented = 0;
+    let mut unseen = Vec::new();
+    for comment in header.split("/*") {
+        let Some((text, code)) = comment.split_once("*/") else {
+            continue;
+        };
+        let function = code.trim_start().strip_prefix("gputrail_status ");
+        let function = function.and_then(|code| code.split_once('('));
+        let (Some((function, _)), Some((_, errors))) = (function, text.split_once("Errors:"))
+        else {
+            continue;
+        };
+        let calls: Vec<&str> = programs
+            .split(&format!("{function}("))
+            .skip(1)
+            .filter_map(|call| call.split(';').next())
+            .collect();
+        for status in errors.split("GPUTRAIL_").skip(1) {
+            let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+            let status = &status[..status
+                .find(|letter| !is_name(letter))
+                .unwrap_or(status.len())];
+            documented += 1;
+            let name = format!("GPUTRAIL_{status}");
+            if !calls.iter().any(|call| call.contains(&name)) && !elsewhere(function, status) {
+                unseen.push((function, status));
+            }
+        }
+    }
+    assert!(documented > 200, "{documented}");
+    assert!(unseen.is_empty(), "{unseen:#?}");
+}
+
+#[test]
 fn a_program_that_is_linked_with_the_library_observes_itself() {
     needs!(a_program_that_is_linked_with_the_library_observes_itself: Need::Pocl, Need::OpenClToolchain);
     let place = Place::new();
