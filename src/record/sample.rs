@@ -343,7 +343,24 @@ pub struct StochasticSample {
 }
 record!(StochasticSample, Kind::PC_SAMPLE_STOCHASTIC, 112);
 
+impl From<HostTrapSample> for StochasticSample {
+    /// The same wave at the same place, of which no more is known yet.
+    fn from(sample: HostTrapSample) -> StochasticSample {
+        let mut stochastic = StochasticSample::blank();
+        let header = stochastic.header;
+        bytemuck::bytes_of_mut(&mut stochastic)[..size_of::<HostTrapSample>()]
+            .copy_from_slice(bytemuck::bytes_of(&sample));
+        stochastic.header = header;
+        stochastic
+    }
+}
+
 impl StochasticSample {
+    /// What a host-trap sample says, too: where the wave was. The header is still that of this record.
+    pub fn place(&self) -> &HostTrapSample {
+        bytemuck::from_bytes(&bytemuck::bytes_of(self)[..size_of::<HostTrapSample>()])
+    }
+
     /// The type of the instruction that the wave issued, if it issued one.
     pub fn issued(&self) -> Option<InstructionType> {
         (self.issue.issued() == 1).then(|| InstructionType(self.issue.instruction()))

@@ -213,28 +213,21 @@ impl Aggregates {
     /// Counts a host-trap sample.
     #[inline]
     pub fn host_trap(&mut self, sample: &HostTrapSample) {
-        let key = (sample.code_object, sample.offset, Outcome::HOST_TRAP.code());
-        let count = Count {
-            samples: 1,
-            latency: 0,
-        };
-        let group = group(sample.work, sample.agent, sample.kernel);
-        self.count(group, key, count, || {
-            (sample.correlation, sample.agent, sample.kernel)
-        });
+        self.sample(sample, Outcome::HOST_TRAP, false);
     }
 
     /// Counts a stochastic sample.
     #[inline]
     pub fn stochastic(&mut self, sample: &StochasticSample) {
-        let key = (
-            sample.code_object,
-            sample.offset,
-            Outcome::of(sample).code(),
-        );
+        self.sample(sample.place(), Outcome::of(sample), sample.is_latency());
+    }
+
+    #[inline]
+    fn sample(&mut self, sample: &HostTrapSample, outcome: Outcome, is_latency: bool) {
+        let key = (sample.code_object, sample.offset, outcome.code());
         let count = Count {
             samples: 1,
-            latency: u64::from(sample.is_latency()),
+            latency: is_latency.into(),
         };
         let group = group(sample.work, sample.agent, sample.kernel);
         self.count(group, key, count, || {

@@ -253,6 +253,39 @@ impl Sampling {
         self.aggregates.give_back(dispatch);
     }
 
+    /// Shows where a sample was taken, of `waves` waves.
+    fn sample<W: Write, O: Observer + ?Sized>(
+        &mut self,
+        making: &mut Making<'_, W, O>,
+        metadata: &Metadata,
+        devices: &Devices,
+        sample: &HostTrapSample,
+        outcome: Outcome,
+        waves: u32,
+    ) -> io::Result<()> {
+        let place = Address {
+            code_object: sample.code_object,
+            offset: sample.offset,
+        };
+        let time = devices.time(sample.agent, sample.time);
+        let stack = self.stack(sample.work, sample.kernel, place);
+        if let Some(time) = time {
+            self.flame.add(time, stack);
+        }
+        if making.options.raw_samples {
+            let mut names = names(metadata, devices, &mut self.places);
+            self.counts.agent(&names, sample.agent);
+            self.counts.kernel_name(&names, sample.kernel);
+            let told = Told {
+                time: time.unwrap_or_default(),
+                address: self.counts.address(&mut names, place),
+                outcome,
+            };
+            self.raw.add(told, sample, waves);
+        }
+        self.count(making, metadata, devices, 1)
+    }
+
     /// Takes in a record of samples. `ready` is given work that may be told now.
     pub fn record<W: Write, O: Observer + ?Sized>(
         &mut self,
@@ -267,55 +300,17 @@ impl Sampling {
             Kind::PC_SAMPLE_HOST_TRAP => {
                 let sample: HostTrapSample = super::process::read(record);
                 self.aggregates.host_trap(&sample);
-                let time = devices.time(sample.agent, sample.time);
-                let stack = self.stack(sample.work, sample.kernel, address(&sample));
-                if let Some(time) = time {
-                    self.flame.add(time, stack);
-                }
-                if making.options.raw_samples {
-                    let mut names = names(metadata, devices, &mut self.places);
-                    self.counts.agent(&names, sample.agent);
-                    self.counts.kernel_name(&names, sample.kernel);
-                    let address = self.counts.address(&mut names, address(&sample));
-                    let time = time.unwrap_or_default();
-                    let outcome = Outcome::HOST_TRAP;
-                    let told = Told {
-                        time,
-                        address,
-                        outcome,
-                    };
-                    self.raw.host_trap(told, &sample);
-                }
-                self.count(making, metadata, devices, 1)
+                self.sample(making, metadata, devices, &sample, Outcome::HOST_TRAP, 0)
             }
             Kind::PC_SAMPLE_STOCHASTIC => {
                 let sample: StochasticSample = super::process::read(record);
                 self.aggregates.stochastic(&sample);
-                let time = devices.time(sample.agent, sample.time);
                 let outcome = Outcome::of(&sample);
-                let place = Address {
-                    code_object: sample.code_object,
-                    offset: sample.offset,
-                };
-                let stack = self.stack(sample.work, sample.kernel, place);
-                if let Some(time) = time {
-                    self.flame.add(time, stack);
+                if let Some(time) = devices.time(sample.agent, sample.time) {
                     self.stalls.add(sample.agent, time, &outcome);
                 }
-                if making.options.raw_samples {
-                    let mut names = names(metadata, devices, &mut self.places);
-                    self.counts.agent(&names, sample.agent);
-                    self.counts.kernel_name(&names, sample.kernel);
-                    let address = self.counts.address(&mut names, place);
-                    let time = time.unwrap_or_default();
-                    let told = Told {
-                        time,
-                        address,
-                        outcome,
-                    };
-                    self.raw.stochastic(told, &sample);
-                }
-                self.count(making, metadata, devices, 1)
+                let waves = sample.wave_count;
+                self.sample(making, metadata, devices, sample.place(), outcome, waves)
             }
             Kind::PC_SAMPLE_AGGREGATE => {
                 let record: SampleAggregate = super::process::read(record);
@@ -533,13 +528,6 @@ fn names<'a>(metadata: &'a Metadata, devices: &'a Devices, places: &'a mut Place
         metadata,
         devices,
         places,
-    }
-}
-
-fn address(sample: &HostTrapSample) -> Address {
-    Address {
-        code_object: sample.code_object,
-        offset: sample.offset,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Every sample by itself, on request: column by column in our own packets.
 
 use crate::perfetto::schema::pc_samples::Raw;
-use crate::record::{HostTrapSample, Nanos, StochasticSample};
+use crate::record::{HostTrapSample, Nanos};
 use crate::sampling::aggregate::Outcome;
 
 /// Samples of a packet.
@@ -23,7 +23,8 @@ pub(super) struct Told {
 }
 
 impl RawSamples {
-    pub fn host_trap(&mut self, told: Told, sample: &HostTrapSample) {
+    /// A sample, and how many waves there were.
+    pub fn add(&mut self, told: Told, sample: &HostTrapSample, waves: u32) {
         let columns = &mut self.columns;
         columns.agents.push(sample.agent.0);
         columns.kernels.push(sample.kernel.0);
@@ -34,23 +35,7 @@ impl RawSamples {
         columns.hardware.push(sample.hardware.0);
         columns.workgroups.extend(sample.workgroup);
         columns.waves_in_group.push(sample.wave_in_group.into());
-        columns.wave_counts.push(0);
-        columns.absent.push(sample.absent.0.into());
-        self.tell(told);
-    }
-
-    pub fn stochastic(&mut self, told: Told, sample: &StochasticSample) {
-        let columns = &mut self.columns;
-        columns.agents.push(sample.agent.0);
-        columns.kernels.push(sample.kernel.0);
-        columns.dispatches.push(sample.work.0);
-        columns.correlations.push(sample.correlation.0);
-        columns.externals.push(sample.external.0);
-        columns.exec_masks.push(sample.exec_mask);
-        columns.hardware.push(sample.hardware.0);
-        columns.workgroups.extend(sample.workgroup);
-        columns.waves_in_group.push(sample.wave_in_group.into());
-        columns.wave_counts.push(sample.wave_count);
+        columns.wave_counts.push(waves);
         columns.absent.push(sample.absent.0.into());
         self.tell(told);
     }

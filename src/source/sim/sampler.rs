@@ -398,28 +398,7 @@ impl Dispatch {
         let offset = code.offset(seen.instruction);
         let exec_mask = code.lanes(seen.instruction);
         let wave_in_group = (seen.slot % waves) as u8;
-        if method != SamplingMethod::STOCHASTIC {
-            return Held::HostTrap(HostTrapSample {
-                correlation,
-                external,
-                work,
-                time,
-                offset,
-                exec_mask,
-                hardware,
-                agent,
-                kernel,
-                code_object,
-                workgroup,
-                wave_in_group,
-                ..HostTrapSample::blank()
-            });
-        }
-        let issue = match seen.did {
-            Did::Issued(kind) => Issue(0).with_issued(1).with_instruction(kind.0),
-            Did::Waited(_) => Issue(0).with_instruction(InstructionType::NO_INST.0),
-        };
-        Held::Stochastic(StochasticSample {
+        let sample = HostTrapSample {
             correlation,
             external,
             work,
@@ -432,12 +411,22 @@ impl Dispatch {
             code_object,
             workgroup,
             wave_in_group,
+            ..HostTrapSample::blank()
+        };
+        if method != SamplingMethod::STOCHASTIC {
+            return Held::HostTrap(sample);
+        }
+        let issue = match seen.did {
+            Did::Issued(kind) => Issue(0).with_issued(1).with_instruction(kind.0),
+            Did::Waited(_) => Issue(0).with_instruction(InstructionType::NO_INST.0),
+        };
+        Held::Stochastic(StochasticSample {
             issue,
             snapshot: seen.snapshot,
             memory_counters: seen.counters,
             wave_count: seen.active,
             has_memory_counters: 1,
-            ..StochasticSample::blank()
+            ..sample.into()
         })
     }
 
