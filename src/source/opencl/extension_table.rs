@@ -173,7 +173,7 @@ macro_rules! extension_functions {
                 work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize,
                 suggested_local_work_size: *mut usize) -> cl_int {}
             CREATE object(errcode_ret) clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id,
-                properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_command_queue { through create_queue }
+                properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_command_queue { by create_queue }
             CREATE object(errcode_ret) clCreateProgramWithILKHR(context: cl_context, il: *const c_void, length: usize,
                 errcode_ret: *mut cl_int) -> cl_program { then |call, program| programs::created(call, program) }
             OTHER status clTerminateContextKHR(context: cl_context) -> cl_int {}

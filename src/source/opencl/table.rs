@@ -9,7 +9,8 @@
 //!   hook is the [`Work`](super::work::Work). `untracked(queue)`: the same without an event.
 //! * `pass`: a function of another system, handed through untouched.
 //!
-//! A hook `then` is called after success, with the call and what it created; `through` makes the call instead.
+//! A hook `then` is called after success, with the call and what it created; `through` makes the call instead, and so
+//! does `by`, with the function below us as its second argument.
 //! `if` before it says for which arguments.
 
 /// Hands the table to the macro `$with`.

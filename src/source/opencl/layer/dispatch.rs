@@ -50,13 +50,20 @@ macro_rules! next {
 }
 pub(super) use next;
 
-/// The call that a wrapper is about.
+/// The call that a wrapper is about, to `$next`, the function below us.
 macro_rules! middle {
-    ($call:ident $name:ident($($arg:ident),*) { through $path:path }) => {
+    ($call:ident $next:expr, ($($arg:ident),*) { through $path:path }) => {
         // SAFETY: as for `next!`.
         unsafe { $path($call $(, $arg)*) }
     };
-    ($call:ident $name:ident($($arg:ident),*) { $($hook:tt)* }) => { next!($name($($arg),*)) };
+    ($call:ident $next:expr, ($($arg:ident),*) { by $path:path }) => {
+        // SAFETY: as for `next!`.
+        unsafe { $path($call, $next $(, $arg)*) }
+    };
+    ($call:ident $next:expr, ($($arg:ident),*) { $($hook:tt)* }) => {
+        // SAFETY: as for `next!`.
+        unsafe { ($next)($($arg),*) }
+    };
 }
 
 /// What a wrapper does after success.
@@ -176,7 +183,8 @@ macro_rules! wrapper {
                 if !call.enter(Function::$name as u16, frame) {
                     return next!($name($($arg),*));
                 }
-                body!(call $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
+                body!(call below().$name.unwrap_unchecked(), $how [$($detail),*] $group $name($($arg: $ty),*)
+                    { $($hook)* })
             }
             if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
                 return next!($name($($arg),*));
@@ -214,11 +222,11 @@ pub(super) fn contained(work: impl FnOnce()) {
     }
 }
 
-/// What a wrapper does with a call that is observed.
+/// What a wrapper does with a call that is observed. `$next` is the function below us.
 macro_rules! body {
-    ($call:ident status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+    ($call:ident $next:expr, status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
         contained(|| tell_enter!($call $($arg),*));
-        let result = middle!($call $name($($arg),*) { $($hook)* });
+        let result = middle!($call $next, ($($arg),*) { $($hook)* });
         contained(|| {
             if result == CL_SUCCESS {
                 after!($call (), { $($hook)* });
@@ -229,9 +237,9 @@ macro_rules! body {
         result
     }};
 
-    ($call:ident value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+    ($call:ident $next:expr, value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
         contained(|| tell_enter!($call $($arg),*));
-        let result = middle!($call $name($($arg),*) { $($hook)* });
+        let result = middle!($call $next, ($($arg),*) { $($hook)* });
         contained(|| {
             after!($call result, { $($hook)* });
             let values = kept_arguments!($call $group $($arg: $ty),*);
@@ -240,12 +248,12 @@ macro_rules! body {
         result
     }};
 
-    ($call:ident object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
+    ($call:ident $next:expr, object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
         contained(|| tell_enter!($call $($arg),*));
         let mut status = CL_SUCCESS;
         let asked = $errcode;
         let $errcode = if asked.is_null() { &raw mut status } else { asked };
-        let result = middle!($call $name($($arg),*) { $($hook)* });
+        let result = middle!($call $next, ($($arg),*) { $($hook)* });
         // SAFETY: the program's pointer, or ours.
         let status = unsafe { $errcode.read() };
         contained(|| {
@@ -258,14 +266,14 @@ macro_rules! body {
         result
     }};
 
-    ($call:ident work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
+    ($call:ident $next:expr, work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         let blocking = false $(|| $blocking.0 != 0)?;
         contained(|| tell_enqueue!($call $queue, $work, blocking, $($arg),*));
         let mut own = cl_event::NULL;
         let asked = $event;
         let $event = &raw mut own;
-        let result = next!($name($($arg),*));
+        let result = middle!($call $next, ($($arg),*) {});
         if result == CL_SUCCESS && !asked.is_null() {
             // SAFETY: the program's place for the event.
             unsafe { asked.write(own) };
@@ -284,7 +292,7 @@ macro_rules! body {
         result
     }};
 
-    ($call:ident map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
+    ($call:ident $next:expr, map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| tell_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
         let mut status = CL_SUCCESS;
@@ -293,7 +301,7 @@ macro_rules! body {
         let mut own = cl_event::NULL;
         let asked = $event;
         let $event = &raw mut own;
-        let result = next!($name($($arg),*));
+        let result = middle!($call $next, ($($arg),*) {});
         // SAFETY: the program's pointer, or ours.
         let status = unsafe { $errcode.read() };
         if status == CL_SUCCESS && !asked.is_null() {
@@ -315,9 +323,9 @@ macro_rules! body {
         result
     }};
 
-    ($call:ident untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
+    ($call:ident $next:expr, untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| tell_enqueue!($call $queue, $work, false, $($arg),*));
-        let result = next!($name($($arg),*));
+        let result = middle!($call $next, ($($arg),*) {});
         contained(|| {
             if result == CL_SUCCESS {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
@@ -332,7 +340,7 @@ macro_rules! body {
         result
     }};
 }
-pub(super) use {after, body, keeps_books, middle, wrapper};
+pub(super) use {after, body, keeps_books, middle};
 
 /// The values of a call's arguments that are kept, where its group is one whose arguments are.
 macro_rules! kept_arguments {

@@ -10,10 +10,11 @@ use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
     self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle,
-    tell_enqueue, tell_enter, wrapper,
+    tell_enqueue, tell_enter,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
+use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
 use super::work::{Work, rect};
 use super::{devices, memory, programs, queues};
@@ -38,18 +39,35 @@ macro_rules! declare {
         static TARGETS: [Targets; PLATFORMS] =
             [const { Targets { $($name: OnceLock::new(),)* } }; PLATFORMS];
 
+        /// What is done with a call that somebody wants, whichever platform's function it is to.
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
-        mod platform0 { use super::*; wrappers!(0 $(
-            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
-        )*); }
-        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
-        mod platform1 { use super::*; wrappers!(1 $(
-            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
-        )*); }
-        #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
-        mod platform2 { use super::*; wrappers!(2 $(
-            $group $how $(($($detail),*))? $name($($arg: $ty),*) -> $ret { $($hook)* }
-        )*); }
+        mod observed {
+            use super::*;
+            $(
+                #[inline(never)]
+                pub unsafe extern "C-unwind" fn $name(
+                    target: unsafe extern "C-unwind" fn($($ty),*) -> $ret,
+                    $($arg: $ty),*
+                ) -> $ret {
+                    let mut call = Call::UNRECORDED;
+                    let call = &mut call;
+                    let frame = (&raw const *call) as usize;
+                    if !call.enter(Function::$name as u16, frame) {
+                        // SAFETY: the program's own arguments.
+                        return unsafe { target($($arg),*) };
+                    }
+                    body!(call target, $how [$($($detail),*)?] $group $name($($arg: $ty),*) { $($hook)* })
+                }
+            )*
+        }
+
+        /// The layer's own functions for one platform after the other.
+        #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
+        mod platform0 { use super::*; wrappers!(0 $($name($($arg: $ty),*) -> $ret { $($hook)* })*); }
+        #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
+        mod platform1 { use super::*; wrappers!(1 $($name($($arg: $ty),*) -> $ret { $($hook)* })*); }
+        #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
+        mod platform2 { use super::*; wrappers!(2 $($name($($arg: $ty),*) -> $ret { $($hook)* })*); }
 
         /// Our function in place of `target`, which a platform calls `name`.
         fn wrap(name: &str, target: *mut c_void) -> Option<*mut c_void> {
@@ -75,41 +93,44 @@ macro_rules! declare {
     };
 }
 
-/// The platform's function.
-macro_rules! next {
-    ($name:ident($($arg:expr),*)) => {
-        // SAFETY: as in the dispatch table; `wrap` sets the target before it hands out a wrapper.
-        unsafe { (TARGETS[PLATFORM].$name.get().unwrap_unchecked())($($arg),*) }
+/// The set of wrappers of one platform.
+macro_rules! wrappers {
+    ($platform:literal $($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty { $($hook:tt)* })*) => {
+        $(pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: `wrap` sets the target before it hands out a wrapper.
+            let target = unsafe { *TARGETS[$platform].$name.get().unwrap_unchecked() };
+            if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+                // SAFETY: the program's own arguments.
+                return unsafe { target($($arg),*) };
+            }
+            // SAFETY: the same.
+            unsafe { observed::$name(target, $($arg),*) }
+        })*
     };
 }
 
-/// The set of wrappers of one platform.
-macro_rules! wrappers {
-    ($platform:literal $(
-        $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
-        { $($hook:tt)* }
-    )*) => {
-        use crate::source::opencl::functions::numbers as Function;
-
-        const PLATFORM: usize = $platform;
-
-        /// Makes a queue by the platform's function, with profiling forced on.
-        unsafe fn create_queue(
-            call: &mut Call,
-            context: cl_context,
-            device: cl_device_id,
-            properties: *const cl_ulong,
-            errcode: *mut cl_int,
-        ) -> cl_command_queue {
-            let create = |list| next!(clCreateCommandQueueWithPropertiesKHR(context, device, list, errcode));
-            // SAFETY: the program's list.
-            unsafe { queues::create_by(call, properties, errcode, create) }
-        }
-
-        $(wrapper! {
-            $how [$($($detail),*)?] $group $name($($arg: $ty),*) -> $ret { $($hook)* }
-        })*
-    };
+/// Makes a queue by a platform's own function, with profiling forced on.
+///
+/// # Safety
+///
+/// As for `create`, whose arguments these are.
+unsafe fn create_queue(
+    call: &mut Call,
+    create: unsafe extern "C-unwind" fn(
+        cl_context,
+        cl_device_id,
+        *const cl_ulong,
+        *mut cl_int,
+    ) -> cl_command_queue,
+    context: cl_context,
+    device: cl_device_id,
+    properties: *const cl_ulong,
+    errcode: *mut cl_int,
+) -> cl_command_queue {
+    // SAFETY: the caller's promise.
+    let create = |list| unsafe { create(context, device, list, errcode) };
+    // SAFETY: the program's list.
+    unsafe { queues::create_by(call, properties, errcode, create) }
 }
 
 extension_functions!(declare);
