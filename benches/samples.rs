@@ -1,6 +1,6 @@
 //! How fast samples are aggregated, beside memcpy of the same bytes.
 //!
-//! `cargo bench --bench samples`. Every figure is the best of many rounds in one run, in processor time;
+//! `cargo bench -p gputrail --bench samples`. Every figure is the best of many rounds in one run, in processor time;
 //! machines differ, the ratios carry over.
 
 use std::hint::black_box;

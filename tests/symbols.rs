@@ -190,6 +190,7 @@ fn damaged_files_make_no_panic() {
         let mut symbols = Symbols::new();
         for offset in (0..0x1200).step_by(32) {
             symbols.resolve(&metadata, ID, CodeOffset(offset));
+            symbols.instructions(&metadata, ID, CodeOffset(offset));
         }
     }
 }

@@ -29,6 +29,8 @@ fuzz_target!(|data: &[u8]| {
         let found = symbols.resolve(&metadata, id, CodeOffset(offset));
         assert!(found.missing.is_some() || !found.frames.is_empty());
         assert!(found.frames.len() <= 64);
+        let all = symbols.instructions(&metadata, id, CodeOffset(offset));
+        assert!(all.len() <= 1 << 16);
     }
 });
 

@@ -1,6 +1,7 @@
-//! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and for the functions
-//! that were, the line of every instruction. Each is told once, to the buffers that want such records; where none does,
-//! nothing is looked up. In a build without the feature `symbols` there are none.
+//! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and for the
+//! functions that were, the line of every instruction (where instructions cannot be told apart, of the sampled ones). Each
+//! is told once, to the buffers that want such records; where none does, nothing is looked up. In a build without the
+//! feature `symbols` there are none.
 
 use crate::correlation::HostThread;
 use crate::names::Names;
@@ -72,9 +73,12 @@ impl Told {
         let wanted = host.buffers_for(Kind::INSTRUCTION_CORRELATION);
         if !wanted.is_none() && !self.functions.contains(&(at.code_object, at.offset)) {
             let offset = CodeOffset(at.offset);
-            let all = self
+            let mut all = self
                 .symbols
                 .instructions(&self.metadata, at.code_object, offset);
+            if all.is_empty() {
+                all.push(offset);
+            }
             self.functions.insert((at.code_object, at.offset));
             for offset in all {
                 self.functions.insert((at.code_object, offset.0));

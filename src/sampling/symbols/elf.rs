@@ -206,6 +206,9 @@ impl ElfCode {
         let Some(symbol) = after.checked_sub(1).map(|place| &self.symbols[place]) else {
             return found;
         };
+        if offset.0 >= symbol.end {
+            return found;
+        }
         let (Some(bits), Some((section, place))) = (self.bits(), self.section(symbol.begin)) else {
             return found;
         };

@@ -114,7 +114,9 @@ proptest! {
     fn no_code_object_makes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), offset in any::<u64>()) {
         for head in [&b"\x7fELF\x02\x01\x01"[..], b"gputrail listing\n", b""] {
             let code: Vec<u8> = head.iter().chain(&bytes).copied().collect();
-            Symbols::new().resolve(&metadata(&code), ID, CodeOffset(offset));
+            let (mut symbols, metadata) = (Symbols::new(), metadata(&code));
+            symbols.resolve(&metadata, ID, CodeOffset(offset));
+            symbols.instructions(&metadata, ID, CodeOffset(offset));
         }
     }
 }
