@@ -61,10 +61,9 @@ impl Devices {
         gpus: HashMap<AgentId, GpuIndex>,
         writer: &mut TraceWriter<W>,
     ) -> Devices {
-        let pairs = pairs(metadata);
         let view = |agent: &crate::record::Agent| {
-            let pairs = pairs.get(&agent.id).map_or(&[][..], |pairs| pairs);
-            AgentView::new(agent, metadata, gpus[&agent.id], host, pairs)
+            let pairs = pairs(metadata, agent.id);
+            AgentView::new(agent, metadata, gpus[&agent.id], host, &pairs)
         };
         Devices {
             process,
@@ -87,9 +86,8 @@ impl Devices {
 
     /// Tells the agents' clocks anew, by `host` and by all readings that `metadata` has now.
     pub fn set_clocks(&mut self, metadata: &Metadata, host: &HostClock) {
-        let pairs = pairs(metadata);
         for (agent, view) in &mut self.agents {
-            view.set_clock(host, pairs.get(agent).map_or(&[][..], |pairs| pairs));
+            view.set_clock(host, &pairs(metadata, *agent));
         }
     }
 
@@ -424,13 +422,10 @@ fn stream(metadata: &Metadata, work: Option<&Enqueued>, queue: QueueId) -> u32 {
     }
 }
 
-/// The readings of each agent's clock.
-fn pairs(metadata: &Metadata) -> HashMap<AgentId, Vec<ClockPair>> {
-    let mut pairs: HashMap<AgentId, Vec<ClockPair>> = HashMap::new();
-    for pair in &metadata.pairs {
-        pairs.entry(pair.agent).or_default().push(*pair);
-    }
-    pairs
+/// The readings of an agent's clock.
+fn pairs(metadata: &Metadata, agent: AgentId) -> Vec<ClockPair> {
+    let its_own = |pair: &&ClockPair| pair.agent == agent;
+    metadata.pairs.iter().filter(its_own).copied().collect()
 }
 
 /// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of

@@ -38,6 +38,8 @@ pub use flame::MOST_SHOWN;
 
 /// Most kernels that are held back until the totals of their samples come.
 const MOST_HELD: usize = 1 << 15;
+/// After so many kernels without a sample of any, none are waited for: code objects are named without sampling, too.
+const MOST_UNSAMPLED: usize = 1 << 14;
 /// Most dispatches whose queue and kernel are remembered.
 const MOST_DISPATCHES: usize = 1 << 18;
 /// Exact counts are told when so many entries have come together ...
@@ -118,8 +120,10 @@ struct Counted {
 /// The samples of one process on their way into the trace.
 #[derive(Debug, Default)]
 pub(super) struct Sampling {
-    /// Whether there are, or will be, samples.
+    /// Whether there are, or may be, samples.
     active: bool,
+    /// Whether there have been any.
+    sampled: bool,
     aggregates: Aggregates,
     kernels: Kernels,
     flame: Flame,
@@ -224,6 +228,14 @@ impl Sampling {
             return;
         }
         self.held.insert(key, found);
+        if !self.sampled && self.held.len() > MOST_UNSAMPLED {
+            self.active = false;
+            self.dispatches = NumberMap::default();
+            self.order = VecDeque::new();
+            let held = std::mem::take(&mut self.held).into_values();
+            ready.extend(held.map(|found| (found, None)));
+            return;
+        }
         if self.held.len() > MOST_HELD
             && let Some(((work, _), found)) = self.held.pop_first()
         {
@@ -295,7 +307,7 @@ impl Sampling {
         record: &RecordRef<'_>,
         ready: &mut Ready,
     ) -> io::Result<()> {
-        self.active = true;
+        (self.active, self.sampled) = (true, true);
         match record.kind() {
             Kind::PC_SAMPLE_HOST_TRAP => {
                 let sample: HostTrapSample = super::process::read(record);

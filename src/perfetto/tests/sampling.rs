@@ -345,6 +345,26 @@ fn exact_counts_are_kept_with_what_they_are_of() {
 }
 
 #[test]
+fn kernels_without_samples_do_not_wait_for_them_and_samples_that_come_later_still_count() {
+    let (making, object) = sampled(4242);
+    let many = (1 << 14) + 10;
+    for work in 10..10 + many {
+        let start = work * 1_000;
+        let mut records = bytes_of(&making.dispatch(work, work, start - 400)).to_vec();
+        records.extend_from_slice(bytes_of(&making.completion(work, start, start + 100)));
+        making.run(MAIN, &[&records]);
+    }
+    two_dispatches(&making, object);
+    let (_, trace) = converted(&[making.capture()], &Options::default());
+    assert_eq!(details(&trace).len() as u64, many + 2);
+    let counts = counts(&trace);
+    let counted = counts.iter().flat_map(|counts| &counts.counts);
+    let outcomes = counted.flat_map(|count| count.outcomes.chunks(3));
+    let samples: u64 = outcomes.map(|outcome| outcome[1]).sum();
+    assert_eq!(samples, 200);
+}
+
+#[test]
 fn raw_samples_are_kept_on_request_only() {
     let (making, object) = sampled(1);
     two_dispatches(&making, object);

@@ -1,6 +1,7 @@
 //! The `gputrail` command at work: the demo, and real OpenCL programs recorded on PoCL, their
 //! traces asked by Perfetto's own trace processor.
 
+mod bad_input;
 mod c_api;
 mod command;
 mod completeness;
