@@ -121,6 +121,25 @@ impl Ended {
     }
 }
 
+/// Records of the latest id of each kind that has one, of those that are pushed where `call` ends.
+#[inline(always)]
+fn latest<'a>(
+    call: &Call,
+    pushed: &'a [(ExternalKind, ExternalId)],
+) -> impl Iterator<Item = ExternalCorrelation> + use<'a> {
+    let correlation = call.correlation;
+    let is_latest = |place: &usize| {
+        let (kind, _) = pushed[*place];
+        pushed[*place + 1..].iter().all(|(of, _)| *of != kind)
+    };
+    (0..pushed.len()).filter(is_latest).map(move |place| {
+        let mut record = ExternalCorrelation::blank();
+        (record.kind, record.external) = pushed[place];
+        record.correlation = correlation;
+        record
+    })
+}
+
 /// A call on a thread's stack.
 #[derive(Copy, Clone, Default)]
 struct Frame {
@@ -132,6 +151,8 @@ struct Frame {
 const FRAMES: usize = MAX_OPEN_CALLS;
 /// Texts whose ids a thread remembers.
 const TEXTS: usize = 128;
+/// External ids, of all kinds together, whose records are put where the call's is in one step.
+const MAX_AT_ONCE: usize = 8;
 /// Records that a thread loses for want of a lane before it asks for one again.
 const RETRY: u32 = 64;
 
@@ -299,17 +320,26 @@ impl HostThread {
     /// `false`: nothing is written, and each record is to be looked after by itself.
     #[inline(always)]
     fn exit_at_once(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
-        let bytes = Arguments::bytes_for(values.len()) + size_of::<Api>();
         let Some(slot) = call.interest.buffers().only() else {
             return false;
         };
-        if !self.external.is_empty() || values.len() > MAX_ARGUMENTS {
+        let external = match self.external.is_empty() || self.external_for(call).is_none() {
+            true => &[][..],
+            false => &self.external,
+        };
+        if external.len() > MAX_AT_ONCE || values.len() > MAX_ARGUMENTS {
             return false;
         }
+        let bytes = external.len() * size_of::<ExternalCorrelation>()
+            + Arguments::bytes_for(values.len())
+            + size_of::<Api>();
         let annotated = !values.is_empty() && !self.annotated(call).is_none();
         if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
             && lane.fits_now(bytes)
         {
+            for record in latest(call, external) {
+                lane.commit_filled(|place| *place = record);
+            }
             if annotated {
                 let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
                 lane.commit_arguments(head, values);
@@ -326,8 +356,7 @@ impl HostThread {
     fn exit_each(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
         let buffers = call.interest.buffers();
         if !self.external.is_empty() {
-            let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
-            self.write_external(call, buffers.and(asked));
+            self.write_external(call, self.external_for(call));
         }
         if !values.is_empty() {
             self.put_arguments(call, values);
@@ -642,18 +671,20 @@ impl HostThread {
         self.write(marker);
     }
 
+    /// Those who want records of the external ids of a call.
+    #[inline(always)]
+    fn external_for(&self, call: &Call) -> Buffers {
+        let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
+        call.interest.buffers().and(asked)
+    }
+
     /// Writes the latest id of each kind that has one.
-    #[cold]
     fn write_external(&mut self, call: &Call, buffers: Buffers) {
-        for place in 0..self.external.len() {
-            let (kind, external) = self.external[place];
-            if self.external[place + 1..].iter().any(|(of, _)| *of == kind) {
-                continue;
-            }
-            let mut record = ExternalCorrelation::blank();
-            (record.correlation, record.external, record.kind) = (call.correlation, external, kind);
+        let external = std::mem::take(&mut self.external);
+        for record in latest(call, &external) {
             self.write_to(buffers, record);
         }
+        self.external = external;
     }
 
     /// The id of a text that is used again and again: most are found without a lock.
