@@ -2499,7 +2499,7 @@ gputrail_status gputrail_timeline_destroy(gputrail_timeline timeline,
 
 /*
  * Finalises a tool before the program ends: its finalise is called, on this thread, or, if this is in a callback, on
- * one of its own. What the tool has made stays until it destroys it.
+ * one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys it.
  *
  * Errors: GPUTRAIL_NO_SUCH_TOOL, also for one that has been finalised; GPUTRAIL_NO_THREAD.
  */

@@ -15,6 +15,8 @@ use core::ffi::{CStr, c_char, c_void};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Names the libraries of tools to load, separated by colons.
 pub const TOOLS_VARIABLE: &str = "GPUTRAIL_TOOLS";
@@ -95,6 +97,12 @@ unsafe impl Send for Tool {}
 
 /// Tools that are initialised, in that order, and the process that they are in.
 static TOOLS: Mutex<(u32, Vec<Tool>)> = Mutex::new((0, Vec::new()));
+
+/// Threads that finalise tools which asked for it from within a callback.
+static FINISHING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+/// How long a program that ends waits for those. One of them may never come to its end: what it waits for may be the
+/// very callback in which the program ended.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
 pub(crate) fn load_tools() {
@@ -244,6 +252,7 @@ pub(crate) fn finalise_tools() {
         }
         let tools = std::mem::take(&mut loaded.1);
         drop(loaded);
+        wait_for_finishing();
         if tools.is_empty() {
             return Ok(());
         }
@@ -251,6 +260,19 @@ pub(crate) fn finalise_tools() {
         library::finalise();
         Ok(())
     });
+}
+
+/// Waits for tools that are being finalised, for a while.
+fn wait_for_finishing() {
+    let until = Instant::now() + PATIENCE;
+    let threads = std::mem::take(&mut *lock_std(&FINISHING));
+    let this = std::thread::current().id();
+    for finishing in threads {
+        while finishing.thread().id() != this && !finishing.is_finished() && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 fn finalise(tool: Tool) {
@@ -262,7 +284,7 @@ fn finalise(tool: Tool) {
 }
 
 /// Finalises a tool before the program ends: its `finalise` is called, on this thread, or, if this is in a callback, on
-/// one of its own. What the tool has made stays until it destroys it.
+/// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys it.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TOOL`, also for one that has been finalised; `GPUTRAIL_NO_THREAD`.
 #[unsafe(no_mangle)]
@@ -286,7 +308,9 @@ pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
                 .name("gputrail".into())
                 .spawn(move || finalise(tool))
         });
-        started.map(drop).map_err(|_| Status::NO_THREAD.into())
+        let thread = started.map_err(|_| Status::NO_THREAD)?;
+        lock_std(&FINISHING).push(thread);
+        Ok(())
     })
 }
 
