@@ -1,7 +1,7 @@
 //! What recording costs, as one table: each figure beside something measured in the same run, and beside its target.
 //!
-//! `benches/run` builds everything and starts it. Nothing is asserted: on a shared machine a figure may miss its target, and
-//! whoever reads the table judges.
+//! `benches/run` builds everything and starts it; `--calls` measures single calls only. Nothing is asserted: on a shared
+//! machine a figure may miss its target, and whoever reads the table judges.
 
 mod in_process;
 mod programs;
@@ -52,7 +52,12 @@ fn run() -> Outcome<()> {
         scratch: scratch.path().into(),
     };
     let (tick_pair, mut rows) = in_process::measure(&places)?;
-    match programs::measure(&places, tick_pair) {
+    let measure = match std::env::args().nth(1).as_deref() {
+        None => programs::measure,
+        Some("--calls") => programs::measure_calls,
+        Some(other) => return Err(format!("{other}: only --calls may be asked for").into()),
+    };
+    match measure(&places, tick_pair) {
         Ok(more) => rows.extend(more),
         Err(error) => eprintln!("gputrail-cost: OpenCL programs could not be measured: {error}"),
     }

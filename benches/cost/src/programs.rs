@@ -56,8 +56,23 @@ enum How {
     Recorded,
 }
 
+/// What single calls cost.
+pub fn measure_calls(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
+    set_up(places)?.calls(tick_pair)
+}
+
+/// The same, and all else.
 pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
-    let programs = Programs {
+    let programs = set_up(places)?;
+    let mut rows = programs.calls(tick_pair)?;
+    rows.push(programs.memory()?);
+    rows.extend(programs.clpeak()?);
+    rows.extend(sampling::measure(&programs)?);
+    Ok(rows)
+}
+
+fn set_up(places: &Places) -> Outcome<Programs<'_>> {
+    Ok(Programs {
         places,
         calls: compile(places, "calls.c", "calls", &["-lOpenCL"])?,
         minimal_layer: compile(
@@ -72,12 +87,7 @@ pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
             "pass_layer.so",
             &["-shared", "-fPIC", "-DPASS_THROUGH"],
         )?,
-    };
-    let mut rows = programs.calls(tick_pair)?;
-    rows.push(programs.memory()?);
-    rows.extend(programs.clpeak()?);
-    rows.extend(sampling::measure(&programs)?);
-    Ok(rows)
+    })
 }
 
 /// Seconds of processor time that all ended children have used, and theirs.

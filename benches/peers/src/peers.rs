@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
+use tracing_perfetto::PerfettoLayer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracy_client::{Client, span_location};
 
@@ -211,24 +211,20 @@ impl Peer for Perfetto {
     }
 }
 
-/// tracing, with the layer that writes Chrome's JSON, to nowhere.
-struct Tracing {
-    writer: Mutex<FlushGuard>,
-}
+/// tracing, with the layer that writes Perfetto's packets, to nowhere.
+struct Tracing;
 
 impl Tracing {
     fn start() -> Outcome<Tracing> {
-        let (layer, guard) = ChromeLayerBuilder::new().writer(std::io::sink()).build();
+        let layer = PerfettoLayer::new(std::io::sink as fn() -> std::io::Sink);
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer))?;
-        Ok(Tracing {
-            writer: Mutex::new(guard),
-        })
+        Ok(Tracing)
     }
 }
 
 impl Peer for Tracing {
     fn name(&self) -> &str {
-        "tracing 0.1 with tracing-chrome 0.7"
+        "tracing 0.1 with tracing-perfetto 0.1"
     }
 
     fn spans(&self, count: u64) {
@@ -236,10 +232,5 @@ impl Peer for Tracing {
             let span = tracing::info_span!("call").entered();
             black_box(&span);
         }
-    }
-
-    fn settle(&self) {
-        let writer = self.writer.lock();
-        writer.expect("nobody panics with it").flush();
     }
 }
