@@ -53,6 +53,13 @@ function usage(message) {
 
 // ------------------------------------------------------------------------------------------------- the run
 
+// Browsers hang, rarely; whoever started this is to hear of it.
+const PATIENCE_MINUTES = 5;
+setTimeout(() => {
+  console.error(`screenshot.mjs: ${trace}: the browser has not come to an end for ${PATIENCE_MINUTES} minutes; try again`);
+  process.exit(1);
+}, PATIENCE_MINUTES * 60_000).unref();
+
 const server = http.createServer(serveUi);
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
 const origin = `http://127.0.0.1:${server.address().port}`;
