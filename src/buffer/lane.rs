@@ -143,7 +143,6 @@ impl Lane {
     }
 
     /// Whether `bytes` more fit into the block as it is.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn fits_now(&self, bytes: usize) -> bool {
         bytes as u32 <= self.block.capacity - self.block.committed
@@ -172,7 +171,7 @@ impl Lane {
     /// Whether `bytes` more fit, if need be in another block. If not, a record of `kind` is counted as dropped.
     #[inline(always)]
     pub(crate) fn has_room(&mut self, kind: Kind, bytes: usize) -> bool {
-        bytes as u32 <= self.block.capacity - self.block.committed || self.change_block(kind, bytes)
+        self.fits_now(bytes) || self.change_block(kind, bytes)
     }
 
     /// Publishes `record`, which begins with a header, as the next one; there must be room for it.
@@ -187,49 +186,44 @@ impl Lane {
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn commit_filled<R: bytemuck::Pod>(&mut self, fill: impl FnOnce(&mut R)) {
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        let block = &mut self.block;
-        debug_assert!(size_of::<R>() <= (block.capacity - block.committed) as usize);
         const { assert!(size_of::<R>() >= 8 && align_of::<R>() == 8) };
-        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length. Whatever the memory holds
-        // is a value of `R`. The sequence number is the second word of every record's header.
-        unsafe {
-            let to = block.data.add(block.committed as usize).cast::<R>();
-            fill(&mut *to);
-            to.cast::<u32>().add(1).write(sequence);
-            block.committed += size_of::<R>() as u32;
-            // Release: pairs with the acquire in `BlockHeader::committed`.
-            (*block.header).commit.store(
-                block.generation | u64::from(block.committed),
-                Ordering::Release,
-            );
-        }
+        // SAFETY: there is room for the record, aligned to 8. Whatever the memory holds is a value of `R`.
+        self.commit_put(size_of::<R>(), |to| fill(unsafe { &mut *to.cast::<R>() }));
     }
 
     /// Publishes a record of the arguments of a call; there must be room for it.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn commit_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        let block = &mut self.block;
         let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
-        debug_assert!(bytes <= (block.capacity - block.committed) as usize);
-        // SAFETY: as in `commit_filled`.
-        unsafe {
-            let to = block
-                .data
-                .add(block.committed as usize)
-                .cast::<ArgumentsHead>();
+        // SAFETY: there is room for the head and the values, aligned to 8.
+        self.commit_put(bytes, |to| unsafe {
+            let to = to.cast::<ArgumentsHead>();
             to.write(head);
-            to.cast::<u32>().add(1).write(sequence);
             let mut to = to.add(1).cast::<u64>();
             // Not copied as a whole: see above.
             for value in values {
                 to.write_volatile(*value);
                 to = to.add(1);
             }
+        });
+    }
+
+    /// Publishes the record of `bytes` that `put` writes, but for its sequence number, to where it is told; there must
+    /// be room for it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn commit_put(&mut self, bytes: usize, put: impl FnOnce(*mut u64)) {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        let block = &mut self.block;
+        debug_assert!(bytes <= (block.capacity - block.committed) as usize);
+        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length. The sequence number is the
+        // second word of every record's header.
+        unsafe {
+            let to = block.data.add(block.committed as usize).cast::<u64>();
+            put(to);
+            to.cast::<u32>().add(1).write(sequence);
             block.committed += bytes as u32;
             // Release: pairs with the acquire in `BlockHeader::committed`.
             (*block.header).commit.store(

@@ -95,22 +95,32 @@ struct Tool {
 // SAFETY: functions of the tool's, and a pointer that is only handed back to them.
 unsafe impl Send for Tool {}
 
-/// Tools that are initialised, in that order, and the process that they are in.
-static TOOLS: Mutex<(u32, Vec<Tool>)> = Mutex::new((0, Vec::new()));
+/// The tools of a process.
+struct Loaded {
+    process: u32,
+    /// Those that are initialised, in that order.
+    tools: Vec<Tool>,
+    /// Threads that finalise those which asked for it from within a callback.
+    finishing: Vec<JoinHandle<()>>,
+}
 
-/// Threads that finalise tools which asked for it from within a callback.
-static FINISHING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
-/// How long a program that ends waits for those. One of them may never come to its end: what it waits for may be the
-/// very callback in which the program ended.
+static LOADED: Mutex<Loaded> = Mutex::new(Loaded {
+    process: 0,
+    tools: Vec::new(),
+    finishing: Vec::new(),
+});
+
+/// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what it
+/// waits for may be the very callback in which the program ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
 pub(crate) fn load_tools() {
-    static LOADED: std::sync::Once = std::sync::Once::new();
+    static ONCE: std::sync::Once = std::sync::Once::new();
     let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
         return;
     };
-    LOADED.call_once(|| {
+    ONCE.call_once(|| {
         let refused = done(|| {
             load(&paths);
             Ok(())
@@ -152,7 +162,7 @@ fn load(paths: &OsStr) {
         }
     }
     tools.sort_by_key(|tool| tool.description.priority);
-    *lock_std(&TOOLS) = (std::process::id(), Vec::new());
+    lock_std(&LOADED).process = std::process::id();
     for tool in tools {
         if let Some(initialise) = tool.description.initialise {
             // SAFETY: the tool's function, which it gave for this.
@@ -168,7 +178,7 @@ fn load(paths: &OsStr) {
                 continue;
             }
         }
-        lock_std(&TOOLS).1.push(tool);
+        lock_std(&LOADED).tools.push(tool);
     }
 }
 
@@ -246,13 +256,14 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
 /// Finalises the tools: the program ends.
 pub(crate) fn finalise_tools() {
     done(|| {
-        let mut loaded = lock_std(&TOOLS);
-        if loaded.0 != std::process::id() {
+        let mut loaded = lock_std(&LOADED);
+        if loaded.process != std::process::id() {
             return Ok(());
         }
-        let tools = std::mem::take(&mut loaded.1);
+        let tools = std::mem::take(&mut loaded.tools);
+        let finishing = std::mem::take(&mut loaded.finishing);
         drop(loaded);
-        wait_for_finishing();
+        wait_for(finishing);
         if tools.is_empty() {
             return Ok(());
         }
@@ -262,14 +273,12 @@ pub(crate) fn finalise_tools() {
     });
 }
 
-/// Waits for tools that are being finalised, for a while.
-fn wait_for_finishing() {
+/// Waits for threads that finalise tools, for a while.
+fn wait_for(finishing: Vec<JoinHandle<()>>) {
     let until = Instant::now() + PATIENCE;
-    let threads = std::mem::take(&mut *lock_std(&FINISHING));
     let this = std::thread::current().id();
-    for finishing in threads {
-        while finishing.thread().id() != this && !finishing.is_finished() && Instant::now() < until
-        {
+    for thread in finishing {
+        while thread.thread().id() != this && !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -290,26 +299,28 @@ fn finalise(tool: Tool) {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
     done(|| {
-        let mut loaded = lock_std(&TOOLS);
-        let here = loaded.0 == std::process::id();
+        let mut loaded = lock_std(&LOADED);
+        let here = loaded.process == std::process::id();
         let place = loaded
-            .1
+            .tools
             .iter()
             .position(|of| here && of.handle == tool)
             .ok_or(Status::NO_SUCH_TOOL)?;
-        let tool = loaded.1.remove(place);
-        drop(loaded);
+        let tool = loaded.tools.remove(place);
         if !callback::is_inside() {
+            drop(loaded);
             finalise(tool);
             return Ok(());
         }
+        // Still locked: a program that ends now waits for the thread.
         let started = crate::process::with_signals_blocked(|| {
             std::thread::Builder::new()
                 .name("gputrail".into())
                 .spawn(move || finalise(tool))
         });
-        let thread = started.map_err(|_| Status::NO_THREAD)?;
-        lock_std(&FINISHING).push(thread);
+        loaded
+            .finishing
+            .push(started.map_err(|_| Status::NO_THREAD)?);
         Ok(())
     })
 }

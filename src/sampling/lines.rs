@@ -5,9 +5,11 @@
 
 use crate::correlation::HostThread;
 use crate::names::Names;
-use crate::record::{CodeObjectId, KernelId, SourceLocatorId};
+use crate::record::SampleAggregate;
 #[cfg(feature = "symbols")]
-use crate::record::{InstructionCorrelation, Kind, SourceLocator, StringId};
+use crate::record::{
+    CodeObjectId, InstructionCorrelation, Kind, SourceLocator, SourceLocatorId, StringId,
+};
 #[cfg(feature = "symbols")]
 use crate::sampling::code::CodeOffset;
 
@@ -31,55 +33,45 @@ struct Told {
     functions: std::collections::HashSet<(CodeObjectId, u64)>,
 }
 
-/// Where a sample was taken.
-#[derive(Copy, Clone, Debug)]
-#[cfg_attr(not(feature = "symbols"), allow(dead_code))]
-pub(crate) struct SampledAt {
-    pub kernel: KernelId,
-    pub code_object: CodeObjectId,
-    pub offset: u64,
-}
-
 impl Lines {
-    /// A sample was taken there: tells what is new of it by way of `host`. The line, if it is known and anybody wants to
-    /// know.
-    #[cfg_attr(not(feature = "symbols"), allow(unused_variables))]
-    pub fn sampled(
-        &mut self,
-        names: &Names,
-        host: &mut HostThread,
-        at: SampledAt,
-    ) -> SourceLocatorId {
+    /// Samples were counted: tells what is new of where they were taken by way of `host`, and notes the line in `counted`,
+    /// if it is known and anybody wants to know.
+    pub fn of(&mut self, names: &Names, host: &mut HostThread, counted: &mut SampleAggregate) {
         #[cfg(feature = "symbols")]
         if !host.buffers_for(Kind::SOURCE_LOCATOR).is_none()
             || !host.buffers_for(Kind::INSTRUCTION_CORRELATION).is_none()
         {
-            return self.told.sampled(names, host, at);
+            counted.source_locator = self.told.sampled(names, host, counted);
         }
-        SourceLocatorId::NONE
+        #[cfg(not(feature = "symbols"))]
+        let _ = (names, host, counted);
     }
 }
 
 #[cfg(feature = "symbols")]
 impl Told {
-    fn sampled(&mut self, names: &Names, host: &mut HostThread, at: SampledAt) -> SourceLocatorId {
+    fn sampled(
+        &mut self,
+        names: &Names,
+        host: &mut HostThread,
+        at: &SampleAggregate,
+    ) -> SourceLocatorId {
         if !at.code_object.is_some() {
             return SourceLocatorId::NONE;
         }
         if self.objects.insert(at.code_object) {
             names.read_code(at.code_object, |piece| self.metadata.add(piece));
         }
-        let locator = self.locator(names, host, at.code_object, CodeOffset(at.offset));
+        let sampled = CodeOffset(at.offset);
+        let locator = self.locator(names, host, at.code_object, sampled);
         let wanted = host.buffers_for(Kind::INSTRUCTION_CORRELATION);
-        if !wanted.is_none() && !self.functions.contains(&(at.code_object, at.offset)) {
-            let offset = CodeOffset(at.offset);
+        if !wanted.is_none() && self.functions.insert((at.code_object, at.offset)) {
             let mut all = self
                 .symbols
-                .instructions(&self.metadata, at.code_object, offset);
+                .instructions(&self.metadata, at.code_object, sampled);
             if all.is_empty() {
-                all.push(offset);
+                all.push(sampled);
             }
-            self.functions.insert((at.code_object, at.offset));
             for offset in all {
                 self.functions.insert((at.code_object, offset.0));
                 let mut record = InstructionCorrelation::blank();

@@ -11,7 +11,7 @@ use crate::correlation::HostThread;
 use crate::names::Names;
 use crate::process;
 use crate::record::*;
-use crate::sampling::lines::{Lines, SampledAt};
+use crate::sampling::lines::Lines;
 use crate::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
 use crate::sync::{Signal, lock_std};
 use std::collections::HashMap;
@@ -393,12 +393,7 @@ impl Run {
             (aggregate.code_object, aggregate.offset) = (code_object, offset);
             (aggregate.kernel, aggregate.agent) = (kernel, agent);
             (aggregate.samples, aggregate.method) = (samples, SamplingMethod::HOST_TRAP);
-            let at = SampledAt {
-                kernel,
-                code_object,
-                offset,
-            };
-            aggregate.source_locator = self.lines.sampled(&self.names, host, at);
+            self.lines.of(&self.names, host, &mut aggregate);
             host.write_to(to.buffers, aggregate);
         }
         let mut totals = SamplingTotals::blank();

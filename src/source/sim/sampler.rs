@@ -18,7 +18,7 @@ use crate::correlation::HostThread;
 use crate::record::*;
 use crate::recorder::Recorder;
 use crate::sampling::aggregate::Aggregates;
-use crate::sampling::lines::{Lines, SampledAt};
+use crate::sampling::lines::Lines;
 use crate::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
 use crate::sync::lock_std;
 use std::collections::BTreeMap;
@@ -195,12 +195,7 @@ impl DeviceSampler {
         if let Some((host, recorder)) = &mut state.host {
             for mut record in aggregated.iter().flat_map(|samples| samples.records()) {
                 keep_room(recorder);
-                let at = SampledAt {
-                    kernel: record.kernel,
-                    code_object: record.code_object,
-                    offset: record.offset,
-                };
-                record.source_locator = state.lines.sampled(recorder.names(), host, at);
+                state.lines.of(recorder.names(), host, &mut record);
                 if !host.write_to(delivery.buffers, record) {
                     totals.dropped += record.samples;
                 }

@@ -177,13 +177,7 @@ macro_rules! wrapper {
         pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             #[inline(never)]
             unsafe extern "C-unwind" fn observed($($arg: $ty),*) -> $ret {
-                let mut call = Call::UNRECORDED;
-                let call = &mut call;
-                let frame = (&raw const *call) as usize;
-                if !call.enter(Function::$name as u16, frame) {
-                    return next!($name($($arg),*));
-                }
-                body!(call below().$name.unwrap_unchecked(), $how [$($detail),*] $group $name($($arg: $ty),*)
+                observe!(below().$name.unwrap_unchecked(), $how [$($detail),*] $group $name($($arg: $ty),*)
                     { $($hook)* })
             }
             if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
@@ -222,7 +216,21 @@ pub(super) fn contained(work: impl FnOnce()) {
     }
 }
 
-/// What a wrapper does with a call that is observed. `$next` is the function below us.
+/// What a wrapper does with a call that somebody may want. `$next` is the function below us.
+macro_rules! observe {
+    ($next:expr, $how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*)
+        { $($hook:tt)* }) => {{
+        let mut call = Call::UNRECORDED;
+        let call = &mut call;
+        let frame = (&raw const *call) as usize;
+        if !call.enter(Function::$name as u16, frame) {
+            return middle!(call $next, ($($arg),*) {});
+        }
+        body!(call $next, $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
+    }};
+}
+
+/// The same with one that is observed.
 macro_rules! body {
     ($call:ident $next:expr, status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
         contained(|| tell_enter!($call $($arg),*));
@@ -340,7 +348,7 @@ macro_rules! body {
         result
     }};
 }
-pub(super) use {after, body, keeps_books, middle};
+pub(super) use {after, body, keeps_books, middle, observe};
 
 /// The values of a call's arguments that are kept, where its group is one whose arguments are.
 macro_rules! kept_arguments {

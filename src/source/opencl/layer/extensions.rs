@@ -9,7 +9,7 @@ use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
-    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle,
+    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle, observe,
     tell_enqueue, tell_enter,
 };
 use super::extension_table::extension_functions;
@@ -49,14 +49,7 @@ macro_rules! declare {
                     target: unsafe extern "C-unwind" fn($($ty),*) -> $ret,
                     $($arg: $ty),*
                 ) -> $ret {
-                    let mut call = Call::UNRECORDED;
-                    let call = &mut call;
-                    let frame = (&raw const *call) as usize;
-                    if !call.enter(Function::$name as u16, frame) {
-                        // SAFETY: the program's own arguments.
-                        return unsafe { target($($arg),*) };
-                    }
-                    body!(call target, $how [$($($detail),*)?] $group $name($($arg: $ty),*) { $($hook)* })
+                    observe!(target, $how [$($($detail),*)?] $group $name($($arg: $ty),*) { $($hook)* })
                 }
             )*
         }
