@@ -4,6 +4,7 @@
 //! layer does afterwards is not in them.
 
 use super::attach;
+use super::clocks;
 use super::completion::{self, OUTSTANDING};
 use super::dispatch::{contained, next};
 use super::ffi::*;
@@ -258,19 +259,25 @@ impl Call {
             false => None,
         };
         let (known, followers) = told.map_or((None, None), |(id, followers)| (Some(id), followers));
-        if OUTSTANDING.is_full() {
+        let own = OUTSTANDING.of_lane(thread.state().number());
+        let times = match event.is_null() || followers.is_some() {
+            true => None,
+            false => completion::at_once(event, blocking, own),
+        };
+        if times.is_none() && OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
         let put = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
-            let own = OUTSTANDING.of_lane(host.number());
             // Not those that have come in the middle of a call whose time nobody wanted.
             let buffers = match call.start.is_some() {
                 true => work.wanted_by(&host, info.context),
                 false => Buffers::NONE,
             };
-            let taken = if event.is_null() || (buffers.is_none() && followers.is_none()) {
+            let follows = !(event.is_null() || buffers.is_none() && followers.is_none());
+            let times = times.filter(|_| follows);
+            let taken = if !follows || times.is_some() {
                 None
             } else {
                 let enqueued = Enqueued {
@@ -281,13 +288,15 @@ impl Call {
                     window: (call.start, end),
                     buffers,
                 };
-                let taken = OUTSTANDING.take(enqueued, own);
-                if taken.is_some() {
-                    host.work_begins(call.correlation);
-                }
-                taken
+                OUTSTANDING.take(enqueued, own)
             };
-            let tracked = if taken.is_some() { 0 } else { flags::UNTRACKED };
+            let tracked = match taken.is_some() || times.is_some() {
+                true => {
+                    host.work_begins(call.correlation);
+                    0
+                }
+                false => flags::UNTRACKED,
+            };
             let place = Place {
                 correlation: call.correlation,
                 external: host.external(),
@@ -305,17 +314,20 @@ impl Call {
                 unsafe { waits::depend(&mut host, place, waits) };
             }
             work.enqueue(&mut host, &place);
-            Some((id, own, taken))
+            if let Some(times) = times {
+                completion::write_at_once(&mut host, &place, times, end);
+            }
+            Some((id, taken))
         } else {
             None
         };
-        let id = put.as_ref().map(|(id, ..)| *id).unwrap_or_default();
+        let (id, taken) = put.unwrap_or_default();
         waits::last_work(info.id, id);
         if !is_ours {
             waits::remember(event, id, info.id);
         }
-        match put {
-            Some((_, own, Some(taken))) => {
+        match taken {
+            Some(taken) => {
                 if !is_ours {
                     // The program has the reference that came with the event; this is ours.
                     next!(clRetainEvent(event));
@@ -335,9 +347,12 @@ impl Call {
                     completion::overtaken(claim, thread);
                 }
             }
-            // Nobody follows it.
-            _ if is_ours && !event.is_null() => completion::release(event),
-            _ => {}
+            // It is complete, or nobody follows it.
+            None if is_ours && !event.is_null() => completion::release(event),
+            None => {}
+        }
+        if let Some([queued, ..]) = times {
+            clocks::offer(info.agent, (call.start, end), DeviceTime(queued));
         }
         if blocking {
             waits::blocked(self, info, id);

@@ -10,11 +10,14 @@ use super::functions::ask;
 use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
 use super::sampling;
 use super::tell;
+use super::work::Place;
 use crate::clock;
 use crate::context;
 use crate::correlation::HostThread;
 use crate::process::{self, Current};
-use crate::record::{Completion, DeviceTime, Header, Ticks, Unfinished, flags};
+use crate::record::{
+    AgentId, Completion, CorrelationId, DeviceTime, Header, Ticks, Unfinished, WorkId, flags,
+};
 use crate::switchboard::{Buffers, Flush};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +51,11 @@ pub(super) unsafe extern "C-unwind" fn completed(
     contained(|| {
         let (ticket, thread) = (Ticket(user_data as u64), process::current());
         let own = thread.map(|thread| OUTSTANDING.of_lane(thread.state().number()));
-        let at_once = own.and_then(|own| OUTSTANDING.claim_at_once(ticket, own));
+        let at_once = own.and_then(|own| {
+            let claim = OUTSTANDING.claim_at_once(ticket, own)?;
+            own.set_completes_at_once(true);
+            Some(claim)
+        });
         if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
             finish(claim, status, thread);
         }
@@ -69,33 +76,10 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let mut times = [0; 4];
     let known = ask_times(enqueued.event, &mut times);
     release(enqueued.event);
-    let [queued, submitted, start, end] = times;
+    let [queued, _, start, end] = times;
     sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
-    let latency = match context::latency_times() {
-        true => (DeviceTime(queued), DeviceTime(submitted)),
-        false => Default::default(),
-    };
-    let completion = move |completed: Ticks| {
-        let mut completion = Completion {
-            header: const { Header::of::<Completion>() },
-            work: enqueued.work,
-            correlation: enqueued.correlation,
-            queued: latency.0,
-            submitted: latency.1,
-            start: DeviceTime(start),
-            end: DeviceTime(end),
-            completed,
-            agent: enqueued.agent,
-            status,
-            unfinished: match known {
-                true => Unfinished::default(),
-                false => Unfinished::NO_TIMES,
-            },
-            reserved: [0; 7],
-        };
-        completion.header = header(&completion);
-        completion
-    };
+    let of = (enqueued.work, enqueued.correlation, enqueued.agent);
+    let completion = record(of, known.then_some(times), status);
     let (mut left, mut own, mut now) = (enqueued.buffers, None, Ticks::NONE);
     if let Some(thread) = thread
         && let Some(mut host) = thread.borrow()
@@ -115,6 +99,70 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     if known {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
     }
+}
+
+/// The completion of a piece of work, given when that was learnt. `times` are queued, submitted, start and end.
+#[inline(always)]
+fn record(
+    (work, correlation, agent): (WorkId, CorrelationId, AgentId),
+    times: Option<[u64; 4]>,
+    status: cl_int,
+) -> impl Fn(Ticks) -> Completion {
+    let [queued, submitted, start, end] = times.unwrap_or_default().map(DeviceTime);
+    let (queued, submitted) = match context::latency_times() {
+        true => (queued, submitted),
+        false => Default::default(),
+    };
+    move |completed: Ticks| {
+        let mut completion = Completion {
+            header: const { Header::of::<Completion>() },
+            work,
+            correlation,
+            queued,
+            submitted,
+            start,
+            end,
+            completed,
+            agent,
+            status,
+            unfinished: match times.is_some() {
+                true => Unfinished::default(),
+                false => Unfinished::NO_TIMES,
+            },
+            reserved: [0; 7],
+        };
+        completion.header = header(&completion);
+        completion
+    }
+}
+
+/// When the work of `event` ran, if it is complete already: some runtimes run it before they say that it is enqueued, and
+/// blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
+#[inline(always)]
+pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept) -> Option<[u64; 4]> {
+    if !(is_likely || own.completes_at_once()) {
+        return None;
+    }
+    let mut times = [0; 4];
+    let known = ask_times(event, &mut times);
+    if !known {
+        own.set_completes_at_once(false);
+    }
+    known.then_some(times)
+}
+
+/// Writes the completion of work that had completed when it had been enqueued; `now` is when that was.
+#[inline(always)]
+pub(super) fn write_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
+    let [_, _, start, end] = times.map(DeviceTime);
+    sampling::completed(place.work, start, end);
+    let completion = record(
+        (place.work, place.correlation, place.agent),
+        Some(times),
+        CL_COMPLETE,
+    );
+    host.fill(place.buffers, |to| *to = completion(now));
+    host.work_ends(place.correlation, now);
 }
 
 /// Leaves to others what could not be written now, and tells those who follow the work.
@@ -157,18 +205,19 @@ fn completion_of(enqueued: &Enqueued) -> Completion {
     completion
 }
 
-/// Asks when the work of `event` was queued, submitted, started and ended; whether the runtime says. If not, the
-/// times are 0.
+/// Asks when the work of `event` was queued, submitted, started and ended; whether the runtime says, which it does not
+/// before the work is complete. If not, the times are 0.
 #[inline(always)]
 fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
-    const POINTS: [cl_uint; 4] = [
-        CL_PROFILING_COMMAND_QUEUED,
-        CL_PROFILING_COMMAND_SUBMIT,
-        CL_PROFILING_COMMAND_START,
-        CL_PROFILING_COMMAND_END,
+    const POINTS: [(usize, cl_uint); 4] = [
+        (3, CL_PROFILING_COMMAND_END),
+        (2, CL_PROFILING_COMMAND_START),
+        (1, CL_PROFILING_COMMAND_SUBMIT),
+        (0, CL_PROFILING_COMMAND_QUEUED),
     ];
     let mut status = CL_SUCCESS;
-    for (time, point) in times.iter_mut().zip(POINTS) {
+    for (time, point) in POINTS {
+        let time = &mut times[time];
         let time = ptr::from_mut(time).cast();
         status |= next!(clGetEventProfilingInfo(
             event,
@@ -177,6 +226,9 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
             time,
             ptr::null_mut()
         ));
+        if status != CL_SUCCESS {
+            break;
+        }
     }
     // Work that failed before it ran has no times, whatever the runtime answers.
     let known = status == CL_SUCCESS && times[3] != 0;

@@ -15,7 +15,9 @@ use super::ffi::cl_event;
 use super::tell::Followers;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 use crate::switchboard::Buffers;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::{io, ptr};
 
 /// Bytes of address space of the slab; pages are touched as slots are first used.
@@ -125,6 +127,8 @@ pub(super) struct Kept {
     callback_time: AtomicU64,
     /// And for which ticket.
     setting: AtomicU64,
+    /// The last work that it enqueued had completed by then.
+    completes_at_once: AtomicBool,
 }
 
 impl Kept {
@@ -133,6 +137,7 @@ impl Kept {
             slot: AtomicU32::new(0),
             callback_time: AtomicU64::new(0),
             setting: AtomicU64::new(0),
+            completes_at_once: AtomicBool::new(false),
         }
     }
 }
@@ -166,6 +171,18 @@ impl Kept {
     pub fn callback_time(&self) -> Option<Ticks> {
         let time = self.callback_time.load(Ordering::Relaxed);
         (time != 0).then_some(Ticks(time))
+    }
+
+    /// Whether the last work that the thread enqueued had completed by then.
+    #[inline(always)]
+    pub fn completes_at_once(&self) -> bool {
+        self.completes_at_once.load(Ordering::Relaxed)
+    }
+
+    /// It had, or had not.
+    #[inline(always)]
+    pub fn set_completes_at_once(&self, at_once: bool) {
+        self.completes_at_once.store(at_once, Ordering::Relaxed);
     }
 }
 
