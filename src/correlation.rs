@@ -563,9 +563,13 @@ impl HostThread {
     /// The buffers that get the arguments of `call`.
     #[inline]
     fn annotated(&self, call: &Call) -> Buffers {
-        call.interest
-            .buffers()
-            .and(self.board.buffers_for(Kind::ARGUMENTS))
+        match call.interest.has_arguments() {
+            true => call
+                .interest
+                .buffers()
+                .and(self.board.buffers_for(Kind::ARGUMENTS)),
+            false => Buffers::NONE,
+        }
     }
 
     /// Opens a lane in the buffer of `slot`, for the first record.

@@ -192,7 +192,7 @@ impl Recorder {
         }
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
-            .add_service(context, Consumer::Buffer(key.slot), recorded())
+            .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
             .map_err(|_| RecorderError::Contexts)?;
         let gate = (!scope.is_everything())
             .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
@@ -428,7 +428,7 @@ impl Recorder {
 
 /// What a recording keeps: all but the external ids of every call, since it keeps each push and pop, and but
 /// retirements, for which the work of each call would have to be counted.
-fn recorded() -> Selection {
+fn recorded(scope: &Scope) -> Selection {
     let mut selection = Selection::all();
     selection.kinds = KindSet::ALL.without(KindSet::of(&[
         Kind::EXTERNAL_CORRELATION,
@@ -437,6 +437,7 @@ fn recorded() -> Selection {
         Kind::SOURCE_LOCATOR,
         Kind::INSTRUCTION_CORRELATION,
     ]));
+    selection.enqueue_arguments = !scope.no_enqueue_arguments;
     selection
 }
 

@@ -165,7 +165,11 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
     };
     // SAFETY: the caller's promise.
     let operations = unsafe { these_operations(asked.operations, asked.operation_count) }?;
-    Ok(Selection { kinds, operations })
+    Ok(Selection {
+        kinds,
+        operations,
+        enqueue_arguments: true,
+    })
 }
 
 /// # Safety

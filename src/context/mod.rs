@@ -280,7 +280,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 27 subscribers in the process.
+    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 26 subscribers in the process.
     pub fn call_back(
         &self,
         operations: OperationSet,
@@ -292,8 +292,8 @@ impl Context {
             key,
         };
         let selection = Selection {
-            kinds: KindSet::NONE,
             operations,
+            ..Selection::none()
         };
         self.board
             .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;

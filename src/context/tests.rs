@@ -66,6 +66,7 @@ fn a_started_context_gets_what_it_selected_and_a_stopped_one_nothing() {
     let selection = Selection {
         kinds: KindSet::of(&[Kind::API]),
         operations,
+        ..Selection::none()
     };
     context.trace_to(&buffer, selection).unwrap();
     program.call(TWO);

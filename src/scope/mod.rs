@@ -42,6 +42,8 @@ pub struct Scope {
     pub sampling: Option<Request>,
     /// Whether programs are built with line information.
     pub kernel_debug_info: bool,
+    /// Whether the arguments of calls that enqueue work are left out.
+    pub no_enqueue_arguments: bool,
 }
 
 /// Text that is no scope.
@@ -50,7 +52,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling= or kernel-debug-info"
+         kernel=, pc-sampling=, kernel-debug-info or no-enqueue-arguments"
     )]
     Key(String),
     /// Not a span of time.
@@ -184,6 +186,7 @@ impl Scope {
                 "kernel" => scope.kernels.push(name(value)?),
                 "pc-sampling" => scope.sampling = Some(sampling(value)?),
                 "kernel-debug-info" => scope.kernel_debug_info = true,
+                "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 _ => return Err(ScopeError::Key(part.into())),
             }
         }
@@ -228,6 +231,9 @@ impl Scope {
         if self.kernel_debug_info {
             parts.push("kernel-debug-info".to_owned());
         }
+        if self.no_enqueue_arguments {
+            parts.push("no-enqueue-arguments".to_owned());
+        }
         parts.join(";")
     }
 
@@ -236,6 +242,7 @@ impl Scope {
         let ways = Scope {
             sampling: self.sampling,
             kernel_debug_info: self.kernel_debug_info,
+            no_enqueue_arguments: self.no_enqueue_arguments,
             ..Scope::default()
         };
         *self == ways

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Buffers that a process has at a time.
 pub const BUFFERS: usize = 32;
 /// Subscribers that a process has at a time.
-pub const SUBSCRIBERS: usize = 27;
+pub const SUBSCRIBERS: usize = 26;
 /// Domains that a table has room for.
 pub(crate) const DOMAINS: usize = 16;
 /// Operations of a domain that a table has room for.
@@ -16,7 +16,8 @@ pub(crate) const OPERATIONS: usize = 512;
 ///
 /// ```text
 /// 0..32    buffers that want the call's record
-/// 32..59   subscribers that are called back
+/// 32..58   subscribers that are called back
+/// 58       a buffer wants the call's arguments
 /// 59       the call may be where a recording begins or ends
 /// 60       subscribers are told of what the call does: work, memory, objects, waits
 /// 61       the recording has ended: the call is only counted
@@ -29,6 +30,7 @@ pub struct Interest(u64);
 impl Interest {
     /// Nobody.
     pub const NONE: Interest = Interest(0);
+    pub(crate) const ARGUMENTS: Interest = Interest(1 << 58);
     pub(crate) const GATED: Interest = Interest(1 << 59);
     pub(crate) const INSIDE: Interest = Interest(1 << 60);
     pub(crate) const LATE: Interest = Interest(1 << 61);
@@ -95,6 +97,12 @@ impl Interest {
     #[inline]
     pub fn is_recorded(self) -> bool {
         self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0 | Interest::GATED.0) != 0
+    }
+
+    /// Whether a buffer wants the call's arguments.
+    #[inline(always)]
+    pub(crate) fn has_arguments(self) -> bool {
+        self.0 & Interest::ARGUMENTS.0 != 0
     }
 
     /// Whether the call has to pass the gate of a recording.

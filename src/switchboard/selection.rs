@@ -113,6 +113,9 @@ pub struct Selection {
     pub kinds: KindSet,
     /// Operations whose calls are recorded, if [`Kind::API`] is among the kinds.
     pub operations: OperationSet,
+    /// Whether the arguments of calls that enqueue work are recorded, if [`Kind::ARGUMENTS`] is among the kinds. Their
+    /// work shows most of them, and there are many.
+    pub enqueue_arguments: bool,
 }
 
 impl Selection {
@@ -121,6 +124,7 @@ impl Selection {
         Selection {
             kinds: KindSet::ALL,
             operations: OperationSet::all(),
+            enqueue_arguments: true,
         }
     }
 
@@ -129,6 +133,7 @@ impl Selection {
         Selection {
             kinds: KindSet::of(kinds),
             operations: OperationSet::all(),
+            enqueue_arguments: true,
         }
     }
 
@@ -137,6 +142,7 @@ impl Selection {
         Selection {
             kinds: KindSet::NONE,
             operations: OperationSet::default(),
+            enqueue_arguments: true,
         }
     }
 }

@@ -4,7 +4,8 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::context::is_delivering;
-use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use crate::operations;
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation, OperationGroup};
 use crate::sampling::{Deliver, Delivery, Request, SamplingError};
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -165,6 +166,11 @@ impl Services {
         if running.iter().any(is_told) {
             inside = inside.with(Interest::INSIDE);
         }
+        let annotated = wanted.kind(Kind::ARGUMENTS);
+        let enqueues = |operation| {
+            let info = operations::get(operation);
+            info.is_some_and(|info| info.group == OperationGroup::ENQUEUE)
+        };
         for (domain, _) in Domain::ALL {
             let observed = self.observed(*domain);
             for (number, observed) in (0..).zip(observed) {
@@ -185,7 +191,15 @@ impl Services {
                     interest = interest.with(match consumer {
                         _ if !selection.operations.has(operation) => Interest::NONE,
                         Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => Interest::NONE,
-                        Consumer::Buffer(slot) => Interest::buffer(*slot),
+                        Consumer::Buffer(slot) => {
+                            let buffer = Interest::buffer(*slot);
+                            match annotated.and(buffer.buffers()).is_none()
+                                || !selection.enqueue_arguments && enqueues(operation)
+                            {
+                                true => buffer,
+                                false => buffer.with(Interest::ARGUMENTS),
+                            }
+                        }
                         Consumer::Subscriber(slot) => Interest::subscriber(*slot),
                     });
                 }
@@ -207,7 +221,7 @@ pub(crate) const INSIDE_CALLS: [Domain; 5] = [
     Domain::SYNCHRONIZATION,
 ];
 
-const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 27);
+const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 26);
 
 /// Kinds of records that come without device work being followed.
 const OF_CALLS: KindSet = KindSet::of(&[

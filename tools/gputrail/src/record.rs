@@ -73,6 +73,8 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
     scope.dump_on = arguments.dump_on;
+    // What is not to be shown, and not to be kept either, need not be recorded.
+    scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,

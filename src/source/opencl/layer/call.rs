@@ -127,6 +127,12 @@ impl Call {
         self.core.interest.is_told()
     }
 
+    /// Whether somebody wants the values of the call's arguments.
+    #[inline(always)]
+    pub fn keeps_arguments(&self) -> bool {
+        self.core.interest.has_arguments()
+    }
+
     /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
     /// call's time.
     #[inline(never)]
@@ -311,7 +317,7 @@ impl Call {
             };
             if !waits.is_empty() {
                 // SAFETY: the caller's promise.
-                unsafe { waits::depend(&mut host, place, waits) };
+                unsafe { waits::depend(&mut host, buffers, (call.correlation, id), waits) };
             }
             work.enqueue(&mut host, &place);
             if let Some(times) = times {

@@ -128,7 +128,7 @@ macro_rules! exit {
         if is_told {
             $call.end_told($status);
         }
-        $call.exit($status, &$values);
+        $call.exit($status, $values);
         if is_told {
             $call.tell_exit(all_bits!($($arg),*), $status);
         }
@@ -239,7 +239,7 @@ macro_rules! body {
             if result == CL_SUCCESS {
                 after!($call (), { $($hook)* });
             }
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call result, values, $($arg),*);
         });
         result
@@ -250,7 +250,7 @@ macro_rules! body {
         let result = middle!($call $next, ($($arg),*) { $($hook)* });
         contained(|| {
             after!($call result, { $($hook)* });
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call CL_SUCCESS, values, $($arg),*);
         });
         result
@@ -268,7 +268,7 @@ macro_rules! body {
             if !result.is_null() {
                 after!($call result, { $($hook)* });
             }
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call status, values, $($arg),*);
         });
         result
@@ -294,7 +294,7 @@ macro_rules! body {
                     $call.enqueued($queue, $work, own, is_ours, blocking, waits)
                 };
             }
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call result, values, $($arg),*);
         });
         result
@@ -325,7 +325,7 @@ macro_rules! body {
                     $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits)
                 };
             }
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call status, values, $($arg),*);
         });
         result
@@ -342,7 +342,7 @@ macro_rules! body {
                     $call.enqueued($queue, $work, cl_event::NULL, false, false, waits)
                 };
             }
-            let values = kept_arguments!($call $group $($arg: $ty),*);
+            kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call result, values, $($arg),*);
         });
         result
@@ -352,24 +352,29 @@ pub(super) use {after, body, keeps_books, middle, observe};
 
 /// The values of a call's arguments that are kept, where its group is one whose arguments are.
 macro_rules! kept_arguments {
-    ($call:ident QUERY $($rest:tt)*) => { [] };
-    ($call:ident LIFETIME $($rest:tt)*) => { [] };
-    ($call:ident SET $($rest:tt)*) => { [] };
-    ($call:ident SYNCHRONIZE $($rest:tt)*) => { [] };
-    ($call:ident OTHER $($rest:tt)*) => { [] };
-    ($call:ident $group:ident $($arg:ident: $ty:ty),*) => {{
-        $call.end();
+    ($values:ident: $call:ident QUERY $($rest:tt)*) => { let $values = &[]; };
+    ($values:ident: $call:ident LIFETIME $($rest:tt)*) => { let $values = &[]; };
+    ($values:ident: $call:ident SET $($rest:tt)*) => { let $values = &[]; };
+    ($values:ident: $call:ident SYNCHRONIZE $($rest:tt)*) => { let $values = &[]; };
+    ($values:ident: $call:ident OTHER $($rest:tt)*) => { let $values = &[]; };
+    ($values:ident: $call:ident $group:ident $($arg:ident: $ty:ty),*) => {
         // As many as are kept, which the compiler knows: this is a row of stores.
         const KEPT: usize = 0 $(+ <$ty as Argument>::TYPE.is_some() as usize)*;
-        let mut values = [0u64; KEPT];
-        let mut places = values.iter_mut();
-        $(if <$ty as Argument>::TYPE.is_some()
-            && let Some(place) = places.next()
-        {
-            *place = $crate::source::opencl::layer::dispatch::kept($call, $arg);
-        })*
-        values
-    }};
+        let mut all = [0u64; KEPT];
+        let $values = match $call.keeps_arguments() {
+            true => {
+                $call.end();
+                let mut places = all.iter_mut();
+                $(if <$ty as Argument>::TYPE.is_some()
+                    && let Some(place) = places.next()
+                {
+                    *place = $crate::source::opencl::layer::dispatch::kept($call, $arg);
+                })*
+                &all[..]
+            }
+            false => &[],
+        };
+    };
 }
 pub(super) use kept_arguments;
 

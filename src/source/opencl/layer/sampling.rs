@@ -61,21 +61,22 @@ fn offer(agent: AgentId, device: &Device) {
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
-        put_down(sampler, kernel, *place);
+        // Put together here, so that the place itself need not be anywhere in memory.
+        let enqueued = Enqueued {
+            work: place.work,
+            kernel,
+            correlation: place.correlation,
+            external: place.external,
+            agent: place.agent,
+            is_recorded: !place.buffers.is_none(),
+        };
+        put_down(sampler, enqueued);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn put_down(sampler: &HostSampler, kernel: KernelId, place: Place) {
-    let enqueued = Enqueued {
-        work: place.work,
-        kernel,
-        correlation: place.correlation,
-        external: place.external,
-        agent: place.agent,
-        is_recorded: !place.buffers.is_none(),
-    };
+fn put_down(sampler: &HostSampler, enqueued: Enqueued) {
     contained(|| sampler.note(Note::Enqueued(enqueued)));
 }
 

@@ -4,9 +4,12 @@ use super::call::Call;
 use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::queues::{self, QueueIds};
-use super::work::{self, Place, synchronization};
+use super::work::{self, synchronization};
 use crate::correlation::HostThread;
-use crate::record::{Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId};
+use crate::record::{
+    CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId,
+};
+use crate::switchboard::Buffers;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Queues whose last work is known.
@@ -103,15 +106,20 @@ impl WaitList {
     }
 }
 
-/// The work of `place` waits for the events of `list`.
+/// `work`, which goes to `buffers` and which the call `correlation` enqueued, waits for the events of `list`.
 ///
 /// # Safety
 ///
 /// The list is the program's, and the runtime did not refuse it.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn depend(host: &mut HostThread, place: Place, list: WaitList) {
-    let buffers = place.buffers.and(host.buffers_for(Kind::DEPENDENCY));
+pub(super) unsafe fn depend(
+    host: &mut HostThread,
+    buffers: Buffers,
+    (correlation, work): (CorrelationId, WorkId),
+    list: WaitList,
+) {
+    let buffers = buffers.and(host.buffers_for(Kind::DEPENDENCY));
     if buffers.is_none() {
         return;
     }
@@ -119,7 +127,7 @@ pub(super) unsafe fn depend(host: &mut HostThread, place: Place, list: WaitList)
     let events = unsafe { work::list(list.events, list.count) };
     for (waited_for, _) in known(events) {
         let mut record = Dependency::blank();
-        (record.correlation, record.work) = (place.correlation, place.work);
+        (record.correlation, record.work) = (correlation, work);
         record.waited_for = waited_for;
         host.write_to(buffers, record);
     }

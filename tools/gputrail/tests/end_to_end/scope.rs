@@ -79,3 +79,41 @@ fn a_recording_that_never_begins_says_so() {
         assert!(said.contains("did not come"), "{said}");
     }
 }
+
+#[test]
+fn arguments_of_calls_that_enqueue_work_are_there_when_asked_for() {
+    needs!(arguments_of_calls_that_enqueue_work_are_there_when_asked_for:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let place = Place::new();
+    let program = place.program("lives");
+    let work = WORK.to_string();
+    let record = |options: &[&str]| {
+        well(&mut place.record_with(options, Driver::Basic, &program, &[&work]));
+    };
+    // Calls of `function` that show `argument`.
+    let shown = |function: &str, argument: &str| -> i64 {
+        let mut trace = place.trace();
+        trace.assert_sound();
+        trace.value(&format!(
+            "select count() from slice join args using(arg_set_id) \
+             where slice.name = '{function}' and key = 'debug.{argument}'"
+        ))
+    };
+    record(&[]);
+    assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), 0);
+    assert_eq!(
+        shown("clCreateKernel", "kernel_name"),
+        1,
+        "those of others are always there"
+    );
+    record(&["--arguments"]);
+    assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), WORK);
+    // A capture keeps them for whoever asks later.
+    record(&["--capture"]);
+    assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), 0);
+    let captures = place.files(".gputrail");
+    assert_eq!(captures.len(), 1, "{captures:?}");
+    let convert = ["convert", &captures[0], "--arguments", "-o", "run.pftrace"];
+    well(&mut place.gputrail(convert));
+    assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), WORK);
+}
