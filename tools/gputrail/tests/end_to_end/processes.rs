@@ -141,11 +141,23 @@ fn waiting(place: &Place, lives: &std::path::Path) -> Running {
     let ready = place.join("ready");
     let script = format!("exec '{}' 20 wait > '{}'", lives.display(), ready.display());
     let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
-    let running = Running::start(command.process_group(0));
+    let running = Running::start(in_foreground(&mut command));
     while !std::fs::read_to_string(&ready).is_ok_and(|text| text.contains("ready")) {
         sleep(Duration::from_millis(10));
     }
     running
+}
+
+/// As an interactive shell starts a program: in a process group of its own, and listening to Ctrl-C, which whoever
+/// started the tests may have had ignored.
+fn in_foreground(command: &mut Command) -> &mut Command {
+    let listen = || {
+        // SAFETY: signal() may be called between fork and exec.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: all that `listen` does may be done there.
+    unsafe { command.process_group(0).pre_exec(listen) }
 }
 
 /// The process that `sh -c exec` became: the one whose parent is `parent`.
@@ -187,7 +199,7 @@ fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
         ready.display()
     );
     let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
-    let running = Running::start(command.process_group(0));
+    let running = Running::start(in_foreground(&mut command));
     while !ready.exists() {
         sleep(Duration::from_millis(10));
     }
