@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// When nothing happens for this long there is time to give memory back.
 const QUIET: Duration = Duration::from_millis(10);
+/// In this time the program is started, which wants a processor to begin on.
+const HEAD_START: Duration = Duration::from_millis(1);
 /// Pools of processes that are gone, whose memory has not been given back.
 const MOST_LEFT: usize = 2;
 
@@ -151,6 +153,7 @@ impl Server {
             shared: shared.clone(),
             listener,
             ready: None,
+            is_ready_due: true,
             pending: Vec::new(),
             live: Vec::new(),
             admitted: 0,
@@ -237,8 +240,10 @@ struct Session {
     shared: Arc<Shared>,
     listener: OwnedFd,
     /// The pool for the next process, made ahead for the first one only: the others would wait for
-    /// no less, and one that never comes would cost memory.
+    /// no less, and one that never comes would cost memory. Making it takes milliseconds, in which the
+    /// program starts.
     ready: Option<Pool>,
+    is_ready_due: bool,
     pending: Vec<Pending>,
     live: Vec<Live>,
     /// Processes that have been given a number.
@@ -253,9 +258,6 @@ struct Session {
 
 impl Session {
     fn run(mut self, result: &Sender<Finished>) {
-        // Making it takes milliseconds, in which the program starts. Where there is no memory, the
-        // process that asks for it is told.
-        self.ready = memory::make(&self.options.layout).ok();
         loop {
             let woken = self.wait();
             if woken.wake {
@@ -307,6 +309,8 @@ impl Session {
         let now = Instant::now();
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
         let quiet = (!self.left.is_empty()).then(|| now + QUIET);
+        let started = self.is_ready_due.then(|| now + HEAD_START);
+        let quiet = quiet.into_iter().chain(started);
         let timeout = deadlines.chain(quiet).min().map(|deadline| {
             let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
             left.try_into().expect("seconds fit")
@@ -326,6 +330,10 @@ impl Session {
             .collect();
         if happenings == Ok(0) {
             self.left.clear();
+            if std::mem::take(&mut self.is_ready_due) {
+                // Where there is no memory, the process that asks for it is told.
+                self.ready = memory::make(&self.options.layout).ok();
+            }
         }
         Woken {
             listener,
@@ -410,6 +418,7 @@ impl Session {
         // Whoever holds the other end of the connection lives: the id cannot be that of a successor.
         let pidfd = Pid::from_raw(pid as i32)
             .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        self.is_ready_due = false;
         let pool = match self.ready.take() {
             Some(pool) => pool,
             None => memory::make(&self.options.layout).map_err(resources)?,
