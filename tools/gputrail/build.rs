@@ -2,7 +2,7 @@
 //!
 //! `cargo install` installs no shared libraries, and a library that lies beside the command gets
 //! lost when the directory moves. So it is built here, by a cargo of its own with the profile and
-//! the target of the outer build, and `src/library.rs` includes its bytes.
+//! the target of the outer build, and `src/main.rs` includes its bytes.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,153 +1,13 @@
-//! The `gputrail` command: records programs into Perfetto traces. `gputrail --help` starts with
-//! examples. What it says itself goes to standard error, each line after `gputrail: `.
+//! The `gputrail` command: all that it does is in `gputrail-command`, which is compiled while `build.rs` builds the library
+//! that the command carries. Only this waits for both.
 
-mod agents;
-mod ahead;
-mod check;
-mod cli;
-mod convert;
-mod demo;
-mod figures;
-mod flight;
-mod hotspots;
-mod http;
-mod info;
-mod input;
-mod layers;
-mod library;
-mod merge;
-mod output;
-mod private_dir;
-mod program;
-mod progress;
-mod record;
-mod sampling;
-mod signals;
-mod status;
-mod stdout;
-mod summary;
-mod summary_text;
-mod tables;
-mod tools;
-mod trace;
-mod view;
-mod watch;
-
-use clap::Parser;
-use cli::Command;
 use std::process::ExitCode;
 
-/// Exit code of a failure of our own.
-pub const FAILED: u8 = 125;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
-/// Says something on standard error, every line of it as ours.
-#[macro_export]
-macro_rules! say {
-    ($($text:tt)*) => {
-        $crate::say(&format!($($text)*))
-    };
-}
-
-/// Why we end without what we were asked for.
-#[derive(Debug)]
-pub struct Failure {
-    /// Our exit code.
-    pub code: u8,
-    /// The reason.
-    pub error: anyhow::Error,
-}
-
-impl Failure {
-    /// The program to record is not there.
-    pub fn not_found(error: anyhow::Error) -> Failure {
-        Failure {
-            code: NOT_FOUND,
-            error,
-        }
-    }
-
-    /// The program to record cannot be executed.
-    pub fn not_executable(error: anyhow::Error) -> Failure {
-        Failure {
-            code: NOT_EXECUTABLE,
-            error,
-        }
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        Failure {
-            code: FAILED,
-            error,
-        }
-    }
-}
+/// Made by `build.rs`.
+const LIBRARY: &[u8] = include_bytes!(env!("GPUTRAIL_LIBRARY"));
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are what was asked for; they go to standard output.
-            let code = if error.use_stderr() { FAILED } else { 0 };
-            let _ = error.print();
-            return code.into();
-        }
-    };
-    let result = match cli.command {
-        Command::Record(arguments) => record::run(*arguments),
-        Command::Convert(arguments) => convert::run(arguments),
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Agents => agents::run(),
-        Command::Info(arguments) => info::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Merge(arguments) => merge::run(&arguments),
-        Command::View(arguments) => view::run(&arguments),
-        Command::Summary(arguments) => summary::run(&arguments),
-        Command::Hotspots(arguments) => hotspots::run(&arguments),
-        Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
-        Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
-        Command::Library(arguments) => library::write_out(
-            &arguments.path,
-            arguments.header.as_deref(),
-            &arguments.capture,
-        )
-        .map(|()| 0)
-        .map_err(Failure::from),
-    };
-    match result {
-        Ok(code) => code.into(),
-        Err(failure) => {
-            say!("{}", in_words(&failure.error));
-            failure.code.into()
-        }
-    }
-}
-
-/// An error and its causes. Many an error names its cause itself: then the cause is not said again.
-fn in_words(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-/// See [`say!`].
-pub fn say(text: &str) {
-    use std::io::Write;
-    let lines: String = text
-        .lines()
-        .map(|line| format!("gputrail: {line}\n"))
-        .collect();
-    // Where nobody listens any more, there is nobody to tell.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    gputrail_command::run(LIBRARY)
 }
 
 #[cfg(test)]
@@ -155,10 +15,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_said_once() {
-        let error = anyhow::anyhow!("no space")
-            .context("run.pftrace: no space")
-            .context("cannot write");
-        assert_eq!(in_words(&error), "cannot write: run.pftrace: no space");
+    fn the_library_carried_is_one_for_this_machine() {
+        assert_eq!(&LIBRARY[..4], b"\x7fELF");
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        // Class, byte order and machine.
+        assert_eq!(
+            (&LIBRARY[4..6], &LIBRARY[18..20]),
+            (&own[4..6], &own[18..20])
+        );
     }
 }

@@ -49,8 +49,8 @@ struct Recorded {
     findings: Vec<String>,
 }
 
-/// Runs the command; the result is the exit code.
-pub fn run(mut arguments: Record) -> Result<u8, Failure> {
+/// Runs the command, which carries `library`; the result is the exit code.
+pub fn run(mut arguments: Record, library: &[u8]) -> Result<u8, Failure> {
     let (buffers, policy) = match arguments.flight_recorder {
         Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
         Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
@@ -78,6 +78,7 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,
+        library,
         &tools,
         &scope,
         arguments.sampling.sampling_source.into(),
@@ -140,6 +141,7 @@ pub fn run(mut arguments: Record) -> Result<u8, Failure> {
 #[expect(clippy::too_many_arguments, reason = "what the command line says")]
 fn record(
     program: &Program,
+    library: &[u8],
     tools: &[PathBuf],
     scope: &Scope,
     source: SampleSource,
@@ -150,7 +152,7 @@ fn record(
     flight: Option<Asked<'_>>,
     trace: Options,
 ) -> Result<Recorded, Failure> {
-    let unpacked = library::unpack()?;
+    let unpacked = library::unpack(library)?;
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
     sampling::probe(scope, source)?;

@@ -1,0 +1,167 @@
+//! What the `gputrail` command does: it records programs into Perfetto traces. `gputrail --help` starts with
+//! examples. What it says itself goes to standard error, each line after `gputrail: `.
+
+mod agents;
+mod ahead;
+mod check;
+mod cli;
+mod convert;
+mod demo;
+mod figures;
+mod flight;
+mod hotspots;
+mod http;
+mod info;
+mod input;
+mod layers;
+mod library;
+mod merge;
+mod output;
+mod private_dir;
+mod program;
+mod progress;
+mod record;
+mod sampling;
+mod signals;
+mod status;
+mod stdout;
+mod summary;
+mod summary_text;
+mod tables;
+mod tools;
+mod trace;
+mod view;
+mod watch;
+
+use clap::Parser;
+use cli::Command;
+use std::process::ExitCode;
+
+/// Exit code of a failure of our own.
+const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// Says something on standard error, every line of it as ours.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::to_standard_error(&format!($($text)*))
+    };
+}
+use say;
+
+/// Why we end without what we were asked for.
+#[derive(Debug)]
+struct Failure {
+    /// Our exit code.
+    code: u8,
+    /// The reason.
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// The program to record is not there.
+    fn not_found(error: anyhow::Error) -> Failure {
+        Failure {
+            code: NOT_FOUND,
+            error,
+        }
+    }
+
+    /// The program to record cannot be executed.
+    fn not_executable(error: anyhow::Error) -> Failure {
+        Failure {
+            code: NOT_EXECUTABLE,
+            error,
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure {
+            code: FAILED,
+            error,
+        }
+    }
+}
+
+/// Does what the command line asks for. `library` is what `gputrail record` puts into programs: its file's bytes, empty
+/// where there is none for the system.
+pub fn run(library: &[u8]) -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are what was asked for; they go to standard output.
+            let code = if error.use_stderr() { FAILED } else { 0 };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    let result = match cli.command {
+        Command::Record(arguments) => record::run(*arguments, library),
+        Command::Convert(arguments) => convert::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Agents => agents::run(),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
+        Command::Summary(arguments) => summary::run(&arguments),
+        Command::Hotspots(arguments) => hotspots::run(&arguments),
+        Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
+        Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
+        Command::Library(arguments) => library::write_out(
+            library,
+            &arguments.path,
+            arguments.header.as_deref(),
+            &arguments.capture,
+        )
+        .map(|()| 0)
+        .map_err(Failure::from),
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            say!("{}", in_words(&failure.error));
+            failure.code.into()
+        }
+    }
+}
+
+/// An error and its causes. Many an error names its cause itself: then the cause is not said again.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// See [`say!`].
+fn to_standard_error(text: &str) {
+    use std::io::Write;
+    let lines: String = text
+        .lines()
+        .map(|line| format!("gputrail: {line}\n"))
+        .collect();
+    // Where nobody listens any more, there is nobody to tell.
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("no space")
+            .context("run.pftrace: no space")
+            .context("cannot write");
+        assert_eq!(in_words(&error), "cannot write: run.pftrace: no space");
+    }
+}
