@@ -1,8 +1,8 @@
 //! From an address in a code object to symbol, functions, source lines and the instruction's text.
 //!
-//! Used by what makes traces and tables, never in a program that is recorded. Each address is looked up once. The
-//! code objects come from a capture, so their bytes are hostile: what they cannot tell is [`Missing`], and nothing
-//! they say makes a panic or memory without bounds.
+//! Used by what makes traces and tables; in a program that is recorded, only for a tool that wants lines beside numbers
+//! of samples. Each address is looked up once. The code objects come from compilers and captures, so their bytes are
+//! hostile: what they cannot tell is [`Missing`], and nothing they say makes a panic or memory without bounds.
 
 mod elf;
 mod listing;

@@ -97,12 +97,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// `gputrail library`: writes the library's bytes to `path`, and the header that goes with it to `header`, and prints the
 /// variables that make the library record.
-pub fn write_out(
-    bytes: &[u8],
-    path: &Path,
-    header: Option<&Path>,
-    capture: &OsStr,
-) -> Result<()> {
+pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsStr) -> Result<()> {
     gputrail::session::Pattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
         std::fs::write(header, HEADER)

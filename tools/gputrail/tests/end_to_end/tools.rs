@@ -175,6 +175,40 @@ fn tools_in_rust_and_in_c_see_the_same() {
 }
 
 #[test]
+fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
+    needs!(a_tool_in_c_that_counts_samples_gets_their_lines_beside_them: Need::Pocl, Need::OpenClToolchain);
+    let place = Place::new();
+    let tool = tool(
+        &place,
+        &[],
+        "tests/programs/sampled_lines.c",
+        "libsampled_lines.so",
+    );
+    // What gives lines with old PoCL, too.
+    let arguments = ["-g -cl-opt-disable", "60"];
+    let ended = with_tools(&place, &[&tool], "hot_loop", &arguments).well();
+    let number = |text: &str| -> u64 {
+        let number = text.split_whitespace().next().expect("a number");
+        number.parse().expect("a number")
+    };
+    let lines = ended.stderr.lines();
+    let hot: u64 = lines
+        .filter_map(|line| line.strip_prefix("line 7: "))
+        .map(number)
+        .sum();
+    let all = number(&line(&ended.stderr, "samples: ")["samples: ".len()..]);
+    assert!(
+        all > 0 && hot * 100 >= all * 95,
+        "{hot} of {all}:\n{}",
+        ended.stderr
+    );
+    if cfg!(target_arch = "x86_64") {
+        let told = line(&ended.stderr, "instructions: ");
+        assert!(!told.ends_with("complete: 0"), "{told}");
+    }
+}
+
+#[test]
 fn a_tool_in_rust_can_do_all_that_one_in_c_can() {
     needs!(a_tool_in_rust_can_do_all_that_one_in_c_can:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
