@@ -142,8 +142,10 @@ impl CounterTrack {
                 .restart(packets, TracePacketDefaults::default())?;
         }
         packets.packet(|packet| {
-            self.sequence.stamp(packet, time);
-            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            packet.few(|few| {
+                self.sequence.stamp(few, time);
+                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            });
             let body = packet.open(field::GPU_COUNTER);
             for (id, value) in (self.first..).zip(values) {
                 let counter = packet.open(number::COUNTERS);

@@ -136,17 +136,23 @@ impl EventTrack {
     ) -> io::Result<()> {
         self.ready(packets)?;
         packets.packet(|packet| {
-            self.sequence.stamp(packet, time);
-            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            packet.few(|few| {
+                self.sequence.stamp(few, time);
+                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            });
             if !self.knows(event) {
                 self.introduce(packet, names, event);
             }
             let body = packet.open(field::TRACK_EVENT);
-            packet.uint(number::TYPE, kind as u64);
-            packet.uint(number::CATEGORY, event.category.iid());
-            match event.label {
-                Label::Name(name) => packet.uint(number::NAME_IID, name.iid()),
-                Label::Text(text) => packet.string(number::NAME, text),
+            packet.few(|few| {
+                few.uint(number::TYPE, kind as u64);
+                few.uint(number::CATEGORY, event.category.iid());
+                if let Label::Name(name) = event.label {
+                    few.uint(number::NAME_IID, name.iid());
+                }
+            });
+            if let Label::Text(text) = event.label {
+                packet.string(number::NAME, text);
             }
             if let Some(correlation) = event.correlation {
                 packet.uint(number::CORRELATION, correlation);
@@ -174,7 +180,7 @@ impl EventTrack {
     /// The end of the innermost open slice.
     pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
         self.ready(packets)?;
-        packets.packet(|packet| {
+        packets.short_packet(|packet| {
             self.sequence.stamp(packet, time);
             let body = packet.open(field::TRACK_EVENT);
             packet.uint(number::TYPE, track_event::Type::SliceEnd as u64);
@@ -190,11 +196,11 @@ impl EventTrack {
         value: i64,
     ) -> io::Result<()> {
         self.ready(packets)?;
-        packets.packet(|packet| {
+        packets.short_packet(|packet| {
             self.sequence.stamp(packet, time);
             let body = packet.open(field::TRACK_EVENT);
             packet.uint(number::TYPE, track_event::Type::Counter as u64);
-            packet.int(number::COUNTER_VALUE, value);
+            packet.uint(number::COUNTER_VALUE, value as u64);
             packet.close(body);
         })
     }

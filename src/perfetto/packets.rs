@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
-use super::wire::Encoder;
+use super::wire::{Encoder, Few};
 
 /// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
 pub(super) mod field {
@@ -125,22 +125,36 @@ impl<W: Write> Packets<W> {
         let packet = self.encoder.open(field::PACKET);
         fill(&mut self.encoder);
         self.encoder.close(packet);
-        if self.encoder.len() >= FLUSH_AT {
-            self.flush()?;
-        }
-        Ok(())
+        self.flush_if_full()
+    }
+
+    /// One packet of a few numbers, written by hand by `fill`.
+    #[inline]
+    pub fn short_packet(&mut self, fill: impl FnOnce(&mut Few<'_>)) -> io::Result<()> {
+        self.encoder.few(|few| {
+            let packet = few.open(field::PACKET);
+            fill(few);
+            few.close(packet);
+        });
+        self.flush_if_full()
     }
 
     /// One packet, written by prost.
     pub fn message(&mut self, packet: &TracePacket) -> io::Result<()> {
         self.encoder.raw(field::PACKET, &packet.encode_to_vec());
-        if self.encoder.len() >= FLUSH_AT {
-            self.flush()?;
+        self.flush_if_full()
+    }
+
+    #[inline]
+    fn flush_if_full(&mut self) -> io::Result<()> {
+        match self.encoder.len() {
+            FLUSH_AT.. => self.flush(),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Hands all packets to the file.
+    #[cold]
     pub fn flush(&mut self) -> io::Result<()> {
         if self.encoder.is_empty() {
             return self.out.flush();
@@ -241,17 +255,17 @@ impl Sequence {
 
     /// The fields that say where and when a packet belongs. A time before the latest one is written
     /// in absolute terms, and the incremental clock stays where it is.
-    #[inline]
-    pub fn stamp(&mut self, encoder: &mut Encoder, time: u64) {
-        encoder.uint(field::SEQUENCE, u64::from(self.id));
+    #[inline(always)]
+    pub fn stamp(&mut self, packet: &mut Few<'_>, time: u64) {
+        packet.uint(field::SEQUENCE, u64::from(self.id));
         match self.now {
             Some(now) if time >= now => {
-                encoder.uint(field::TIMESTAMP, time - now);
+                packet.uint(field::TIMESTAMP, time - now);
                 self.now = Some(time);
             }
             _ => {
-                encoder.uint(field::TIMESTAMP, time);
-                encoder.uint(field::CLOCK, u64::from(BOOTTIME));
+                packet.uint(field::TIMESTAMP, time);
+                packet.uint(field::CLOCK, u64::from(BOOTTIME));
             }
         }
     }

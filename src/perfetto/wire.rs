@@ -3,7 +3,8 @@
 //! The hot packets of a trace (slices and stages) go through here instead of through prost: no
 //! struct is built and nothing is allocated. Messages nest by [`Encoder::open`] and
 //! [`Encoder::close`]; one byte is set aside for the length, and a message that turns out longer
-//! than 127 bytes is moved up, which the hot packets never need. The bytes are the same as prost's.
+//! than 127 bytes is moved up, which the hot packets never need. What is always short is written as a
+//! [`Few`], which looks for room once. The bytes are the same as prost's.
 
 /// Number of a field in its message.
 pub type Field = u32;
@@ -22,6 +23,69 @@ pub struct Open {
 
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
+/// Most bytes of [`Few`].
+const MOST_FEW: usize = 64;
+/// Most bytes of [`Fields`].
+const MOST_FIELDS: usize = 48;
+
+/// A few fields with numbers, on their way into an [`Encoder`]. All of them together take no more than 48 bytes, so
+/// that there is room for any number behind them.
+#[derive(Debug)]
+pub struct Few<'a> {
+    room: &'a mut [u8; MOST_FEW],
+    at: usize,
+}
+
+impl Few<'_> {
+    /// An unsigned integer or an enum.
+    #[inline(always)]
+    pub fn uint(&mut self, field: Field, value: u64) {
+        self.varint(u64::from(field << 3 | VARINT));
+        self.varint(value);
+    }
+
+    /// Begins a message.
+    #[inline(always)]
+    pub fn open(&mut self, field: Field) -> Open {
+        self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
+        self.at += 1;
+        Open { start: self.at }
+    }
+
+    /// Ends a message.
+    #[inline(always)]
+    pub fn close(&mut self, message: Open) {
+        self.room[message.start - 1] = (self.at - message.start) as u8;
+    }
+
+    #[inline(always)]
+    fn varint(&mut self, value: u64) {
+        self.at += put(first(&mut self.room[self.at..]), 0, value);
+    }
+}
+
+/// A few fields that are written often, encoded once.
+#[derive(Copy, Clone, Debug)]
+pub struct Fields {
+    /// The fields, and whatever is behind them: copying all of it takes no loop.
+    bytes: [u8; MOST_FIELDS],
+    length: usize,
+}
+
+impl Fields {
+    /// What `fill` writes, if it is few enough.
+    pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<Fields> {
+        let mut encoder = Encoder::default();
+        fill(&mut encoder);
+        let mut fields = Fields {
+            bytes: [0; MOST_FIELDS],
+            length: encoder.len(),
+        };
+        let bytes = fields.bytes.get_mut(..encoder.len())?;
+        bytes.copy_from_slice(encoder.bytes());
+        Some(fields)
+    }
+}
 
 /// Writes fields one after the other.
 #[derive(Debug, Default)]
@@ -86,7 +150,7 @@ impl Encoder {
     pub fn double(&mut self, field: Field, value: f64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
-        room[key..key + 8].copy_from_slice(&value.to_le_bytes());
+        *first(&mut room[key..]) = value.to_le_bytes();
         self.at += key + 8;
     }
 
@@ -107,9 +171,28 @@ impl Encoder {
     }
 
     /// A number without a field, as they stand in a packed one.
+    #[inline]
     pub fn varint(&mut self, value: u64) {
         let room = self.room();
         self.at += put(room, 0, value);
+    }
+
+    /// A few fields with numbers.
+    #[inline(always)]
+    pub fn few(&mut self, fill: impl FnOnce(&mut Few<'_>)) {
+        let mut few = Few {
+            room: self.room(),
+            at: 0,
+        };
+        fill(&mut few);
+        self.at += few.at;
+    }
+
+    /// Fields that have been encoded before.
+    #[inline]
+    pub fn fields(&mut self, fields: &Fields) {
+        *self.room() = fields.bytes;
+        self.at += fields.length;
     }
 
     /// Fields that are already encoded, with their numbers.
@@ -145,21 +228,25 @@ impl Encoder {
     fn close_long(&mut self, start: usize, length: usize) {
         let mut digits = [0; ROOM];
         let count = put(&mut digits, 0, length as u64);
-        self.room();
+        self.room::<ROOM>();
         self.buffer.copy_within(start..self.at, start + count - 1);
         self.buffer[start - 1..start - 1 + count].copy_from_slice(&digits[..count]);
         self.at += count - 1;
     }
 
-    /// The next bytes of the buffer: room for any number.
+    /// The next bytes of the buffer: room for any number, or for what else has a bounded size.
     #[inline]
-    fn room(&mut self) -> &mut [u8; ROOM] {
-        if self.buffer.len() - self.at < ROOM {
-            self.grow(ROOM);
+    fn room<const BYTES: usize>(&mut self) -> &mut [u8; BYTES] {
+        if self.buffer.len() - self.at < BYTES {
+            return self.grown();
         }
-        self.buffer[self.at..]
-            .first_chunk_mut()
-            .expect("there is room")
+        first(&mut self.buffer[self.at..])
+    }
+
+    #[cold]
+    fn grown<const BYTES: usize>(&mut self) -> &mut [u8; BYTES] {
+        self.grow(BYTES);
+        first(&mut self.buffer[self.at..])
     }
 
     #[cold]
@@ -169,15 +256,47 @@ impl Encoder {
     }
 }
 
+#[inline(always)]
+fn first<const BYTES: usize>(room: &mut [u8]) -> &mut [u8; BYTES] {
+    room.first_chunk_mut().expect("there is room")
+}
+
 /// Writes `value` as a varint at `at`, and tells where it ends. Room is left for it.
-#[inline]
-fn put(room: &mut [u8; ROOM], mut at: usize, mut value: u64) -> usize {
+#[inline(always)]
+fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
+    if value < 0x80 {
+        room[at] = value as u8;
+        at + 1
+    } else if value < 1 << 56 {
+        let (bytes, length) = varint(value);
+        *first(&mut room[at..]) = bytes.to_le_bytes();
+        at + length
+    } else {
+        put_long(room, at, value)
+    }
+}
+
+/// A number below 2^56 as a varint, all bytes at once, and how many they are.
+#[inline(always)]
+fn varint(value: u64) -> (u64, usize) {
+    // Seven bits to each byte: halves move apart, then quarters, then eighths.
+    let halves = value & 0x0fff_ffff | (value & 0xff_ffff_f000_0000) << 4;
+    let quarters = halves & 0x3fff_0000_3fff | (halves & 0x0fff_c000_0fff_c000) << 2;
+    let bytes = quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1;
+    let length = (value | 1).ilog2() / 7 + 1;
+    // All but the last say that another one follows.
+    let more = (1 << (8 * (length - 1))) - 1;
+    (bytes | 0x8080_8080_8080_8080 & more, length as usize)
+}
+
+#[cold]
+fn put_long(room: &mut [u8; ROOM], mut at: usize, mut value: u64) -> usize {
     while value >= 0x80 {
-        room[at % ROOM] = value as u8 | 0x80;
+        room[at] = value as u8 | 0x80;
         value >>= 7;
         at += 1;
     }
-    room[at % ROOM] = value as u8;
+    room[at] = value as u8;
     at + 1
 }
 
@@ -234,6 +353,28 @@ mod tests {
         }
 
         #[test]
+        fn a_varint_of_any_length_is_what_prost_writes(value: u64, bits in 0u32..64) {
+            let mut ours = Encoder::default();
+            ours.varint(value >> bits);
+            let mut theirs = Vec::new();
+            prost::encoding::encode_varint(value >> bits, &mut theirs);
+            prop_assert_eq!(ours.bytes(), &theirs[..]);
+        }
+
+        #[test]
+        fn fields_encoded_before_are_those_encoded_now(values in prop::collection::vec(any::<u64>(), 0..5)) {
+            let fill = |encoder: &mut Encoder| values.iter().for_each(|value| encoder.uint(21, *value));
+            let (mut now, mut before) = (Encoder::default(), Encoder::default());
+            fill(&mut now);
+            if let Some(fields) = Fields::new(fill) {
+                before.fields(&fields);
+                prop_assert_eq!(before.bytes(), now.bytes());
+            } else {
+                prop_assert!(now.len() > MOST_FIELDS);
+            }
+        }
+
+        #[test]
         fn a_message_of_any_length_decodes(length in prop_oneof![0usize..300, 16_350usize..16_400]) {
             let mut encoder = Encoder::default();
             let outer = encoder.open(1);
@@ -251,6 +392,28 @@ mod tests {
             let mut expected = Encoder::default();
             expected.raw(1, expected_outer.bytes());
             prop_assert_eq!(encoder.bytes(), expected.bytes());
+        }
+
+        #[test]
+        fn few_fields_are_those_written_one_by_one(first: u64, second: u64, third: u64) {
+            let (mut few, mut single) = (Encoder::default(), Encoder::default());
+            few.few(|few| {
+                let outer = few.open(1);
+                few.uint(2, first);
+                let inner = few.open(3000);
+                few.uint(4, second);
+                few.close(inner);
+                few.uint(5, third);
+                few.close(outer);
+            });
+            let outer = single.open(1);
+            single.uint(2, first);
+            let inner = single.open(3000);
+            single.uint(4, second);
+            single.close(inner);
+            single.uint(5, third);
+            single.close(outer);
+            prop_assert_eq!(few.bytes(), single.bytes());
         }
 
         #[test]

@@ -275,22 +275,28 @@ impl WorkTrack {
         }
         let queue = &queues.queues[work.queue.0 as usize];
         packets.packet(|packet| {
-            self.sequence.stamp(packet, work.start);
-            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            packet.few(|few| {
+                self.sequence.stamp(few, work.start);
+                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            });
             let (stage, kernel) = self.numbers(packet, queues, queue, work);
             let body = packet.open(field::RENDER_STAGE);
-            packet.uint(number::EVENT_ID, work.event);
-            if let Some(duration) = work.duration {
-                packet.uint(number::DURATION, duration);
-            }
-            packet.uint(number::CONTEXT, context_iid(queue.context));
-            if work.correlation != 0 {
-                packet.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
-            }
-            packet.uint(number::GPU, u64::from(queue.gpu));
-            packet.uint(number::QUEUE, queue_iid(work.queue));
-            packet.uint(number::STAGE, stage);
-            packet.uint(number::KERNEL, kernel);
+            packet.few(|few| {
+                few.uint(number::EVENT_ID, work.event);
+                if let Some(duration) = work.duration {
+                    few.uint(number::DURATION, duration);
+                }
+                few.uint(number::CONTEXT, context_iid(queue.context));
+                if work.correlation != 0 {
+                    few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
+                }
+            });
+            packet.few(|few| {
+                few.uint(number::GPU, u64::from(queue.gpu));
+                few.uint(number::QUEUE, queue_iid(work.queue));
+                few.uint(number::STAGE, stage);
+                few.uint(number::KERNEL, kernel);
+            });
             for id in work.waits {
                 packet.uint(number::WAITS, *id);
             }
