@@ -1,9 +1,10 @@
 //! Puts enqueue records and completions together.
 //!
 //! They come in either order: a completion is written by whatever thread learnt of it, and that
-//! thread's block may be delivered first. What has no partner yet waits in a table of bounded
-//! size, and the oldest gives way.
+//! thread's block may be delivered first. What has no partner yet waits in tables of bounded
+//! size, and the older half gives way.
 
+use crate::number_map::NumberMap;
 use crate::record::{Completion, Unfinished, WorkId};
 use std::collections::BTreeMap;
 
@@ -46,8 +47,10 @@ struct Early {
 /// The records that wait for their partner.
 #[derive(Debug)]
 pub(crate) struct Join<E> {
-    enqueued: BTreeMap<(WorkId, u32), E>,
-    completed: BTreeMap<WorkId, Early>,
+    enqueued: NumberMap<WorkId, E>,
+    /// Parts of command buffers, by their numbers too.
+    parts: BTreeMap<(WorkId, u32), E>,
+    completed: NumberMap<WorkId, Early>,
     most: usize,
     serial: u32,
 }
@@ -61,8 +64,9 @@ impl<E: Enqueue + Copy> Default for Join<E> {
 impl<E: Enqueue + Copy> Join<E> {
     pub fn of_size(most: usize) -> Join<E> {
         Join {
-            enqueued: BTreeMap::new(),
-            completed: BTreeMap::new(),
+            enqueued: NumberMap::default(),
+            parts: BTreeMap::new(),
+            completed: NumberMap::default(),
             most,
             serial: 0,
         }
@@ -80,7 +84,9 @@ impl<E: Enqueue + Copy> Join<E> {
             found.push(Found::Enqueued(work));
             return work.serial();
         }
-        if let Some(early) = self.completed.get_mut(&work.work()) {
+        if !self.completed.is_empty()
+            && let Some(early) = self.completed.get_mut(&work.work())
+        {
             early.met = true;
             found.push(Found::Both(work, early.completion));
             if !shared {
@@ -88,11 +94,19 @@ impl<E: Enqueue + Copy> Join<E> {
             }
             return work.serial();
         }
-        self.enqueued.insert((work.work(), work.serial()), work);
-        if self.enqueued.len() > self.most
-            && let Some((_, oldest)) = self.enqueued.pop_first()
-        {
-            found.push(Found::Enqueued(oldest));
+        if shared {
+            self.parts.insert((work.work(), work.serial()), work);
+            if self.parts.len() > self.most
+                && let Some((_, oldest)) = self.parts.pop_first()
+            {
+                found.push(Found::Enqueued(oldest));
+            }
+        } else {
+            self.enqueued.insert(work.work(), work);
+            if self.enqueued.len() > self.most {
+                let older = older_half(&mut self.enqueued).into_iter();
+                found.extend(older.map(Found::Enqueued));
+            }
         }
         work.serial()
     }
@@ -104,30 +118,53 @@ impl<E: Enqueue + Copy> Join<E> {
             return;
         }
         let id = completion.work;
+        if let Some(work) = self.enqueued.remove(&id) {
+            found.push(Found::Both(work, completion));
+            return;
+        }
         let mut met = false;
-        while let Some((&key, _)) = self.enqueued.range((id, 0)..=(id, u32::MAX)).next() {
-            let work = self.enqueued.remove(&key).expect("it was just found");
+        while let Some((&key, _)) = self.parts.range((id, 0)..=(id, u32::MAX)).next() {
+            let work = self.parts.remove(&key).expect("it was just found");
             found.push(Found::Both(work, completion));
             met = true;
-            if !work.is_shared() {
-                return;
-            }
         }
         self.completed.insert(id, Early { completion, met });
-        if self.completed.len() > self.most
-            && let Some((_, oldest)) = self.completed.pop_first()
-            && !oldest.met
-        {
-            found.push(Found::Completed(oldest.completion));
+        if self.completed.len() > self.most {
+            tell_unmet(older_half(&mut self.completed), found);
         }
     }
 
     /// What still waits when there are no more records.
     pub fn finish(&mut self, found: &mut Vec<Found<E>>) {
-        let enqueued = std::mem::take(&mut self.enqueued);
-        found.extend(enqueued.into_values().map(Found::Enqueued));
-        let completed = std::mem::take(&mut self.completed).into_values();
-        let unmet = completed.filter(|early| !early.met);
-        found.extend(unmet.map(|early| Found::Completed(early.completion)));
+        let parts = std::mem::take(&mut self.parts).into_iter();
+        let singles = std::mem::take(&mut self.enqueued).into_iter();
+        let mut enqueued: Vec<_> = singles
+            .map(|(id, work)| ((id, 0), work))
+            .chain(parts)
+            .collect();
+        enqueued.sort_unstable_by_key(|(key, _)| *key);
+        found.extend(enqueued.into_iter().map(|(_, work)| Found::Enqueued(work)));
+        tell_unmet(in_order(std::mem::take(&mut self.completed)), found);
     }
+}
+
+/// Completions that no enqueue record has met.
+fn tell_unmet<E>(completed: Vec<Early>, found: &mut Vec<Found<E>>) {
+    let unmet = completed.into_iter().filter(|early| !early.met);
+    found.extend(unmet.map(|early| Found::Completed(early.completion)));
+}
+
+/// Takes the older half of a table, in order: half of it at once, so that each entry costs little.
+fn older_half<T>(table: &mut NumberMap<WorkId, T>) -> Vec<T> {
+    let mut ids: Vec<WorkId> = table.keys().copied().collect();
+    let half = ids.len() / 2;
+    let (older, ..) = ids.select_nth_unstable(half);
+    older.sort_unstable();
+    older.iter().filter_map(|id| table.remove(id)).collect()
+}
+
+fn in_order<T>(table: NumberMap<WorkId, T>) -> Vec<T> {
+    let mut entries: Vec<_> = table.into_iter().collect();
+    entries.sort_unstable_by_key(|(id, _)| *id);
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }

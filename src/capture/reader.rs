@@ -185,7 +185,7 @@ impl Reader {
         while let Some((header, at)) = walk.next(names) {
             match header.kind {
                 ChunkKind::METADATA => {
-                    let mut records = Records::new(&walk.payload);
+                    let mut records = Records::new(walk.payload());
                     records
                         .by_ref()
                         .for_each(|record| self.metadata.add(&record));
@@ -301,7 +301,7 @@ impl Chunks<'_> {
                 continue;
             }
             self.delivered.add(&header);
-            let records = &mut Records::new(&self.walk.payload);
+            let records = &mut Records::new(self.walk.payload());
             records.for_each(drop);
             if let Some(malformed) = records.malformed() {
                 self.walk.findings.add(
@@ -309,7 +309,7 @@ impl Chunks<'_> {
                     malformed.to_string(),
                 );
             }
-            return Some(Chunk::new(&header, at, &self.walk.payload));
+            return Some(Chunk::new(&header, at, self.walk.payload()));
         }
     }
 
@@ -347,7 +347,9 @@ struct Walk<'a> {
     file: &'a File,
     bytes: u64,
     at: u64,
-    payload: Vec<u8>,
+    /// The payload read last stands at the front.
+    buffer: Vec<u8>,
+    payload_bytes: usize,
     findings: Findings,
     /// Bytes of payloads that were read and not whole.
     in_vain: u64,
@@ -359,10 +361,16 @@ impl<'a> Walk<'a> {
             file,
             bytes,
             at: size_of::<FileHeader>() as u64,
-            payload: Vec::new(),
+            buffer: Vec::new(),
+            payload_bytes: 0,
             findings: Findings::default(),
             in_vain: 0,
         }
+    }
+
+    /// The payload read last.
+    fn payload(&self) -> &[u8] {
+        &self.buffer[..self.payload_bytes]
     }
 
     /// The next whole chunk's header, and its offset. Of a chunk that is `wanted` the payload has been
@@ -469,13 +477,17 @@ impl<'a> Walk<'a> {
 
     /// Reads the payload of the chunk at `at` and checks it.
     fn read_payload(&mut self, header: &ChunkHeader, at: u64) -> bool {
-        self.payload.resize(header.payload_bytes as usize, 0);
+        self.payload_bytes = header.payload_bytes as usize;
+        if self.buffer.len() < self.payload_bytes {
+            self.buffer.resize(self.payload_bytes, 0);
+        }
+        let payload = &mut self.buffer[..self.payload_bytes];
         let from = at + ChunkHeader::BYTES as u64;
-        if let Err(error) = self.file.read_exact_at(&mut self.payload, from) {
+        if let Err(error) = self.file.read_exact_at(payload, from) {
             self.findings.add(from, format!("cannot be read: {error}"));
             return false;
         }
-        let checksum = crc32fast::hash(&self.payload);
+        let checksum = crc32fast::hash(payload);
         if checksum != header.payload_checksum {
             self.in_vain += u64::from(header.payload_bytes);
             self.findings.add(

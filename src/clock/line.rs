@@ -4,6 +4,8 @@
 //! are, the map never runs backwards and never overflows. Between two knots it interpolates,
 //! outside it goes on at the rate of the last second.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Spans below this (10 ms, in units of y) say too little about the rate: reading the clocks is
 /// off by some 100 ns.
 const TELLING_SPAN: u64 = 10_000_000;
@@ -21,6 +23,22 @@ struct Knot {
     rate: f64,
 }
 
+/// The place of the knot that was looked up last: times mostly come near each other.
+#[derive(Debug, Default)]
+struct Latest(AtomicUsize);
+
+impl Clone for Latest {
+    fn clone(&self) -> Latest {
+        Latest::default()
+    }
+}
+
+impl PartialEq for Latest {
+    fn eq(&self, _: &Latest) -> bool {
+        true
+    }
+}
+
 /// A strictly increasing piecewise linear map.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
@@ -30,6 +48,7 @@ pub(super) struct Line {
     before: f64,
     /// Span in y over which the outer rates were measured; 0 where the nominal rate is used.
     measured: u64,
+    latest: Latest,
 }
 
 impl Line {
@@ -63,19 +82,43 @@ impl Line {
             knots,
             before: backward.0,
             measured: forward.1.min(backward.1),
+            latest: Latest::default(),
         })
     }
 
     /// The value at `x`.
+    #[inline]
     pub fn at(&self, x: u64) -> u64 {
-        let next = self.knots.partition_point(|knot| knot.x <= x);
-        let Some(knot) = next.checked_sub(1).map(|i| &self.knots[i]) else {
-            let first = &self.knots[0];
-            return first.y.saturating_sub(scaled(first.x - x, self.before));
+        let near = self.latest.0.load(Ordering::Relaxed);
+        let (knot, next) = match self.stretch(near) {
+            (Some(knot), next) if knot.x <= x && next.is_none_or(|next| x < next.x) => (knot, next),
+            _ => match self.look_up(x) {
+                Some(found) => found,
+                None => {
+                    let first = &self.knots[0];
+                    return first.y.saturating_sub(scaled(first.x - x, self.before));
+                }
+            },
         };
         let y = knot.y.saturating_add(scaled(x - knot.x, knot.rate));
         // Rounding must not lead past the next knot.
-        self.knots.get(next).map_or(y, |next| y.min(next.y))
+        next.map_or(y, |next| y.min(next.y))
+    }
+
+    /// The knots at `place` and behind it.
+    #[inline]
+    fn stretch(&self, place: usize) -> (Option<&Knot>, Option<&Knot>) {
+        (self.knots.get(place), self.knots.get(place + 1))
+    }
+
+    /// The knots around `x`; none if it lies before the first.
+    #[cold]
+    fn look_up(&self, x: u64) -> Option<(&Knot, Option<&Knot>)> {
+        let next = self.knots.partition_point(|knot| knot.x <= x);
+        let place = next.checked_sub(1)?;
+        // No more than a hint: whoever reads an old one looks up again.
+        self.latest.0.store(place, Ordering::Relaxed);
+        Some((&self.knots[place], self.knots.get(next)))
     }
 
     /// The x whose value is `y`.
@@ -267,6 +310,8 @@ mod tests {
             let line = Line::through(points, nominal).unwrap();
             let ys: Vec<_> = xs.iter().map(|&x| line.at(x)).collect();
             prop_assert!(ys.is_sorted());
+            let from_the_end: Vec<_> = xs.iter().rev().map(|&x| line.at(x)).collect();
+            prop_assert!(ys.iter().rev().eq(&from_the_end));
             let back: Vec<_> = xs.iter().map(|&y| line.inverse(y)).collect();
             prop_assert!(back.is_sorted());
             for x in xs {

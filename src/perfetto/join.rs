@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_gives_up_the_oldest() {
+    fn a_full_table_gives_up_the_older_half() {
         let (mut join, mut found) = (Join::of_size(2), Vec::new());
         for work in 1..=3 {
             join.enqueue(enqueued(work), &mut found);

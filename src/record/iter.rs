@@ -109,14 +109,19 @@ impl<'a> RecordRef<'a> {
 
     /// A copy of the record as an `R`, if that is what it is. A longer record (of a newer version)
     /// is read as far as this version knows it; a shorter one is filled up with zeros.
+    #[inline]
     pub fn read<R: Record>(&self) -> Option<R> {
         if self.header.kind != R::KIND {
             return None;
         }
-        let mut record = R::zeroed();
-        let known = self.bytes.len().min(size_of::<R>());
-        bytemuck::bytes_of_mut(&mut record)[..known].copy_from_slice(&self.bytes[..known]);
-        Some(record)
+        match self.bytes.get(..size_of::<R>()) {
+            Some(known) => Some(bytemuck::pod_read_unaligned(known)),
+            None => {
+                let mut record = R::zeroed();
+                bytemuck::bytes_of_mut(&mut record)[..self.bytes.len()].copy_from_slice(self.bytes);
+                Some(record)
+            }
+        }
     }
 
     /// The record in place as an `R`: `None` if it is something else, shorter, or misaligned.
