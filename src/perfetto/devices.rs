@@ -1,6 +1,6 @@
-//! The device work of one process: clocks, queues, and what each piece of work is called.
+//! The device work of one process: clocks, queues, and what is told of each piece of work.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -11,6 +11,7 @@ use super::join::{Enqueued, Found, What};
 use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
 use super::sampling::OfDispatch;
+use super::stages::Stages;
 use super::waits::Waits;
 use super::work::{
     Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Work,
@@ -18,20 +19,25 @@ use super::work::{
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
-use crate::number_map::NumberMap;
+use crate::number_map::{NumberMap, Places};
 use crate::record::{
-    AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Nanos, Queue, QueueId, StreamId,
-    ThreadId, Unfinished, WorkId, queue_properties,
+    AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Kind, Nanos, Queue, QueueId,
+    StreamId, ThreadId, Unfinished, WorkId, queue_properties,
 };
-
-/// What fills are called, and work of which only the end is known.
-pub(super) const FILL: &str = "fill";
-pub(super) const NO_ENQUEUE: &str = "work without its enqueue";
 
 /// Bit of an event id that tells kernels of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
 /// Bits of an event id that belong to the process's own number.
 const OWN_BITS: u32 = 40;
+
+/// A queue of a device, as far as its work needs it.
+struct Lane {
+    hardware: HardwareQueue,
+    /// Number of the stream that work without a stream of its own is shown under.
+    stream: u32,
+    /// When its latest work ended.
+    latest: Nanos,
+}
 
 /// The devices and queues of one process.
 pub(super) struct Devices {
@@ -40,12 +46,14 @@ pub(super) struct Devices {
     /// What its tracks are named after: name and id.
     title: String,
     device: Device,
-    agents: BTreeMap<AgentId, AgentView>,
+    /// In the order of their ids.
+    agents: Vec<AgentView>,
     contexts: NumberMap<ContextId, GpuContext>,
-    queues: NumberMap<(QueueId, AgentId), HardwareQueue>,
+    lanes: Vec<Lane>,
+    /// Places in `lanes`.
+    places: Places<(QueueId, AgentId)>,
     queue_names: HashMap<String, u32>,
-    /// When the latest work of a queue ended.
-    latest: NumberMap<HardwareQueue, Nanos>,
+    stages: Stages,
     /// What work waits for.
     pub waits: Waits,
     gauges: Gauges,
@@ -70,15 +78,12 @@ impl Devices {
             pid,
             title,
             device: writer.device(),
-            agents: metadata
-                .agents
-                .values()
-                .map(|agent| (agent.id, view(agent)))
-                .collect(),
+            agents: metadata.agents.values().map(view).collect(),
             contexts: NumberMap::default(),
-            queues: NumberMap::default(),
+            lanes: Vec::new(),
+            places: Places::default(),
             queue_names: HashMap::new(),
-            latest: NumberMap::default(),
+            stages: Stages::default(),
             waits: Waits::default(),
             gauges: Gauges::default(),
         }
@@ -86,32 +91,44 @@ impl Devices {
 
     /// Tells the agents' clocks anew, by `host` and by all readings that `metadata` has now.
     pub fn set_clocks(&mut self, metadata: &Metadata, host: &HostClock) {
-        for (agent, view) in &mut self.agents {
-            view.set_clock(host, &pairs(metadata, *agent));
+        for view in &mut self.agents {
+            view.set_clock(host, &pairs(metadata, view.id));
         }
+    }
+
+    /// Takes note that the names store holds more than before.
+    pub fn learn(&mut self, kind: Kind) {
+        if matches!(kind, Kind::STRING | Kind::KERNEL_SYMBOL) {
+            self.stages.clear();
+        }
+    }
+
+    fn agent(&self, id: AgentId) -> Option<&AgentView> {
+        let place = self.agents.binary_search_by_key(&id, |view| view.id).ok()?;
+        Some(&self.agents[place])
     }
 
     /// What the clock of each agent is.
     pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
-        let domain = |(agent, view): (&AgentId, &AgentView)| (*agent, view.clock.domain());
+        let domain = |view: &AgentView| (view.id, view.clock.domain());
         self.agents.iter().map(domain).collect()
     }
 
     /// The clock of each device, in words.
     pub fn clocks(&self) -> impl Iterator<Item = (ProcessIndex, GpuIndex, String)> {
         self.agents
-            .values()
+            .iter()
             .map(|agent| (self.process, agent.gpu, agent.clock.describe()))
     }
 
     /// What the tracks of a device begin with; none if it is not known.
     pub fn title(&self, agent: AgentId) -> Option<&str> {
-        self.agents.get(&agent).map(|view| &view.title[..])
+        self.agent(agent).map(|view| &view.title[..])
     }
 
     /// A time of an agent's clock, in the clock of the trace; none if it is not known.
     pub fn time(&self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
-        let told = self.agents.get(&agent)?.clock.to_boottime(time)?;
+        let told = self.agent(agent)?.clock.to_boottime(time)?;
         told.is_some().then_some(told)
     }
 
@@ -126,11 +143,7 @@ impl Devices {
     /// The id of a piece of work in the trace: processes share one space there. `serial` tells the
     /// kernels of a command buffer apart.
     pub fn event(&self, work: WorkId, serial: u32) -> u64 {
-        let own = match serial {
-            0 => work.0 & (SHARED - 1),
-            serial => SHARED | u64::from(serial),
-        };
-        (u64::from(self.process.0) + 1) << OWN_BITS | own
+        event(self.process, work, serial)
     }
 
     /// Tells a piece of work.
@@ -165,7 +178,7 @@ impl Devices {
             Found::Completed(completion) => completion.completed,
         };
         found.sort_by_key(enqueued);
-        let latest = self.latest.values().copied().max();
+        let latest = self.lanes.iter().map(|lane| lane.latest).max();
         let end = cut.map(|cut| latest.map_or(cut, |latest| latest.max(cut)));
         let mut hanging = HashSet::new();
         for found in &*found {
@@ -194,23 +207,23 @@ impl Devices {
         samples: Option<&OfDispatch>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
-        // What the names store does not hold is all one: the tables grow with names only.
         let agents = [
             work.map(|work| work.agent),
             completion.map(|completion| completion.agent),
         ];
-        let known = |agent: &AgentId| self.agents.contains_key(agent);
-        let agent = agents.into_iter().flatten().find(known).unwrap_or_default();
-        let known = |queue: &QueueId| metadata.queues.contains_key(queue);
-        let queue = work
-            .map(|work| work.queue)
-            .filter(known)
-            .unwrap_or_default();
-        let hardware = self.queue(&mut making.writer, metadata, queue, agent);
+        let mut known = agents.into_iter().flatten().filter_map(|id| {
+            let place = self.agents.binary_search_by_key(&id, |view| view.id);
+            place.ok()
+        });
+        let agent = known.next();
+        let queue = work.map(|work| work.queue).unwrap_or_default();
+        let lane = self.lane(&mut making.writer, metadata, queue, agent);
+        let lane = &mut self.lanes[lane];
 
-        let view = self.agents.get(&agent);
+        let view = agent.map(|place| &self.agents[place]);
         let place = Place::new(view, host, work, completion, &mut making.report);
-        let (kind, stage, name) = stage(metadata, work);
+        let called = self.stages.of(metadata, work);
+        let kind = called.kind;
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
         let untracked = completion.is_none() && work.is_some_and(|work| work.untracked);
@@ -219,8 +232,8 @@ impl Devices {
             process: self.process,
             gpu: view.map_or(GpuIndex::UNKNOWN, |view| view.gpu),
             kind,
-            stage,
-            name: &name,
+            stage: called.number,
+            name: called.name,
             thread: work.map_or(ThreadId::NONE, |work| work.thread),
             enqueued: place.enqueued,
             interval: place.interval(),
@@ -246,17 +259,16 @@ impl Devices {
                     .add(&mut making.writer, process, gpu, runs, interval)?;
             }
         }
-        let latest = self.latest.entry(hardware).or_default();
         let Some(mut start) = place.begin() else {
             return Ok(());
         };
         let mut duration = place.duration();
         match (hangs, place.interval()) {
             (Some(end), _) => {
-                start = start.max(*latest);
+                start = start.max(lane.latest);
                 duration = Some(end.0.saturating_sub(start.0));
             }
-            (None, Some((_, end))) => *latest = end.max(*latest),
+            (None, Some((_, end))) => lane.latest = end.max(lane.latest),
             (None, None) => {}
         }
 
@@ -297,15 +309,18 @@ impl Devices {
         making.writer.work(
             self.device,
             &Work {
-                event: self.event(id, serial),
+                event: event(self.process, id, serial),
                 start: start.0,
                 duration,
-                queue: hardware,
-                stream: stream(metadata, work, queue),
+                queue: lane.hardware,
+                stream: match work.map_or(StreamId::NONE, |work| work.stream) {
+                    StreamId::NONE => lane.stream,
+                    StreamId(stream) => stream,
+                },
                 stage: Stage {
-                    number: stage,
-                    name: &name,
-                    demangled: demangled(metadata, work),
+                    number: called.number,
+                    name: called.name,
+                    demangled: called.demangled,
                     architecture: view.map_or("", |view| &view.architecture),
                     kernel: kind == WorkKind::Kernel,
                 },
@@ -318,21 +333,56 @@ impl Devices {
         )
     }
 
-    fn queue<W: Write>(
+    /// The place of a queue on a device, by the device's place.
+    #[inline]
+    fn lane<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        metadata: &Metadata,
+        queue: QueueId,
+        agent: Option<usize>,
+    ) -> usize {
+        let id = agent.map_or(AgentId::NONE, |place| self.agents[place].id);
+        match self.places.get(queue.0, (queue, id)) {
+            Some(lane) => lane,
+            None => self.look_up(writer, metadata, queue, id),
+        }
+    }
+
+    #[cold]
+    fn look_up<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        metadata: &Metadata,
+        queue: QueueId,
+        agent: AgentId,
+    ) -> usize {
+        // What the names store does not hold is all one: the tables grow with names only.
+        let known = metadata.queues.contains_key(&queue);
+        let queue = if known { queue } else { QueueId::NONE };
+        if let Some(lane) = self.places.get(queue.0, (queue, agent)) {
+            return lane;
+        }
+        let lane = self.new_lane(writer, metadata, queue, agent);
+        self.lanes.push(lane);
+        self.places.insert((queue, agent), self.lanes.len() - 1);
+        self.lanes.len() - 1
+    }
+
+    fn new_lane<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
         metadata: &Metadata,
         id: QueueId,
         agent: AgentId,
-    ) -> HardwareQueue {
-        if let Some(queue) = self.queues.get(&(id, agent)) {
-            return *queue;
-        }
+    ) -> Lane {
         let record = metadata.queues.get(&id);
-        let view = self.agents.get(&agent);
+        let view = self.agent(agent);
         let properties = record.map_or(0, |queue| queue.properties);
         let label = queue_label(metadata, record);
         let title = view.map_or("unknown device", |view| &view.title);
+        let gpu = view.map_or(0, |view| view.gpu.0);
+        let domain = view.map_or(Domain::default(), |view| view.domain);
         let mut name = format!("{title} . {} . {label}", self.title);
         // Perfetto takes queues of one name for one queue.
         let uses = self.queue_names.entry(name.clone()).or_default();
@@ -345,23 +395,32 @@ impl Devices {
             _ => "out of order",
         };
         let context_id = record.map_or(ContextId::NONE, |queue| queue.context);
-        let gpu = view.map_or(0, |view| view.gpu.0);
-        let domain = view.map_or(Domain::default(), |view| view.domain);
         let pid = self.pid;
         let context = *self
             .contexts
             .entry(context_id)
             .or_insert_with(|| writer.context(pid, context_api(domain)));
-        let queue = writer.queue(QueueDescription {
+        let hardware = writer.queue(QueueDescription {
             name,
             description: order.to_owned(),
             gpu,
             context,
             device: gpu,
         });
-        self.queues.insert((id, agent), queue);
-        queue
+        Lane {
+            hardware,
+            stream: record.map_or(0, |queue| queue.number),
+            latest: Nanos::NONE,
+        }
     }
+}
+
+fn event(process: ProcessIndex, work: WorkId, serial: u32) -> u64 {
+    let own = match serial {
+        0 => work.0 & (SHARED - 1),
+        serial => SHARED | u64::from(serial),
+    };
+    (u64::from(process.0) + 1) << OWN_BITS | own
 }
 
 /// What a queue is called on its device.
@@ -377,90 +436,10 @@ fn queue_label(metadata: &Metadata, record: Option<&Queue>) -> String {
     }
 }
 
-/// What a piece of work is, as kind, number and name.
-fn stage<'m>(
-    metadata: &'m Metadata,
-    work: Option<&Enqueued>,
-) -> (WorkKind, u64, std::borrow::Cow<'m, str>) {
-    let number = |family: u64, member: u64| family << 32 | member;
-    match work.map(|work| work.what) {
-        Some(What::Kernel { kernel, .. }) => {
-            let symbol = metadata.kernels.get(&kernel);
-            let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
-            let name = match (short_name(demangled(metadata, work)), name) {
-                ("", "") => format!("kernel {kernel}").into(),
-                ("", name) | (name, _) => name.into(),
-            };
-            (WorkKind::Kernel, number(1, kernel.0.into()), name)
-        }
-        Some(What::Copy { transfer, .. }) => {
-            let name = transfer.name().unwrap_or("copy").into();
-            (WorkKind::Copy, number(2, transfer.0.into()), name)
-        }
-        Some(What::Set { .. }) => (WorkKind::Set, number(3, 0), FILL.into()),
-        Some(What::Synchronization { what, .. }) => {
-            let name = what.name().unwrap_or("synchronization").into();
-            (WorkKind::Synchronization, number(4, what.0.into()), name)
-        }
-        None => (WorkKind::Unknown, number(5, 0), NO_ENQUEUE.into()),
-    }
-}
-
-fn demangled<'m>(metadata: &'m Metadata, work: Option<&Enqueued>) -> &'m str {
-    let Some(What::Kernel { kernel, .. }) = work.map(|work| work.what) else {
-        return "";
-    };
-    let symbol = metadata.kernels.get(&kernel);
-    symbol.map_or("", |symbol| metadata.string(symbol.demangled))
-}
-
-/// Number of the stream that a piece of work is shown under: its own, or its queue's.
-fn stream(metadata: &Metadata, work: Option<&Enqueued>, queue: QueueId) -> u32 {
-    match work.map_or(StreamId::NONE, |work| work.stream) {
-        StreamId::NONE => metadata.queues.get(&queue).map_or(0, |queue| queue.number),
-        StreamId(stream) => stream,
-    }
-}
-
 /// The readings of an agent's clock.
 fn pairs(metadata: &Metadata, agent: AgentId) -> Vec<ClockPair> {
     let its_own = |pair: &&ClockPair| pair.agent == agent;
     metadata.pairs.iter().filter(its_own).copied().collect()
-}
-
-/// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of
-/// `void nn::gelu<half, 8>(half*, long)`.
-pub(super) fn short_name(demangled: &str) -> &str {
-    let mut depth = 0;
-    let opens = |(_, letter): &(usize, char)| {
-        depth += match letter {
-            ')' => 1,
-            '(' => -1,
-            _ => 0,
-        };
-        depth == 0
-    };
-    let name = match demangled.strip_suffix(" const").unwrap_or(demangled) {
-        function if function.ends_with(')') => {
-            let parameters = function.char_indices().rev().find(opens);
-            parameters.map_or(function, |(at, _)| &function[..at])
-        }
-        function => function,
-    };
-    let mut depth = 0;
-    let separates = |(_, letter): &(usize, char)| {
-        depth += match letter {
-            '>' | ')' => 1,
-            '<' | '(' => -1,
-            _ => 0,
-        };
-        depth == 0 && *letter == ' '
-    };
-    let returns = name.char_indices().rev().find(separates);
-    match returns.map_or(name, |(at, _)| &name[at + 1..]) {
-        "" => demangled,
-        short => short,
-    }
 }
 
 fn count(report: &mut Report, kind: WorkKind, interval: Option<(Nanos, Nanos)>, untracked: bool) {
@@ -551,34 +530,5 @@ impl<'a> Details<'a> {
 
     fn get(&self) -> &[Detail<'a>] {
         &self.list[..self.count]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::short_name;
-
-    #[test]
-    fn a_short_name_leaves_out_what_a_function_returns_and_takes() {
-        for (demangled, short) in [
-            (
-                "void nn::gelu<half, 8>(half const*, long)",
-                "nn::gelu<half, 8>",
-            ),
-            (
-                "data::augment<unsigned char>(int (*)(long))",
-                "data::augment<unsigned char>",
-            ),
-            ("f(int) const", "f"),
-            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
-            ("Functor::operator()(int)", "Functor::operator()"),
-            ("saxpy", "saxpy"),
-            ("", ""),
-            ("()", "()"),
-            ("void ", "void "),
-            (")))", ")))"),
-        ] {
-            assert_eq!(short_name(demangled), short);
-        }
     }
 }

@@ -8,7 +8,7 @@ use super::schema::GpuApi;
 use super::work::ContextApi;
 use super::writer::TraceWriter;
 use crate::capture::Metadata;
-use crate::number_map::NumberMap;
+use crate::number_map::Places;
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
 
 /// Whose API it is, for Perfetto.
@@ -71,29 +71,15 @@ pub(super) struct Function {
 }
 
 /// The functions that a process has called.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
-    places: NumberMap<Operation, usize>,
-    /// Some of `places`, by the operation's lower bits.
-    recent: [Option<(Operation, usize)>; RECENT],
-}
-
-/// Calls repeat: so many functions are found without hashing.
-const RECENT: usize = 64;
-
-impl Default for Functions {
-    fn default() -> Functions {
-        Functions {
-            list: Vec::new(),
-            places: NumberMap::default(),
-            recent: [None; RECENT],
-        }
-    }
+    places: Places<Operation>,
 }
 
 impl Functions {
     /// The place of `operation`'s function.
+    #[inline]
     pub fn place<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
@@ -101,23 +87,24 @@ impl Functions {
         metadata: &Metadata,
         operation: Operation,
     ) -> usize {
-        let slot = operation.number as usize % RECENT;
-        if let Some((recent, place)) = self.recent[slot]
-            && recent == operation
-        {
-            return place;
+        match self.places.get(operation.number.into(), operation) {
+            Some(place) => place,
+            None => self.add(writer, words, metadata, operation),
         }
-        let place = match self.places.get(&operation) {
-            Some(place) => *place,
-            None => {
-                let place = self.list.len();
-                let function = function(writer, words, metadata, operation, place as u32);
-                self.list.push(function);
-                self.places.insert(operation, place);
-                place
-            }
-        };
-        self.recent[slot] = Some((operation, place));
+    }
+
+    #[cold]
+    fn add<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        words: &Words,
+        metadata: &Metadata,
+        operation: Operation,
+    ) -> usize {
+        let place = self.list.len();
+        let function = function(writer, words, metadata, operation, place as u32);
+        self.list.push(function);
+        self.places.insert(operation, place);
         place
     }
 

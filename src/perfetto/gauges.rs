@@ -13,7 +13,7 @@ use super::counters::{
 };
 use super::observer::GpuIndex;
 use super::writer::TraceWriter;
-use crate::number_map::NumberMap;
+use crate::number_map::Places;
 use crate::record::Nanos;
 
 /// Begins and ends that are held back.
@@ -58,7 +58,7 @@ pub(super) struct Gauges {
     now: u64,
     gauges: Vec<Gauge>,
     /// By device, and whether it is of copies.
-    places: NumberMap<(u32, bool), u32>,
+    places: Places<(u32, bool)>,
 }
 
 impl Gauges {
@@ -76,15 +76,17 @@ impl Gauges {
             return Ok(());
         }
         let is_copy = matches!(runs, Runs::Copy(_));
-        let next = self.gauges.len() as u32;
-        let gauge = *self
-            .places
-            .entry((gpu.index.0, is_copy))
-            .or_insert_with(|| {
+        let key = (gpu.index.0, is_copy);
+        let slot = gpu.index.0.wrapping_mul(2) | u32::from(is_copy);
+        let gauge = match self.places.get(slot, key) {
+            Some(place) => place,
+            None => {
                 let gauge = Gauge::new(writer.counter_block(), describe(process, gpu, is_copy));
                 self.gauges.push(gauge);
-                next
-            });
+                self.places.insert(key, self.gauges.len() - 1);
+                self.gauges.len() - 1
+            }
+        };
         let changes = match runs {
             Runs::Kernel(groups) => {
                 let units = groups.unwrap_or(0).min(u64::from(gpu.compute_units));
@@ -98,7 +100,7 @@ impl Gauges {
         let ends = changes.map(|change| -change);
         let edge = |time: Nanos, changes| Edge {
             time: time.0,
-            gauge,
+            gauge: gauge as u32,
             changes,
         };
         self.edges.push(edge(start, changes));

@@ -28,6 +28,7 @@ mod process;
 pub mod reader;
 mod sampling;
 pub mod schema;
+mod stages;
 mod ties;
 mod waits;
 pub mod wire;

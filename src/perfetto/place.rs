@@ -6,12 +6,13 @@ use super::observer::GpuIndex;
 use crate::capture::Metadata;
 use crate::clock::{AgentClock, Causality, HostClock, clamp};
 use crate::record::{
-    Agent, AgentKind, ClockPair, Completion, DeviceTime, Domain, Nanos, Unfinished,
+    Agent, AgentId, AgentKind, ClockPair, Completion, DeviceTime, Domain, Nanos, Unfinished,
 };
 
 /// A device as one process sees it.
 #[derive(Debug)]
 pub(super) struct AgentView {
+    pub id: AgentId,
     pub gpu: GpuIndex,
     pub clock: AgentClock,
     pub architecture: String,
@@ -39,6 +40,7 @@ impl AgentView {
         };
         let clock = AgentClock::new(host, pairs);
         AgentView {
+            id: agent.id,
             gpu,
             bound: bound(&clock, host),
             clock,

@@ -19,7 +19,7 @@ use super::waits::Entering;
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
 use crate::clock::{self, HostClock};
-use crate::number_map::NumberMap;
+use crate::number_map::{NumberMap, Places};
 use crate::record::{
     AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, Dependency,
     KernelDispatch, Kind, Loss, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind,
@@ -57,9 +57,7 @@ pub(super) struct ProcessTrace<'a> {
     functions: Functions,
     threads: Vec<Thread>,
     /// Places in `threads`.
-    places: NumberMap<ThreadId, usize>,
-    /// The place looked up last.
-    place: usize,
+    places: Places<ThreadId>,
     devices: Devices,
     join: Join,
     memory: Memory,
@@ -116,8 +114,7 @@ impl<'a> ProcessTrace<'a> {
             words,
             functions: Functions::default(),
             threads: Vec::new(),
-            places: NumberMap::default(),
-            place: 0,
+            places: Places::default(),
             devices,
             join: Join::default(),
             memory: Memory::default(),
@@ -138,6 +135,7 @@ impl<'a> ProcessTrace<'a> {
     pub fn learn(&mut self, record: &RecordRef<'_>) {
         self.metadata.to_mut().add(record);
         self.sampling.learn(record.kind());
+        self.devices.learn(record.kind());
     }
 
     /// Tells time by `host` from now on, and by the agents' clocks read since.
@@ -363,38 +361,38 @@ impl<'a> ProcessTrace<'a> {
         Ok(&mut self.threads[place])
     }
 
+    #[inline]
     fn thread_place<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
         id: ThreadId,
     ) -> io::Result<usize> {
-        if self
-            .threads
-            .get(self.place)
-            .is_some_and(|thread| thread.id == id)
-        {
-            return Ok(self.place);
+        match self.places.get(id.0, id) {
+            Some(place) => Ok(place),
+            None => self.add_thread(writer, id),
         }
-        self.place = match self.places.get(&id) {
-            Some(place) => *place,
-            None => {
-                let name = self.metadata.threads.get(&id).map(|thread| thread.name);
-                let name = name.map_or("", |name| self.metadata.string(name));
-                let track = writer.thread(self.track, id.0, name)?;
-                self.threads.push(Thread {
-                    id,
-                    track,
-                    overhead: None,
-                    calls: Calls::default(),
-                    ties: Ties::default(),
-                    arguments: NumberMap::default(),
-                    markers: ThreadMarkers::default(),
-                });
-                self.places.insert(id, self.threads.len() - 1);
-                self.threads.len() - 1
-            }
-        };
-        Ok(self.place)
+    }
+
+    #[cold]
+    fn add_thread<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        id: ThreadId,
+    ) -> io::Result<usize> {
+        let name = self.metadata.threads.get(&id).map(|thread| thread.name);
+        let name = name.map_or("", |name| self.metadata.string(name));
+        let track = writer.thread(self.track, id.0, name)?;
+        self.threads.push(Thread {
+            id,
+            track,
+            overhead: None,
+            calls: Calls::default(),
+            ties: Ties::default(),
+            arguments: NumberMap::default(),
+            markers: ThreadMarkers::default(),
+        });
+        self.places.insert(id, self.threads.len() - 1);
+        Ok(self.threads.len() - 1)
     }
 
     fn call<W: Write, O: Observer + ?Sized>(
@@ -583,10 +581,19 @@ impl<'a> ProcessTrace<'a> {
         &mut self,
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
-        for found in self.found.drain(..) {
-            self.sampling.found(found, &mut self.ready);
+        let mut found = std::mem::take(&mut self.found);
+        for found in &found {
+            if self.sampling.concern(found) {
+                self.sampling.found(*found, &mut self.ready);
+                self.tell_ready(making)?;
+            } else {
+                let (metadata, host) = (&self.metadata, &self.host);
+                self.devices.tell(making, metadata, host, found, None)?;
+            }
         }
-        self.tell_ready(making)
+        found.clear();
+        self.found = found;
+        Ok(())
     }
 
     /// Tells work that waits for nothing any more.

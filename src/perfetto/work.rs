@@ -18,7 +18,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, interned_graphics_context,
 };
-use super::wire::{Decimal, Encoder};
+use super::wire::{Decimal, Encoder, Fields};
 use crate::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
@@ -204,12 +204,64 @@ type StageKey = (u64, Launch);
 /// What a kernel's description depends on.
 type KernelKey = (u64, HardwareQueue, u32, Resources);
 
-fn keys(work: &Work<'_>) -> (StageKey, KernelKey) {
-    let number = work.stage.number;
-    (
-        (number, work.launch.unwrap_or_default()),
-        (number, work.queue, work.stream, work.resources),
-    )
+/// What work depends on that does not differ from one run of a kernel to the next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    number: u64,
+    queue: HardwareQueue,
+    stream: u32,
+    resources: Resources,
+    launch: Launch,
+}
+
+impl Key {
+    fn of(work: &Work<'_>) -> Key {
+        Key {
+            number: work.stage.number,
+            queue: work.queue,
+            stream: work.stream,
+            resources: work.resources,
+            launch: work.launch.unwrap_or_default(),
+        }
+    }
+
+    fn stage(&self) -> StageKey {
+        (self.number, self.launch)
+    }
+
+    fn kernel(&self) -> KernelKey {
+        (self.number, self.queue, self.stream, self.resources)
+    }
+}
+
+/// The fields that all work with one key has.
+#[derive(Copy, Clone, Debug)]
+struct Same {
+    /// Numbers of device, queue, stage and kernel.
+    numbers: Fields,
+    /// The launch, in numbers of workgroups.
+    launch: Fields,
+}
+
+impl Same {
+    fn new(queue: &QueueDescription, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
+        let numbers = Fields::new(|fields| {
+            fields.uint(number::GPU, u64::from(queue.gpu));
+            fields.uint(number::QUEUE, queue_iid(work.queue));
+            fields.uint(number::STAGE, stage);
+            fields.uint(number::KERNEL, kernel);
+        });
+        let launch = Fields::new(|fields| {
+            if let Some(launch) = &work.launch {
+                write_launch(fields, launch);
+            }
+        });
+        let few = "so few numbers fit";
+        Same {
+            numbers: numbers.expect(few),
+            launch: launch.expect(few),
+        }
+    }
 }
 
 /// The device work of one process.
@@ -220,9 +272,10 @@ pub(super) struct WorkTrack {
     kernels: Table<KernelKey>,
     queues: Sent,
     contexts: Sent,
-    /// The latest stage and its number: work tends to repeat.
-    last_stage: Option<(StageKey, u64)>,
-    last_kernel: Option<(KernelKey, u64)>,
+    /// Of what is in both tables, and has been used together.
+    same: NumberMap<Key, Same>,
+    /// The latest of them: work tends to repeat.
+    latest: Option<(Key, Same)>,
 }
 
 /// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep
@@ -243,8 +296,8 @@ impl WorkTrack {
             kernels: Table::default(),
             queues: Sent::default(),
             contexts: Sent::default(),
-            last_stage: None,
-            last_kernel: None,
+            same: NumberMap::default(),
+            latest: None,
         }
     }
 
@@ -255,8 +308,8 @@ impl WorkTrack {
         self.kernels.clear();
         self.queues.clear();
         self.contexts.clear();
-        self.last_stage = None;
-        self.last_kernel = None;
+        self.same.clear();
+        self.latest = None;
     }
 
     /// One piece of work.
@@ -279,7 +332,7 @@ impl WorkTrack {
                 self.sequence.stamp(few, work.start);
                 few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
             });
-            let (stage, kernel) = self.numbers(packet, queues, queue, work);
+            let same = self.same(packet, queues, queue, work);
             let body = packet.open(field::RENDER_STAGE);
             packet.few(|few| {
                 few.uint(number::EVENT_ID, work.event);
@@ -291,18 +344,11 @@ impl WorkTrack {
                     few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
                 }
             });
-            packet.few(|few| {
-                few.uint(number::GPU, u64::from(queue.gpu));
-                few.uint(number::QUEUE, queue_iid(work.queue));
-                few.uint(number::STAGE, stage);
-                few.uint(number::KERNEL, kernel);
-            });
+            packet.fields(&same.numbers);
             for id in work.waits {
                 packet.uint(number::WAITS, *id);
             }
-            if let Some(launch) = &work.launch {
-                write_launch(packet, launch);
-            }
+            packet.fields(&same.launch);
             for detail in work.details {
                 let message = packet.open(number::EXTRA_DATA);
                 packet.string(1, detail.name);
@@ -316,32 +362,30 @@ impl WorkTrack {
         })
     }
 
-    /// The numbers of the work's stage and kernel. What readers do not know yet is written as interned
-    /// data of the packet.
+    /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data of
+    /// the packet.
     #[inline]
-    fn numbers(
+    fn same(
         &mut self,
         packet: &mut Encoder,
         queues: &Queues,
         queue: &QueueDescription,
         work: &Work<'_>,
-    ) -> (u64, u64) {
-        let (stage, kernel) = keys(work);
-        if let (Some((last_stage, stage_iid)), Some((last_kernel, kernel_iid))) =
-            (self.last_stage, self.last_kernel)
-            && last_stage == stage
-            && last_kernel == kernel
+    ) -> &Same {
+        let key = Key::of(work);
+        if self
+            .latest
+            .as_ref()
+            .is_none_or(|(latest, _)| *latest != key)
         {
-            return (stage_iid, kernel_iid);
+            let same = match self.same.get(&key) {
+                Some(same) => *same,
+                None => self.introduce(packet, queues, queue, work),
+            };
+            self.latest = Some((key, same));
         }
-        let known = (self.stages.get(&stage), self.kernels.get(&kernel));
-        let (stage_iid, kernel_iid) = match known {
-            (Some(stage_iid), Some(kernel_iid)) => (*stage_iid, *kernel_iid),
-            _ => self.introduce(packet, queues, queue, work),
-        };
-        self.last_stage = Some((stage, stage_iid));
-        self.last_kernel = Some((kernel, kernel_iid));
-        (stage_iid, kernel_iid)
+        let (_, same) = self.latest.as_ref().expect("it was just set");
+        same
     }
 
     #[cold]
@@ -351,8 +395,17 @@ impl WorkTrack {
         queues: &Queues,
         queue: &QueueDescription,
         work: &Work<'_>,
-    ) -> (u64, u64) {
-        let (stage, kernel) = keys(work);
+    ) -> Same {
+        let key = Key::of(work);
+        let (stage, kernel) = (key.stage(), key.kernel());
+        if self.same.len() >= MOST {
+            self.same.clear();
+        }
+        if let (Some(stage), Some(kernel)) = (self.stages.get(&stage), self.kernels.get(&kernel)) {
+            let same = Same::new(queue, work, *stage, *kernel);
+            self.same.insert(key, same);
+            return same;
+        }
         let interned = packet.open(field::INTERNED_DATA);
         if !self.contexts.has(queue.context.0) {
             self.contexts.mark(queue.context.0);
@@ -389,7 +442,9 @@ impl WorkTrack {
             iid
         });
         packet.close(interned);
-        (stage_iid, kernel_iid)
+        let same = Same::new(queue, work, stage_iid, kernel_iid);
+        self.same.insert(key, same);
+        same
     }
 }
 

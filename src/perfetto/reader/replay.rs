@@ -15,8 +15,8 @@ use super::{
     WorkEvent, field, read,
 };
 use crate::number_map::NumberMap;
-use crate::perfetto::devices::{FILL, NO_ENQUEUE};
 use crate::perfetto::schema::{GpuInfo, PcSamples, TraceStats};
+use crate::perfetto::stages::{FILL, NO_ENQUEUE};
 use crate::perfetto::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
 use crate::record::{
     Domain, Kind, Nanos, OperationGroup, ProcessId, SynchronizationType, ThreadId, TransferKind,

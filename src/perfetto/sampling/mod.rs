@@ -15,11 +15,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
 use super::convert::Making;
-use super::devices::{Devices, short_name};
+use super::devices::Devices;
 use super::join::{Enqueued, Found, What};
 use super::observer::Observer;
 use super::schema::PcSamples;
 use super::schema::trace_packet::Data;
+use super::stages::short_name;
 use super::writer::{ProcessTrack, SampleSequence};
 use crate::capture::Metadata;
 use crate::number_map::NumberMap;
@@ -203,19 +204,21 @@ impl Sampling {
         }
     }
 
-    /// Takes work that was found; what may be told of it now, or of work that came before, goes to `ready`.
+    /// Whether work that was found waits for samples.
     #[inline]
+    pub fn concern(&self, found: &Found) -> bool {
+        let kernel = |work: &Enqueued| matches!(work.what, What::Kernel { .. });
+        self.active && matches!(found, Found::Both(work, _) if kernel(work))
+    }
+
+    /// Takes a kernel that [waits for samples](Sampling::concern); what may be told of it now, or of work that came
+    /// before, goes to `ready`.
     pub fn found(&mut self, found: Found, ready: &mut Ready) {
         let Found::Both(work, completion) = &found else {
-            ready.push((found, None));
             return;
         };
         if let Some(dispatch) = self.dispatches.get_mut(&work.work) {
             dispatch.ran = Some((completion.start, completion.end));
-        }
-        if !self.active || !matches!(work.what, What::Kernel { .. }) {
-            ready.push((found, None));
-            return;
         }
         let key = (work.work, work.serial);
         if self

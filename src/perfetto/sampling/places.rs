@@ -33,7 +33,7 @@ pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     let symbol = metadata.kernels.get(&kernel);
     let name = symbol.map_or("", |symbol| match metadata.string(symbol.demangled) {
         "" => metadata.string(symbol.name),
-        demangled => crate::perfetto::devices::short_name(demangled),
+        demangled => crate::perfetto::stages::short_name(demangled),
     });
     match (name, kernel) {
         ("", KernelId::NONE) => "code outside of kernels".to_owned(),

@@ -1,0 +1,174 @@
+//! What device work is called.
+
+use std::fmt::Write as _;
+
+use super::join::{Enqueued, What};
+use super::observer::WorkKind;
+use crate::capture::Metadata;
+use crate::number_map::Places;
+use crate::record::KernelId;
+
+/// What fills are called, and work of which only the end is known.
+pub(super) const FILL: &str = "fill";
+pub(super) const NO_ENQUEUE: &str = "work without its enqueue";
+
+/// What a piece of work is.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Called<'a> {
+    pub kind: WorkKind,
+    /// Number that stands for the name within the process.
+    pub number: u64,
+    pub name: &'a str,
+    /// The name in full, where it differs.
+    pub demangled: &'a str,
+}
+
+/// A kernel's names.
+#[derive(Debug, Default)]
+struct Kernel {
+    name: String,
+    demangled: String,
+}
+
+/// What the work of a process is called.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    /// Kernels that the names store holds and that have run.
+    kernels: Vec<Kernel>,
+    places: Places<KernelId>,
+    /// The latest kernel that it does not hold.
+    unknown: Kernel,
+}
+
+impl Stages {
+    /// Forgets the names of kernels, for others have become known.
+    pub fn clear(&mut self) {
+        self.kernels.clear();
+        self.places.clear();
+    }
+
+    /// What `work` is; without its enqueue record there is not much to tell.
+    #[inline]
+    pub fn of(&mut self, metadata: &Metadata, work: Option<&Enqueued>) -> Called<'_> {
+        let other = |kind, family: u64, member: u64, name| Called {
+            kind,
+            number: family << 32 | member,
+            name,
+            demangled: "",
+        };
+        match work.map(|work| work.what) {
+            Some(What::Kernel { kernel, .. }) => {
+                let names = self.kernel(metadata, kernel);
+                Called {
+                    demangled: &names.demangled,
+                    ..other(WorkKind::Kernel, 1, kernel.0.into(), &names.name)
+                }
+            }
+            Some(What::Copy { transfer, .. }) => {
+                let name = transfer.name().unwrap_or("copy");
+                other(WorkKind::Copy, 2, transfer.0.into(), name)
+            }
+            Some(What::Set { .. }) => other(WorkKind::Set, 3, 0, FILL),
+            Some(What::Synchronization { what, .. }) => {
+                let name = what.name().unwrap_or("synchronization");
+                other(WorkKind::Synchronization, 4, what.0.into(), name)
+            }
+            None => other(WorkKind::Unknown, 5, 0, NO_ENQUEUE),
+        }
+    }
+
+    #[inline]
+    fn kernel(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+        match self.places.get(id.0, id) {
+            Some(place) => &self.kernels[place],
+            None => self.look_up(metadata, id),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+        let symbol = metadata.kernels.get(&id);
+        let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
+        let demangled = symbol.map_or("", |symbol| metadata.string(symbol.demangled));
+        let kernel = match symbol {
+            Some(_) => {
+                self.places.insert(id, self.kernels.len());
+                self.kernels.push(Kernel::default());
+                self.kernels.last_mut().expect("it was just added")
+            }
+            // The list grows with names only.
+            None => &mut self.unknown,
+        };
+        kernel.name.clear();
+        match (short_name(demangled), name) {
+            ("", "") => write!(kernel.name, "kernel {id}").expect("a string can be written to"),
+            ("", name) | (name, _) => kernel.name.push_str(name),
+        }
+        kernel.demangled = demangled.to_owned();
+        kernel
+    }
+}
+
+/// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of
+/// `void nn::gelu<half, 8>(half*, long)`.
+pub(super) fn short_name(demangled: &str) -> &str {
+    let mut depth = 0;
+    let opens = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        depth == 0
+    };
+    let name = match demangled.strip_suffix(" const").unwrap_or(demangled) {
+        function if function.ends_with(')') => {
+            let parameters = function.char_indices().rev().find(opens);
+            parameters.map_or(function, |(at, _)| &function[..at])
+        }
+        function => function,
+    };
+    let mut depth = 0;
+    let separates = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            '>' | ')' => 1,
+            '<' | '(' => -1,
+            _ => 0,
+        };
+        depth == 0 && *letter == ' '
+    };
+    let returns = name.char_indices().rev().find(separates);
+    match returns.map_or(name, |(at, _)| &name[at + 1..]) {
+        "" => demangled,
+        short => short,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn a_short_name_leaves_out_what_a_function_returns_and_takes() {
+        for (demangled, short) in [
+            (
+                "void nn::gelu<half, 8>(half const*, long)",
+                "nn::gelu<half, 8>",
+            ),
+            (
+                "data::augment<unsigned char>(int (*)(long))",
+                "data::augment<unsigned char>",
+            ),
+            ("f(int) const", "f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("Functor::operator()(int)", "Functor::operator()"),
+            ("saxpy", "saxpy"),
+            ("", ""),
+            ("()", "()"),
+            ("void ", "void "),
+            (")))", ")))"),
+        ] {
+            assert_eq!(short_name(demangled), short);
+        }
+    }
+}
