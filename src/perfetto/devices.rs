@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::convert::{Making, Report};
+use super::directory::Directory;
 use super::functions::context_api;
 use super::gauges::{self, Gauges, Runs};
 use super::join::{Enqueued, Found, What};
@@ -19,7 +20,7 @@ use super::work::{
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
-use crate::number_map::{NumberMap, Places};
+use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Kind, Nanos, Queue, QueueId,
     StreamId, ThreadId, Unfinished, WorkId, queue_properties,
@@ -50,8 +51,8 @@ pub(super) struct Devices {
     agents: Vec<AgentView>,
     contexts: NumberMap<ContextId, GpuContext>,
     lanes: Vec<Lane>,
-    /// Places in `lanes`.
-    places: Places<(QueueId, AgentId)>,
+    /// Directory in `lanes`.
+    places: Directory<(QueueId, AgentId)>,
     queue_names: HashMap<String, u32>,
     stages: Stages,
     /// What work waits for.
@@ -81,7 +82,7 @@ impl Devices {
             agents: metadata.agents.values().map(view).collect(),
             contexts: NumberMap::default(),
             lanes: Vec::new(),
-            places: Places::default(),
+            places: Directory::default(),
             queue_names: HashMap::new(),
             stages: Stages::default(),
             waits: Waits::default(),

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence, field};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, track_event};
-use super::wire::Encoder;
+use super::wire::{Encoder, Few};
 
 /// Field numbers of `TrackEvent`, `DebugAnnotation` and `InternedData`.
 mod number {
@@ -136,21 +136,30 @@ impl EventTrack {
     ) -> io::Result<()> {
         self.ready(packets)?;
         packets.packet(|packet| {
-            packet.few(|few| {
+            let known = self.knows(event);
+            let mut head = |few: &mut Few<'_>| {
                 self.sequence.stamp(few, time);
                 few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-            });
-            if !self.knows(event) {
-                self.introduce(packet, names, event);
-            }
-            let body = packet.open(field::TRACK_EVENT);
-            packet.few(|few| {
+            };
+            let begin = |few: &mut Few<'_>| {
+                let body = few.open(field::TRACK_EVENT);
                 few.uint(number::TYPE, kind as u64);
                 few.uint(number::CATEGORY, event.category.iid());
                 if let Label::Name(name) = event.label {
                     few.uint(number::NAME_IID, name.iid());
                 }
-            });
+                body
+            };
+            let body = if known {
+                packet.few(|few| {
+                    head(few);
+                    begin(few)
+                })
+            } else {
+                packet.few(head);
+                self.introduce(packet, names, event);
+                packet.few(begin)
+            };
             if let Label::Text(text) = event.label {
                 packet.string(number::NAME, text);
             }

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use super::directory::Directory;
 use super::events::Label;
 use super::names::Name;
 use super::schema::GpuApi;
 use super::work::ContextApi;
 use super::writer::TraceWriter;
 use crate::capture::Metadata;
-use crate::number_map::Places;
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
 
 /// Whose API it is, for Perfetto.
@@ -74,7 +74,7 @@ pub(super) struct Function {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
-    places: Places<Operation>,
+    places: Directory<Operation>,
 }
 
 impl Functions {

@@ -11,9 +11,9 @@ use std::io::{self, Write};
 use super::counters::{
     BlockDescription, CounterBlock, CounterDescription, CounterUnit, CounterValue,
 };
+use super::directory::Directory;
 use super::observer::GpuIndex;
 use super::writer::TraceWriter;
-use crate::number_map::Places;
 use crate::record::Nanos;
 
 /// Begins and ends that are held back.
@@ -58,7 +58,7 @@ pub(super) struct Gauges {
     now: u64,
     gauges: Vec<Gauge>,
     /// By device, and whether it is of copies.
-    places: Places<(u32, bool)>,
+    places: Directory<(u32, bool)>,
 }
 
 impl Gauges {

@@ -11,6 +11,7 @@ mod calls;
 mod convert;
 mod counters;
 mod devices;
+mod directory;
 mod events;
 mod functions;
 mod gauges;

@@ -101,14 +101,12 @@ impl Place {
     }
 
     fn complete(&mut self, view: Option<&AgentView>, completion: &Completion, report: &mut Report) {
-        let times = [
-            completion.queued,
-            completion.submitted,
-            completion.start,
-            completion.end,
-        ];
-        let converted = times.map(|time| view.and_then(|view| view.clock.to_boottime(time)));
-        [self.queued, self.submitted, self.start, self.end] = converted;
+        if let Some(AgentView { clock, .. }) = view {
+            self.queued = clock.to_boottime(completion.queued);
+            self.submitted = clock.to_boottime(completion.submitted);
+            self.start = clock.to_boottime(completion.start);
+            self.end = clock.to_boottime(completion.end);
+        }
         if let (None, Some(learnt)) = (self.start, self.learnt)
             && completion.start.is_some()
             && completion.end.is_some()
@@ -120,7 +118,10 @@ impl Place {
                 time.is_some()
                     .then(|| Nanos(learnt.0.saturating_sub(span).max(1)))
             };
-            [self.queued, self.submitted, self.start, self.end] = times.map(before_end);
+            self.queued = before_end(completion.queued);
+            self.submitted = before_end(completion.submitted);
+            self.start = before_end(completion.start);
+            self.end = before_end(completion.end);
         }
         if let (Some(enqueued), Some(start), Some(view)) = (self.enqueued, self.start, view) {
             let clamped = clamp(enqueued, start, view.bound);

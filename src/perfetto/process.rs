@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use super::calls::{Calls, Step, TimedCall};
 use super::convert::Making;
 use super::devices::Devices;
+use super::directory::Directory;
 use super::events::{Annotation, Event, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join, What};
@@ -19,7 +20,7 @@ use super::waits::Entering;
 use super::writer::{ProcessTrack, TraceWriter, Track};
 use crate::capture::{Finding, Metadata};
 use crate::clock::{self, HostClock};
-use crate::number_map::{NumberMap, Places};
+use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, Dependency,
     KernelDispatch, Kind, Loss, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Note, NoteKind,
@@ -56,8 +57,8 @@ pub(super) struct ProcessTrace<'a> {
     words: Words,
     functions: Functions,
     threads: Vec<Thread>,
-    /// Places in `threads`.
-    places: Places<ThreadId>,
+    /// Directory in `threads`.
+    places: Directory<ThreadId>,
     devices: Devices,
     join: Join,
     memory: Memory,
@@ -114,7 +115,7 @@ impl<'a> ProcessTrace<'a> {
             words,
             functions: Functions::default(),
             threads: Vec::new(),
-            places: Places::default(),
+            places: Directory::default(),
             devices,
             join: Join::default(),
             memory: Memory::default(),
@@ -323,7 +324,7 @@ impl<'a> ProcessTrace<'a> {
         making: &mut Making<'_, W, O>,
     ) -> io::Result<()> {
         for place in 0..self.threads.len() {
-            self.tell_calls(making, place)?;
+            self.tell_calls(making, place, None)?;
         }
         self.ranges
             .finish(&mut making.writer, &self.words, &self.metadata, self.track)?;
@@ -412,10 +413,7 @@ impl<'a> ProcessTrace<'a> {
         making.report.unfinished_calls += u64::from(!ended);
         making.report.failed_calls += u64::from(failed(record));
         let place = self.thread_place(&mut making.writer, record.thread)?;
-        if self.threads[place].calls.add(call) {
-            self.tell_calls(making, place)?;
-        }
-        Ok(())
+        self.tell_calls(making, place, Some(&call))
     }
 
     fn enqueues<W: Write, O: ?Sized>(
@@ -430,11 +428,13 @@ impl<'a> ProcessTrace<'a> {
         self.functions.at(place).group == OperationGroup::ENQUEUE
     }
 
-    /// Writes the calls of a thread that wait.
+    /// Writes the calls of a thread that wait for nothing any more, now that `call` has come or none will.
+    #[inline]
     fn tell_calls<W: Write, O: Observer + ?Sized>(
         &mut self,
         making: &mut Making<'_, W, O>,
         place: usize,
+        call: Option<&TimedCall>,
     ) -> io::Result<()> {
         let thread = &mut self.threads[place];
         let Thread {
@@ -447,7 +447,7 @@ impl<'a> ProcessTrace<'a> {
         } = thread;
         let (id, track) = (*id, *track);
         ties.sort();
-        calls.steps(|step| match step {
+        let tell = |step: Step<'_>| match step {
             Step::End(time) => making.writer.end(track, time.0),
             Step::Begin(call) => {
                 let record = &call.record;
@@ -496,7 +496,11 @@ impl<'a> ProcessTrace<'a> {
                     },
                 )
             }
-        })?;
+        };
+        match call {
+            Some(call) => calls.add(call, tell)?,
+            None => calls.finish(tell)?,
+        }
         ties.forget_told();
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::directory::Directory;
 use super::join::{Enqueued, What};
 use super::observer::WorkKind;
 use crate::capture::Metadata;
-use crate::number_map::Places;
 use crate::record::KernelId;
 
 /// What fills are called, and work of which only the end is known.
@@ -35,7 +35,7 @@ struct Kernel {
 pub(super) struct Stages {
     /// Kernels that the names store holds and that have run.
     kernels: Vec<Kernel>,
-    places: Places<KernelId>,
+    places: Directory<KernelId>,
     /// The latest kernel that it does not hold.
     unknown: Kernel,
 }

@@ -57,9 +57,13 @@ impl Ties {
     }
 
     /// What `call` is tied to.
+    #[inline]
     pub fn tell(&mut self, call: CorrelationId, tied: &mut Tied) {
         tied.submitted.clear();
         tied.waited.clear();
+        if self.list.is_empty() {
+            return;
+        }
         let first = self.list.partition_point(|tie| tie.call < call);
         let of_call = self.list[first..].iter_mut();
         for tie in of_call.take_while(|tie| tie.call == call) {
@@ -75,6 +79,8 @@ impl Ties {
 
     /// Forgets what has been told.
     pub fn forget_told(&mut self) {
-        self.list.retain(|tie| !tie.told);
+        if !self.list.is_empty() {
+            self.list.retain(|tie| !tie.told);
+        }
     }
 }

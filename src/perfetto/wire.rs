@@ -33,6 +33,8 @@ const MOST_FIELDS: usize = 48;
 #[derive(Debug)]
 pub struct Few<'a> {
     room: &'a mut [u8; MOST_FEW],
+    /// Where the room begins in the encoder's buffer.
+    base: usize,
     at: usize,
 }
 
@@ -49,13 +51,16 @@ impl Few<'_> {
     pub fn open(&mut self, field: Field) -> Open {
         self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
         self.at += 1;
-        Open { start: self.at }
+        Open {
+            start: self.base + self.at,
+        }
     }
 
-    /// Ends a message.
+    /// Ends a message that was begun here.
     #[inline(always)]
     pub fn close(&mut self, message: Open) {
-        self.room[message.start - 1] = (self.at - message.start) as u8;
+        let start = message.start - self.base;
+        self.room[start - 1] = (self.at - start) as u8;
     }
 
     #[inline(always)]
@@ -177,15 +182,39 @@ impl Encoder {
         self.at += put(room, 0, value);
     }
 
-    /// A few fields with numbers.
+    /// A few fields with numbers. Messages that are begun there may be ended here.
     #[inline(always)]
-    pub fn few(&mut self, fill: impl FnOnce(&mut Few<'_>)) {
+    pub fn few<T>(&mut self, fill: impl FnOnce(&mut Few<'_>) -> T) -> T {
+        let base = self.at;
         let mut few = Few {
             room: self.room(),
+            base,
             at: 0,
         };
-        fill(&mut few);
-        self.at += few.at;
+        let filled = fill(&mut few);
+        self.at = base + few.at;
+        filled
+    }
+
+    /// A number as a string: decimal text.
+    #[inline]
+    pub fn decimal(&mut self, field: Field, value: i64) {
+        let room = self.room::<MOST_FEW>();
+        let key = put(first(room), 0, u64::from(field << 3 | LENGTH_DELIMITED));
+        let minus = usize::from(value < 0);
+        let mut left = value.unsigned_abs();
+        let length = minus + left.checked_ilog10().unwrap_or(0) as usize + 1;
+        let (before, text) = room.split_at_mut(key + 1);
+        before[key] = length as u8;
+        let text = &mut text[..length];
+        for digit in text.iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        if minus == 1 {
+            text[0] = b'-';
+        }
+        self.at += key + 1 + length;
     }
 
     /// Fields that have been encoded before.
@@ -196,7 +225,22 @@ impl Encoder {
     }
 
     /// Fields that are already encoded, with their numbers.
+    #[inline]
     pub fn append(&mut self, fields: &[u8]) {
+        match fields.len() {
+            length @ 4..=8 => {
+                // A short name: its front and its end, which may overlap.
+                let room = self.room::<ROOM>();
+                let (front, end) = (fields.first_chunk::<4>(), fields.last_chunk::<4>());
+                *first(&mut room[..]) = *front.expect("it is long enough");
+                *first(&mut room[length - 4..]) = *end.expect("it is long enough");
+                self.at += length;
+            }
+            _ => self.append_any(fields),
+        }
+    }
+
+    fn append_any(&mut self, fields: &[u8]) {
         if self.buffer.len() - self.at < fields.len() {
             self.grow(fields.len());
         }
@@ -267,6 +311,10 @@ fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
     if value < 0x80 {
         room[at] = value as u8;
         at + 1
+    } else if value < 0x4000 {
+        let bytes = (value & 0x7f | (value & 0x3f80) << 1 | 0x80) as u16;
+        *first(&mut room[at..]) = bytes.to_le_bytes();
+        at + 2
     } else if value < 1 << 56 {
         let (bytes, length) = varint(value);
         *first(&mut room[at..]) = bytes.to_le_bytes();
@@ -298,43 +346,6 @@ fn put_long(room: &mut [u8; ROOM], mut at: usize, mut value: u64) -> usize {
     }
     room[at] = value as u8;
     at + 1
-}
-
-/// A number as decimal text, without allocating.
-#[derive(Debug)]
-pub struct Decimal {
-    /// The text stands at the end.
-    digits: [u8; 20],
-    start: usize,
-}
-
-impl Decimal {
-    /// The text of `value`.
-    pub fn new(mut value: i64) -> Decimal {
-        let mut decimal = Decimal {
-            digits: [0; 20],
-            start: 20,
-        };
-        let negative = value < 0;
-        loop {
-            decimal.start -= 1;
-            decimal.digits[decimal.start] = b'0' + (value % 10).unsigned_abs() as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
-        if negative {
-            decimal.start -= 1;
-            decimal.digits[decimal.start] = b'-';
-        }
-        decimal
-    }
-
-    /// The text as bytes of ASCII.
-    pub fn bytes(&self) -> &[u8] {
-        &self.digits[self.start..]
-    }
 }
 
 #[cfg(test)]
@@ -417,17 +428,29 @@ mod tests {
         }
 
         #[test]
-        fn a_decimal_is_what_the_formatter_writes(value: i64) {
-            let (decimal, expected) = (Decimal::new(value), value.to_string());
-            prop_assert_eq!(decimal.bytes(), expected.as_bytes());
+        fn a_decimal_is_what_the_formatter_writes(value: i64, bits in 0u32..64) {
+            let value = value >> bits;
+            let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
+            ours.decimal(2, value);
+            theirs.string(2, &value.to_string());
+            prop_assert_eq!(ours.bytes(), theirs.bytes());
+        }
+
+        #[test]
+        fn a_text_of_any_length_is_what_prost_writes(text in ".{0,20}") {
+            let mut ours = Encoder::default();
+            ours.string(3, &text);
+            let mut theirs = Vec::new();
+            prost::encoding::string::encode(3, &text, &mut theirs);
+            prop_assert_eq!(ours.bytes(), &theirs[..]);
         }
     }
 
     #[test]
     fn the_smallest_number_has_a_decimal() {
-        assert_eq!(
-            Decimal::new(i64::MIN).bytes(),
-            i64::MIN.to_string().as_bytes()
-        );
+        let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
+        ours.decimal(1, i64::MIN);
+        theirs.string(1, &i64::MIN.to_string());
+        assert_eq!(ours.bytes(), theirs.bytes());
     }
 }

@@ -18,7 +18,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, interned_graphics_context,
 };
-use super::wire::{Decimal, Encoder, Fields};
+use super::wire::{Encoder, Fields};
 use crate::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
@@ -353,7 +353,7 @@ impl WorkTrack {
                 let message = packet.open(number::EXTRA_DATA);
                 packet.string(1, detail.name);
                 match detail.value {
-                    DetailValue::Number(value) => packet.raw(2, Decimal::new(value).bytes()),
+                    DetailValue::Number(value) => packet.decimal(2, value),
                     DetailValue::Text(value) => packet.string(2, value),
                 }
                 packet.close(message);

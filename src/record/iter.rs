@@ -51,6 +51,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = RecordRef<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<RecordRef<'a>> {
         let rest = &self.bytes[self.offset..];
         if rest.is_empty() || self.malformed.is_some() {
