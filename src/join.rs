@@ -112,22 +112,23 @@ impl<E: Enqueue + Copy> Join<E> {
     }
 
     /// Takes in a completion; what is known in full by it is added to `found`.
-    pub fn complete(&mut self, completion: Completion, found: &mut Vec<Found<E>>) {
+    pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) {
         // The real one comes later, or none.
         if completion.unfinished == Unfinished::AT_FLUSH {
             return;
         }
         let id = completion.work;
         if let Some(work) = self.enqueued.remove(&id) {
-            found.push(Found::Both(work, completion));
+            found.push(Found::Both(work, *completion));
             return;
         }
         let mut met = false;
         while let Some((&key, _)) = self.parts.range((id, 0)..=(id, u32::MAX)).next() {
             let work = self.parts.remove(&key).expect("it was just found");
-            found.push(Found::Both(work, completion));
+            found.push(Found::Both(work, *completion));
             met = true;
         }
+        let completion = *completion;
         self.completed.insert(id, Early { completion, met });
         if self.completed.len() > self.most {
             tell_unmet(older_half(&mut self.completed), found);

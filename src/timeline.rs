@@ -80,7 +80,7 @@ impl Timeline {
                 }
                 Kind::COMPLETION => {
                     if let Some(completion) = record.read() {
-                        join.complete(completion, found);
+                        join.complete(&completion, found);
                     }
                 }
                 _ => {}

@@ -21,6 +21,8 @@ struct Knot {
     y: u64,
     /// Rate towards the next knot; in the last knot, beyond it.
     rate: f64,
+    /// The next knot; in the last knot, as far as numbers go.
+    next: (u64, u64),
 }
 
 /// The place of the knot that was looked up last: times mostly come near each other.
@@ -62,6 +64,7 @@ impl Line {
                 x: pair[0].0,
                 y: pair[0].1,
                 rate: rate(pair[0], pair[1]),
+                next: pair[1],
             })
             .collect();
         let &(x, y) = points.last()?;
@@ -77,6 +80,7 @@ impl Line {
             x,
             y,
             rate: forward.0,
+            next: (u64::MAX, u64::MAX),
         });
         Some(Line {
             knots,
@@ -89,11 +93,11 @@ impl Line {
     /// The value at `x`.
     #[inline]
     pub fn at(&self, x: u64) -> u64 {
-        let near = self.latest.0.load(Ordering::Relaxed);
-        let (knot, next) = match self.stretch(near) {
-            (Some(knot), next) if knot.x <= x && next.is_none_or(|next| x < next.x) => (knot, next),
+        let near = self.knots.get(self.latest.0.load(Ordering::Relaxed));
+        let knot = match near {
+            Some(knot) if knot.x <= x && x < knot.next.0 => knot,
             _ => match self.look_up(x) {
-                Some(found) => found,
+                Some(knot) => knot,
                 None => {
                     let first = &self.knots[0];
                     return first.y.saturating_sub(scaled(first.x - x, self.before));
@@ -102,23 +106,17 @@ impl Line {
         };
         let y = knot.y.saturating_add(scaled(x - knot.x, knot.rate));
         // Rounding must not lead past the next knot.
-        next.map_or(y, |next| y.min(next.y))
+        y.min(knot.next.1)
     }
 
-    /// The knots at `place` and behind it.
-    #[inline]
-    fn stretch(&self, place: usize) -> (Option<&Knot>, Option<&Knot>) {
-        (self.knots.get(place), self.knots.get(place + 1))
-    }
-
-    /// The knots around `x`; none if it lies before the first.
+    /// The last knot that is not behind `x`; none if `x` lies before the first.
     #[cold]
-    fn look_up(&self, x: u64) -> Option<(&Knot, Option<&Knot>)> {
-        let next = self.knots.partition_point(|knot| knot.x <= x);
-        let place = next.checked_sub(1)?;
+    fn look_up(&self, x: u64) -> Option<&Knot> {
+        let behind = self.knots.partition_point(|knot| knot.x <= x);
+        let place = behind.checked_sub(1)?;
         // No more than a hint: whoever reads an old one looks up again.
         self.latest.0.store(place, Ordering::Relaxed);
-        Some((&self.knots[place], self.knots.get(next)))
+        Some(&self.knots[place])
     }
 
     /// The x whose value is `y`.

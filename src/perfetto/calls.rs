@@ -5,18 +5,41 @@
 //! an inner end before an outer one. So inner calls wait until the call they were made from is
 //! there. If they get too many they go ahead, and the outer begin comes late.
 
-use crate::record::{Api, Nanos};
+use crate::record::{Api, CorrelationId, ExternalId, Nanos, Operation, flags};
 
 /// Most inner calls that wait for their outermost one.
 const MOST: usize = 4096;
 
-/// A call with its times in nanoseconds.
+/// A call, as far as the trace shows it, with its times in nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct TimedCall {
-    pub record: Api,
+    pub correlation: CorrelationId,
+    pub ancestor: CorrelationId,
+    pub external: ExternalId,
+    pub operation: Operation,
+    pub return_code: i32,
+    /// As its source has flagged it: a return code alone may be an answer, "not ready" say.
+    pub failed: bool,
     pub start: Nanos,
     /// None: it did not end.
     pub end: Option<Nanos>,
+}
+
+impl TimedCall {
+    /// The call of a record, with its times.
+    #[inline]
+    pub fn new(record: &Api, start: Nanos, end: Option<Nanos>) -> TimedCall {
+        TimedCall {
+            correlation: record.correlation,
+            ancestor: record.ancestor,
+            external: record.external,
+            operation: record.operation,
+            return_code: record.return_code,
+            failed: record.header.has(flags::FAILED),
+            start,
+            end,
+        }
+    }
 }
 
 /// What to write next.
@@ -42,7 +65,7 @@ impl Calls {
         call: &TimedCall,
         mut tell: impl FnMut(Step<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_outer = !call.record.ancestor.is_some();
+        let is_outer = !call.ancestor.is_some();
         if is_outer && self.waiting.is_empty() {
             tell(Step::Begin(call))?;
             return call.end.map_or(Ok(()), |end| tell(Step::End(end)));
@@ -58,11 +81,11 @@ impl Calls {
     pub fn finish<E>(&mut self, mut tell: impl FnMut(Step<'_>) -> Result<(), E>) -> Result<(), E> {
         // Ids of a thread rise in the order in which calls were entered.
         self.waiting
-            .sort_by_key(|call| (call.start, call.record.correlation));
+            .sort_by_key(|call| (call.start, call.correlation));
         for call in &self.waiting {
             // What ended when this call began came before it, unless it is its caller and took no time.
             while let Some((end, id)) = self.open.last().copied() {
-                if end > call.start || id == call.record.ancestor.0 {
+                if end > call.start || id == call.ancestor.0 {
                     break;
                 }
                 tell(Step::End(end))?;
@@ -73,7 +96,7 @@ impl Calls {
                 // An inner call never ends after the one it is in, whatever the clocks say.
                 let outer = self.open.last().map_or(end, |(outer, _)| *outer);
                 let end = end.min(outer).max(call.start);
-                self.open.push((end, call.record.correlation.0));
+                self.open.push((end, call.correlation.0));
             }
         }
         while let Some((end, _)) = self.open.pop() {
@@ -87,19 +110,16 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CorrelationId;
     use proptest::prelude::*;
 
     fn call(id: u64, ancestor: u64, start: u64, end: u64) -> TimedCall {
-        TimedCall {
-            record: Api {
-                correlation: CorrelationId(id),
-                ancestor: CorrelationId(ancestor),
-                ..Api::blank()
-            },
-            start: Nanos(start),
-            end: (end != u64::MAX).then_some(Nanos(end)),
-        }
+        let record = Api {
+            correlation: CorrelationId(id),
+            ancestor: CorrelationId(ancestor),
+            ..Api::blank()
+        };
+        let end = (end != u64::MAX).then_some(Nanos(end));
+        TimedCall::new(&record, Nanos(start), end)
     }
 
     /// The steps as text: `+id` for a begin, `-time` for an end.
@@ -109,7 +129,7 @@ mod tests {
         for call in calls {
             let steps: Result<(), ()> = order.add(&call, |step| {
                 text.push(match step {
-                    Step::Begin(call) => format!("+{}", call.record.correlation.0),
+                    Step::Begin(call) => format!("+{}", call.correlation.0),
                     Step::End(end) => format!("-{}", end.0),
                 });
                 Ok(())
@@ -196,7 +216,7 @@ mod tests {
                 calls.push(call(id, stack.last().map_or(0, |(id, _)| *id), start, time));
             }
             let parents: std::collections::HashMap<u64, u64> =
-                calls.iter().map(|call| (call.record.correlation.0, call.record.ancestor.0)).collect();
+                calls.iter().map(|call| (call.correlation.0, call.ancestor.0)).collect();
             let mut open = vec![0];
             for step in told(calls).split(' ') {
                 match step.strip_prefix('+') {

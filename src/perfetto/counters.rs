@@ -141,24 +141,24 @@ impl CounterTrack {
             self.sequence
                 .restart(packets, TracePacketDefaults::default())?;
         }
-        packets.packet(|packet| {
-            packet.few(|few| {
-                self.sequence.stamp(few, time);
-                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-            });
-            let body = packet.open(field::GPU_COUNTER);
-            for (id, value) in (self.first..).zip(values) {
-                let counter = packet.open(number::COUNTERS);
-                packet.uint(number::COUNTER, id.into());
-                match *value {
-                    CounterValue::Int(value) => packet.int(number::INT, value),
-                    CounterValue::Double(value) => packet.double(number::DOUBLE, value),
-                }
-                packet.close(counter);
+        let (begun, ()) = packets.begin(|few| {
+            self.sequence.stamp(few, time);
+            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+        });
+        let packet = packets.encoder();
+        let body = packet.open(field::GPU_COUNTER);
+        for (id, value) in (self.first..).zip(values) {
+            let counter = packet.open(number::COUNTERS);
+            packet.uint(number::COUNTER, id.into());
+            match *value {
+                CounterValue::Int(value) => packet.int(number::INT, value),
+                CounterValue::Double(value) => packet.double(number::DOUBLE, value),
             }
-            packet.uint(number::GPU, self.gpu.into());
-            packet.close(body);
-        })
+            packet.close(counter);
+        }
+        packet.uint(number::GPU, self.gpu.into());
+        packet.close(body);
+        packets.end(begun)
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence, field};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, track_event};
-use super::wire::{Encoder, Few};
+use super::wire::{Encoder, Few, Open};
 
 /// Field numbers of `TrackEvent`, `DebugAnnotation` and `InternedData`.
 mod number {
@@ -135,55 +135,41 @@ impl EventTrack {
         event: &Event<'_>,
     ) -> io::Result<()> {
         self.ready(packets)?;
-        packets.packet(|packet| {
-            let known = self.knows(event);
-            let mut head = |few: &mut Few<'_>| {
-                self.sequence.stamp(few, time);
-                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-            };
-            let begin = |few: &mut Few<'_>| {
-                let body = few.open(field::TRACK_EVENT);
-                few.uint(number::TYPE, kind as u64);
-                few.uint(number::CATEGORY, event.category.iid());
-                if let Label::Name(name) = event.label {
-                    few.uint(number::NAME_IID, name.iid());
-                }
-                body
-            };
-            let body = if known {
-                packet.few(|few| {
-                    head(few);
-                    begin(few)
-                })
-            } else {
-                packet.few(head);
-                self.introduce(packet, names, event);
-                packet.few(begin)
-            };
-            if let Label::Text(text) = event.label {
-                packet.string(number::NAME, text);
-            }
+        let known = self.knows(event);
+        let (packet, body) = packets.begin(|few| {
+            self.sequence.stamp(few, time);
+            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            known.then(|| begin(few, kind, event))
+        });
+        let encoder = packets.encoder();
+        let body = body.unwrap_or_else(|| {
+            self.introduce(encoder, names, event);
+            encoder.few(|few| begin(few, kind, event))
+        });
+        if let Label::Text(text) = event.label {
+            encoder.string(number::NAME, text);
             if let Some(correlation) = event.correlation {
-                packet.uint(number::CORRELATION, correlation);
+                encoder.uint(number::CORRELATION, correlation);
             }
-            for annotation in event.annotations {
-                write_annotation(packet, annotation);
+        }
+        for annotation in event.annotations {
+            write_annotation(encoder, annotation);
+        }
+        if !(event.submitted.is_empty() && event.waited.is_empty()) {
+            let correlation = encoder.open(number::GPU_CORRELATION);
+            for id in event.submitted {
+                encoder.uint(number::SUBMITTED, *id);
             }
-            if !(event.submitted.is_empty() && event.waited.is_empty()) {
-                let correlation = packet.open(number::GPU_CORRELATION);
-                for id in event.submitted {
-                    packet.uint(number::SUBMITTED, *id);
-                }
-                for id in event.waited {
-                    packet.uint(number::WAITED, *id);
-                }
-                packet.close(correlation);
+            for id in event.waited {
+                encoder.uint(number::WAITED, *id);
             }
-            if let Some(api) = event.api {
-                packet.uint(number::GPU_API, api as u64);
-            }
-            packet.close(body);
-        })
+            encoder.close(correlation);
+        }
+        if let Some(api) = event.api {
+            encoder.uint(number::GPU_API, api as u64);
+        }
+        encoder.close(body);
+        packets.end(packet)
     }
 
     /// The end of the innermost open slice.
@@ -263,6 +249,21 @@ impl EventTrack {
         }
         packet.close(interned);
     }
+}
+
+/// Begins an event with what are numbers of it, if it has a number for its name.
+#[inline(always)]
+fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
+    let body = few.open(field::TRACK_EVENT);
+    few.uint(number::TYPE, kind as u64);
+    few.uint(number::CATEGORY, event.category.iid());
+    if let Label::Name(name) = event.label {
+        few.uint(number::NAME_IID, name.iid());
+        if let Some(correlation) = event.correlation {
+            few.uint(number::CORRELATION, correlation);
+        }
+    }
+    body
 }
 
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {

@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
-use super::wire::{Encoder, Few};
+use super::wire::{Encoder, Few, Open};
 
 /// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
 pub(super) mod field {
@@ -119,11 +119,22 @@ impl<W: Write> Packets<W> {
         self.written + self.encoder.len() as u64
     }
 
-    /// One packet, written by hand by `fill`.
+    /// Begins a packet that is written by hand: with a few numbers. What it goes on with is written to
+    /// [`Packets::encoder`], until [`Packets::end`].
     #[inline]
-    pub fn packet(&mut self, fill: impl FnOnce(&mut Encoder)) -> io::Result<()> {
-        let packet = self.encoder.open(field::PACKET);
-        fill(&mut self.encoder);
+    pub fn begin<T>(&mut self, fill: impl FnOnce(&mut Few<'_>) -> T) -> (Open, T) {
+        self.encoder.few(|few| (few.open(field::PACKET), fill(few)))
+    }
+
+    /// Where the packet that has begun is written to.
+    #[inline]
+    pub fn encoder(&mut self) -> &mut Encoder {
+        &mut self.encoder
+    }
+
+    /// Ends the packet that has begun.
+    #[inline]
+    pub fn end(&mut self, packet: Open) -> io::Result<()> {
         self.encoder.close(packet);
         self.flush_if_full()
     }

@@ -240,26 +240,26 @@ impl<'a> ProcessTrace<'a> {
         match record.kind() {
             Kind::API => self.call(making, &read(record)),
             Kind::KERNEL_DISPATCH => {
-                let record: KernelDispatch = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+                let record: Cow<'_, KernelDispatch> = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
             }
             Kind::MEMORY_COPY => {
-                let record: MemoryCopy = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+                let record: Cow<'_, MemoryCopy> = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
             }
             Kind::MEMORY_SET => {
-                let record: MemorySet = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&record).into())
+                let record: Cow<'_, MemorySet> = read(record);
+                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
             }
             Kind::SYNCHRONIZATION => self.synchronization(making, thread, &read(record)),
             Kind::DEPENDENCY => self.dependency(making, thread, &read(record)),
             Kind::COMPLETION => {
-                let completion: Completion = read(record);
-                self.join.complete(completion, &mut self.found);
+                let completion: Cow<'_, Completion> = read(record);
+                self.join.complete(&completion, &mut self.found);
                 self.tell_found(making)
             }
             Kind::ARGUMENTS => {
-                let arguments: Arguments = read(record);
+                let arguments: Cow<'_, Arguments> = read(record);
                 if !making.options.arguments && self.enqueues(making, arguments.operation) {
                     return Ok(());
                 }
@@ -268,12 +268,12 @@ impl<'a> ProcessTrace<'a> {
                     // Left behind by calls that were dropped.
                     thread.arguments.clear();
                 }
-                thread.arguments.insert(arguments.correlation, arguments);
+                thread.arguments.insert(arguments.correlation, *arguments);
                 Ok(())
             }
             Kind::MARKER => self.marker(making, thread, &read(record)),
             Kind::MEMORY_ALLOCATION => {
-                let record: Allocation = read(record);
+                let record: Cow<'_, Allocation> = read(record);
                 let done = if record.end.is_some() {
                     record.end
                 } else {
@@ -403,15 +403,12 @@ impl<'a> ProcessTrace<'a> {
     ) -> io::Result<()> {
         let start = self.time_or_latest(self.host.to_boottime(record.start));
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
-        let call = TimedCall {
-            record: *record,
-            start,
-            end: ended.then(|| self.host.to_boottime(record.end).max(start)),
-        };
+        let end = ended.then(|| self.host.to_boottime(record.end).max(start));
+        let call = TimedCall::new(record, start, end);
         self.latest = self.latest.max(call.end.unwrap_or(start));
         making.report.calls += 1;
         making.report.unfinished_calls += u64::from(!ended);
-        making.report.failed_calls += u64::from(failed(record));
+        making.report.failed_calls += u64::from(call.failed);
         let place = self.thread_place(&mut making.writer, record.thread)?;
         self.tell_calls(making, place, Some(&call))
     }
@@ -450,32 +447,31 @@ impl<'a> ProcessTrace<'a> {
         let tell = |step: Step<'_>| match step {
             Step::End(time) => making.writer.end(track, time.0),
             Step::Begin(call) => {
-                let record = &call.record;
                 let place = self.functions.place(
                     &mut making.writer,
                     &self.words,
                     &self.metadata,
-                    record.operation,
+                    call.operation,
                 );
                 let function = self.functions.at(place);
-                ties.tell(record.correlation, &mut self.tied);
+                ties.tell(call.correlation, &mut self.tied);
                 let mut annotations = Vec::new();
-                if failed(record) {
-                    let value = Value::Int(record.return_code.into());
+                if call.failed {
+                    let value = Value::Int(call.return_code.into());
                     annotations.push(Annotation {
                         name: self.words.error,
                         value,
                     });
                 }
-                if record.external.is_some() {
-                    let value = Value::Uint(record.external.0);
+                if call.external.is_some() {
+                    let value = Value::Uint(call.external.0);
                     annotations.push(Annotation {
                         name: self.words.external,
                         value,
                     });
                 }
                 if !arguments.is_empty()
-                    && let Some(arguments) = arguments.remove(&record.correlation)
+                    && let Some(arguments) = arguments.remove(&call.correlation)
                 {
                     annotate(&mut annotations, &self.metadata, function, &arguments);
                 }
@@ -488,7 +484,7 @@ impl<'a> ProcessTrace<'a> {
                     &Event {
                         label: function.label.get(),
                         category: function.category,
-                        correlation: Some(record.correlation.0),
+                        correlation: Some(call.correlation.0),
                         submitted: &self.tied.submitted,
                         waited: &self.tied.waited,
                         api: function.api.filter(|_| !self.tied.is_empty()),
@@ -725,13 +721,9 @@ fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
     if named.is_some() { named } else { lane }
 }
 
-pub(super) fn read<R: crate::record::Record>(record: &RecordRef<'_>) -> R {
-    record.read().expect("the kind was looked at")
-}
-
-/// What a source has flagged: a return code alone may be an answer, "not ready" say.
-fn failed(record: &Api) -> bool {
-    record.header.has(flags::FAILED)
+#[inline]
+pub(super) fn read<'r, R: crate::record::Record>(record: &RecordRef<'r>) -> Cow<'r, R> {
+    record.view().expect("the kind was looked at")
 }
 
 fn observed<'f>(
@@ -749,9 +741,9 @@ fn observed<'f>(
         group: function.group,
         start: call.start,
         end: call.end,
-        nested: call.record.ancestor.is_some(),
-        failed: failed(&call.record),
-        return_code: call.record.return_code,
+        nested: call.ancestor.is_some(),
+        failed: call.failed,
+        return_code: call.return_code,
     }
 }
 

@@ -23,16 +23,16 @@ pub struct Open {
 
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
-/// Most bytes of [`Few`].
+/// Most bytes of [`Few`], and room for one more.
 const MOST_FEW: usize = 64;
+const FEW_ROOM: usize = MOST_FEW + ROOM;
 /// Most bytes of [`Fields`].
 const MOST_FIELDS: usize = 48;
 
-/// A few fields with numbers, on their way into an [`Encoder`]. All of them together take no more than 48 bytes, so
-/// that there is room for any number behind them.
+/// A few fields with numbers, on their way into an [`Encoder`]: together they take no more than 64 bytes.
 #[derive(Debug)]
 pub struct Few<'a> {
-    room: &'a mut [u8; MOST_FEW],
+    room: &'a mut [u8; FEW_ROOM],
     /// Where the room begins in the encoder's buffer.
     base: usize,
     at: usize,
@@ -60,12 +60,14 @@ impl Few<'_> {
     #[inline(always)]
     pub fn close(&mut self, message: Open) {
         let start = message.start - self.base;
-        self.room[start - 1] = (self.at - start) as u8;
+        self.room[(start - 1) % MOST_FEW] = (self.at - start) as u8;
     }
 
     #[inline(always)]
     fn varint(&mut self, value: u64) {
-        self.at += put(first(&mut self.room[self.at..]), 0, value);
+        debug_assert!(self.at < MOST_FEW, "these fields are not few");
+        // The remainder tells the compiler that there is room.
+        self.at += put(first(&mut self.room[self.at % MOST_FEW..]), 0, value);
     }
 }
 
@@ -199,7 +201,7 @@ impl Encoder {
     /// A number as a string: decimal text.
     #[inline]
     pub fn decimal(&mut self, field: Field, value: i64) {
-        let room = self.room::<MOST_FEW>();
+        let room = self.room::<FEW_ROOM>();
         let key = put(first(room), 0, u64::from(field << 3 | LENGTH_DELIMITED));
         let minus = usize::from(value < 0);
         let mut left = value.unsigned_abs();

@@ -327,39 +327,40 @@ impl WorkTrack {
             self.sequence.restart(packets, defaults)?;
         }
         let queue = &queues.queues[work.queue.0 as usize];
-        packets.packet(|packet| {
-            packet.few(|few| {
-                self.sequence.stamp(few, work.start);
-                few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-            });
-            let same = self.same(packet, queues, queue, work);
-            let body = packet.open(field::RENDER_STAGE);
-            packet.few(|few| {
-                few.uint(number::EVENT_ID, work.event);
-                if let Some(duration) = work.duration {
-                    few.uint(number::DURATION, duration);
-                }
-                few.uint(number::CONTEXT, context_iid(queue.context));
-                if work.correlation != 0 {
-                    few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
-                }
-            });
-            packet.fields(&same.numbers);
-            for id in work.waits {
-                packet.uint(number::WAITS, *id);
+        let (begun, ()) = packets.begin(|few| {
+            self.sequence.stamp(few, work.start);
+            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+        });
+        let packet = packets.encoder();
+        let same = self.same(packet, queues, queue, work);
+        let body = packet.few(|few| {
+            let body = few.open(field::RENDER_STAGE);
+            few.uint(number::EVENT_ID, work.event);
+            if let Some(duration) = work.duration {
+                few.uint(number::DURATION, duration);
             }
-            packet.fields(&same.launch);
-            for detail in work.details {
-                let message = packet.open(number::EXTRA_DATA);
-                packet.string(1, detail.name);
-                match detail.value {
-                    DetailValue::Number(value) => packet.decimal(2, value),
-                    DetailValue::Text(value) => packet.string(2, value),
-                }
-                packet.close(message);
+            few.uint(number::CONTEXT, context_iid(queue.context));
+            if work.correlation != 0 {
+                few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
             }
-            packet.close(body);
-        })
+            body
+        });
+        packet.fields(&same.numbers);
+        for id in work.waits {
+            packet.uint(number::WAITS, *id);
+        }
+        packet.fields(&same.launch);
+        for detail in work.details {
+            let message = packet.open(number::EXTRA_DATA);
+            packet.string(1, detail.name);
+            match detail.value {
+                DetailValue::Number(value) => packet.decimal(2, value),
+                DetailValue::Text(value) => packet.string(2, value),
+            }
+            packet.close(message);
+        }
+        packet.close(body);
+        packets.end(begun)
     }
 
     /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data of

@@ -1,6 +1,7 @@
 //! Walking over a run of records, in place, whatever the bytes are.
 
 use super::*;
+use std::borrow::Cow;
 
 /// Records that stand one after the other in `bytes`, as a lane wrote them.
 ///
@@ -125,7 +126,18 @@ impl<'a> RecordRef<'a> {
         }
     }
 
+    /// The record as an `R`, if that is what it is: in place where it can be, else a copy as [`read`](RecordRef::read)
+    /// makes it.
+    #[inline]
+    pub(crate) fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
+        match self.get() {
+            Some(record) => Some(Cow::Borrowed(record)),
+            None => self.read().map(Cow::Owned),
+        }
+    }
+
     /// The record in place as an `R`: `None` if it is something else, shorter, or misaligned.
+    #[inline]
     pub fn get<R: Record>(&self) -> Option<&'a R> {
         if self.header.kind != R::KIND {
             return None;
@@ -135,7 +147,7 @@ impl<'a> RecordRef<'a> {
 
     /// The id and text of a [`StringName`], or `None` if it is something else or damaged. Invalid
     /// UTF-8 is replaced.
-    pub fn string(&self) -> Option<(StringId, std::borrow::Cow<'a, str>)> {
+    pub fn string(&self) -> Option<(StringId, Cow<'a, str>)> {
         let name = self.read::<StringName>()?;
         let text = self
             .bytes

@@ -11,6 +11,7 @@ mod places;
 mod raw;
 mod stalls;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
@@ -313,12 +314,12 @@ impl Sampling {
         (self.active, self.sampled) = (true, true);
         match record.kind() {
             Kind::PC_SAMPLE_HOST_TRAP => {
-                let sample: HostTrapSample = super::process::read(record);
+                let sample: Cow<'_, HostTrapSample> = super::process::read(record);
                 self.aggregates.host_trap(&sample);
                 self.sample(making, metadata, devices, &sample, Outcome::HOST_TRAP, 0)
             }
             Kind::PC_SAMPLE_STOCHASTIC => {
-                let sample: StochasticSample = super::process::read(record);
+                let sample: Cow<'_, StochasticSample> = super::process::read(record);
                 self.aggregates.stochastic(&sample);
                 let outcome = Outcome::of(&sample);
                 if let Some(time) = devices.time(sample.agent, sample.time) {
@@ -328,7 +329,7 @@ impl Sampling {
                 self.sample(making, metadata, devices, sample.place(), outcome, waves)
             }
             Kind::PC_SAMPLE_AGGREGATE => {
-                let record: SampleAggregate = super::process::read(record);
+                let record: Cow<'_, SampleAggregate> = super::process::read(record);
                 self.aggregates.aggregate(&record);
                 let place = Address {
                     code_object: record.code_object,
