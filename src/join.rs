@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Most enqueues, and most completions, that wait for their partner.
 const MOST: usize = 1 << 18;
+/// Most completions that have met parts of a command buffer, and may meet more of them: these come close behind.
+const MOST_MET: usize = 1 << 14;
 
 /// What was enqueued, as its reader keeps it.
 pub(crate) trait Enqueue {
@@ -36,21 +38,15 @@ pub(crate) enum Found<E> {
     Completed(Completion),
 }
 
-/// A completion that waits.
-#[derive(Debug)]
-struct Early {
-    completion: Completion,
-    /// It has met parts of a command buffer, and waits for more of them only.
-    met: bool,
-}
-
 /// The records that wait for their partner.
 #[derive(Debug)]
 pub(crate) struct Join<E> {
     enqueued: NumberMap<WorkId, E>,
     /// Parts of command buffers, by their numbers too.
     parts: BTreeMap<(WorkId, u32), E>,
-    completed: NumberMap<WorkId, Early>,
+    completed: NumberMap<WorkId, Completion>,
+    /// Completions of command buffers.
+    met: NumberMap<WorkId, Completion>,
     most: usize,
     serial: u32,
 }
@@ -67,6 +63,7 @@ impl<E: Enqueue + Copy> Join<E> {
             enqueued: NumberMap::default(),
             parts: BTreeMap::new(),
             completed: NumberMap::default(),
+            met: NumberMap::default(),
             most,
             serial: 0,
         }
@@ -84,14 +81,8 @@ impl<E: Enqueue + Copy> Join<E> {
             found.push(Found::Enqueued(work));
             return work.serial();
         }
-        if !self.completed.is_empty()
-            && let Some(early) = self.completed.get_mut(&work.work())
-        {
-            early.met = true;
-            found.push(Found::Both(work, early.completion));
-            if !shared {
-                self.completed.remove(&work.work());
-            }
+        if let Some(completion) = self.completion(work.work(), shared) {
+            found.push(Found::Both(work, completion));
             return work.serial();
         }
         if shared {
@@ -128,10 +119,36 @@ impl<E: Enqueue + Copy> Join<E> {
             found.push(Found::Both(work, *completion));
             met = true;
         }
-        let completion = *completion;
-        self.completed.insert(id, Early { completion, met });
+        if met {
+            self.has_met(*completion);
+            return;
+        }
+        self.completed.insert(id, *completion);
         if self.completed.len() > self.most {
-            tell_unmet(older_half(&mut self.completed), found);
+            let older = older_half(&mut self.completed).into_iter();
+            found.extend(older.map(Found::Completed));
+        }
+    }
+
+    /// The completion that came before its work, if it did.
+    #[inline]
+    fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {
+        let early = match self.completed.is_empty() {
+            true => None,
+            false => self.completed.remove(&work),
+        };
+        match early {
+            Some(completion) if shared => self.has_met(completion),
+            None if !self.met.is_empty() => return self.met.get(&work).copied(),
+            _ => {}
+        }
+        early
+    }
+
+    fn has_met(&mut self, completion: Completion) {
+        self.met.insert(completion.work, completion);
+        if self.met.len() > MOST_MET {
+            older_half(&mut self.met);
         }
     }
 
@@ -145,14 +162,11 @@ impl<E: Enqueue + Copy> Join<E> {
             .collect();
         enqueued.sort_unstable_by_key(|(key, _)| *key);
         found.extend(enqueued.into_iter().map(|(_, work)| Found::Enqueued(work)));
-        tell_unmet(in_order(std::mem::take(&mut self.completed)), found);
+        let unmet = std::mem::take(&mut self.completed).into_values();
+        let mut unmet: Vec<_> = unmet.collect();
+        unmet.sort_unstable_by_key(|completion| completion.work);
+        found.extend(unmet.into_iter().map(Found::Completed));
     }
-}
-
-/// Completions that no enqueue record has met.
-fn tell_unmet<E>(completed: Vec<Early>, found: &mut Vec<Found<E>>) {
-    let unmet = completed.into_iter().filter(|early| !early.met);
-    found.extend(unmet.map(|early| Found::Completed(early.completion)));
 }
 
 /// Takes the older half of a table, in order: half of it at once, so that each entry costs little.
@@ -162,10 +176,4 @@ fn older_half<T>(table: &mut NumberMap<WorkId, T>) -> Vec<T> {
     let (older, ..) = ids.select_nth_unstable(half);
     older.sort_unstable();
     older.iter().filter_map(|id| table.remove(id)).collect()
-}
-
-fn in_order<T>(table: NumberMap<WorkId, T>) -> Vec<T> {
-    let mut entries: Vec<_> = table.into_iter().collect();
-    entries.sort_unstable_by_key(|(id, _)| *id);
-    entries.into_iter().map(|(_, entry)| entry).collect()
 }

@@ -120,8 +120,10 @@ impl Gauges {
 
     /// Tells the first `count` begins and ends.
     fn tell<W: Write>(&mut self, writer: &mut TraceWriter<W>, count: usize) -> io::Result<()> {
-        // What is nearly sorted is sorted fast, and what is of one time stays in order.
-        self.edges.sort_by_key(|edge| edge.time);
+        // What is nearly sorted is sorted fast, and what is of one time stays in order. Sorting takes as much room again.
+        if !self.edges.is_sorted_by_key(|edge| edge.time) {
+            self.edges.sort_by_key(|edge| edge.time);
+        }
         for edge in self.edges.drain(..count) {
             self.now = self.now.max(edge.time);
             self.gauges[edge.gauge as usize].change(writer, self.now, edge.changes)?;

@@ -31,6 +31,9 @@ use crate::record::{
 /// Most calls whose arguments one thread holds until the calls are seen.
 const MOST_ARGUMENTS: usize = 1 << 16;
 
+/// Pieces of work that have room to wait until they are told.
+const MOST_READY: usize = 64;
+
 /// A thread: its track, and what waits for the end of its outermost call.
 #[derive(Debug)]
 struct Thread {
@@ -606,6 +609,8 @@ impl<'a> ProcessTrace<'a> {
             self.devices
                 .tell(making, metadata, host, &found, samples.as_ref())?;
         }
+        // Much of it comes at once, once.
+        self.ready.shrink_to(MOST_READY);
         Ok(())
     }
 

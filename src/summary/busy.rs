@@ -10,7 +10,7 @@ use super::distribution::Distribution;
 use crate::record::Nanos;
 
 /// Most intervals in the window.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 15;
 /// Most intervals that wait to be sorted in: all at once costs little more than one.
 const MOST_UNSORTED: usize = 1 << 12;
 
@@ -66,8 +66,25 @@ impl Busy {
 struct Interval {
     start: u64,
     end: u64,
-    /// What begins it.
-    opener: Option<Opener>,
+    /// When what begins it was enqueued, if that is known.
+    enqueued: Nanos,
+    /// The label of what begins it, or [`NOBODY`].
+    label: u32,
+}
+
+/// The label of what is of no interest.
+const NOBODY: u32 = u32::MAX;
+
+impl Interval {
+    fn new(start: u64, end: u64, opener: Option<Opener>) -> Interval {
+        let enqueued = opener.and_then(|opener| opener.enqueued);
+        Interval {
+            start,
+            end,
+            enqueued: enqueued.unwrap_or(Nanos::NONE),
+            label: opener.map_or(NOBODY, |opener| opener.label),
+        }
+    }
 }
 
 /// Adds up the busy time of a device.
@@ -112,38 +129,42 @@ impl BusyTime {
                 return;
             }
         }
-        let interval = Interval { start, end, opener };
+        let interval = Interval::new(start, end, opener);
         // Mostly it comes behind all others, or goes on where the latest has not ended yet.
         let in_order = self
             .window
             .back()
             .is_none_or(|latest| latest.start <= start);
         if self.unsorted.is_empty() && in_order {
+            let touches = self.window.back().is_some_and(|latest| start <= latest.end);
+            if !touches {
+                // Before the window grows beyond its size, for which its room would be doubled.
+                self.keep_to_size(self.most - 1);
+            }
             append(&mut self.window, interval);
-            self.keep_to_size();
             return;
         }
         self.unsorted.push(interval);
         if self.unsorted.len() >= self.most.min(MOST_UNSORTED) {
             sort_in(&mut self.window, &mut self.unsorted);
-            self.keep_to_size();
+            self.keep_to_size(self.most);
         }
     }
 
-    fn keep_to_size(&mut self) {
-        while self.window.len() > self.most {
-            let Some(interval) = self.window.pop_front() else {
-                return;
-            };
+    /// Closes the earliest intervals, but for so many.
+    fn keep_to_size(&mut self, most: usize) {
+        while self.window.len() > most
+            && let Some(interval) = self.window.pop_front()
+        {
             close(&mut self.closed, interval);
         }
     }
 
     /// The sum so far; none if there was nothing.
     pub fn busy(&self) -> Option<Busy> {
+        let mut sum = self.closed.clone();
         let (mut window, mut unsorted) = (self.window.clone(), self.unsorted.clone());
         sort_in(&mut window, &mut unsorted);
-        let mut sum = self.closed.clone();
         for interval in window {
             close(&mut sum, interval);
         }
@@ -173,6 +194,8 @@ fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
     let mut all: Vec<Interval> = window.drain(behind..).collect();
     all.append(unsorted);
     all.sort_by_key(|interval| interval.start);
+    // No more than that: it stays.
+    window.reserve_exact(all.len());
     for interval in all {
         append(window, interval);
     }
@@ -180,7 +203,12 @@ fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
 
 /// Adds an interval that begins after all before it.
 fn close(sum: &mut Option<Busy>, interval: Interval) {
-    let Interval { start, end, opener } = interval;
+    let Interval {
+        start,
+        end,
+        enqueued,
+        label,
+    } = interval;
     let interval = Busy {
         first: Nanos(start),
         last: Nanos(end),
@@ -199,12 +227,10 @@ fn close(sum: &mut Option<Busy>, interval: Interval) {
     if length > largest {
         sum.largest_gap = Some(gap);
     }
-    if let Some(opener) = opener
-        && length > 0
-    {
-        let gaps = sum.gaps.entry(opener.label).or_default();
+    if label != NOBODY && length > 0 {
+        let gaps = sum.gaps.entry(label).or_default();
         gaps.times.add(length);
-        if let Some(enqueued) = opener.enqueued {
+        if enqueued.is_some() {
             let host = enqueued.0.clamp(gap.0.0, start) - gap.0.0;
             gaps.host = Nanos(gaps.host.0.saturating_add(host));
             gaps.waiting = Nanos(gaps.waiting.0.saturating_add(length - host));
