@@ -1,5 +1,6 @@
 //! Everything a capture says about its ids and clocks.
 
+use super::readings::Thinning;
 use crate::record::*;
 use crate::sampling::code::CodeObjects;
 use std::collections::{BTreeMap, HashMap};
@@ -39,10 +40,12 @@ pub struct Metadata {
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
     /// Notes, in order.
     pub notes: Vec<Note>,
-    /// Host clocks, in order.
+    /// Host clocks, in order; of very many, some that tell as much.
     pub snapshots: Vec<ClockSnapshot>,
-    /// Agents' clocks, in order.
+    /// Agents' clocks, those of each agent in order; of very many, some that tell as much.
     pub pairs: Vec<ClockPair>,
+    thinned_snapshots: Thinning,
+    thinned_pairs: Thinning,
     strings: HashMap<StringId, Box<str>>,
     text_bytes: usize,
     entries: usize,
@@ -117,8 +120,16 @@ impl Metadata {
                 }
             }
             Kind::NOTE => self.notes.extend(record.read::<Note>()),
-            Kind::CLOCK_SNAPSHOT => self.snapshots.extend(record.read::<ClockSnapshot>()),
-            Kind::CLOCK_PAIR => self.pairs.extend(record.read::<ClockPair>()),
+            Kind::CLOCK_SNAPSHOT => {
+                if let Some(snapshot) = record.read::<ClockSnapshot>() {
+                    self.thinned_snapshots.add(&mut self.snapshots, snapshot);
+                }
+            }
+            Kind::CLOCK_PAIR => {
+                if let Some(pair) = record.read::<ClockPair>() {
+                    self.thinned_pairs.add(&mut self.pairs, pair);
+                }
+            }
             _ => {}
         }
     }

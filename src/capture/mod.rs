@@ -13,6 +13,7 @@ mod follow;
 mod format;
 mod metadata;
 mod reader;
+mod readings;
 mod recover;
 mod writer;
 
