@@ -369,22 +369,41 @@ pub(super) unsafe fn build(
     notify: ProgramCallback,
     user_data: *mut c_void,
 ) -> cl_int {
+    let build = |options, notify, user_data| {
+        next!(clBuildProgram(
+            program,
+            num_devices,
+            devices,
+            options,
+            notify,
+            user_data
+        ))
+    };
     // SAFETY: the program's string.
-    let build = unsafe { Build::new(call, options) };
-    // SAFETY: the program's string.
+    unsafe { built(call, program, options, (notify, user_data), build) }
+}
+
+/// Has `program` built by `build`, which is given the options and who is told when it is done.
+///
+/// # Safety
+///
+/// `options` is null, or leads to a string that ends with a 0.
+unsafe fn built(
+    call: &mut Call,
+    program: cl_program,
+    options: *const c_char,
+    (notify, user_data): (ProgramCallback, *mut c_void),
+    build: impl FnOnce(*const c_char, ProgramCallback, *mut c_void) -> cl_int,
+) -> cl_int {
+    // SAFETY: the caller's promise.
+    let observed = unsafe { Build::new(call, options) };
+    // SAFETY: the caller's promise.
     let ours = unsafe { with_lines(program, options) };
     let options = ours.as_ref().map_or(options, |ours| ours.as_ptr());
-    let (build, notify, user_data) = build.observe(notify, user_data);
-    let result = next!(clBuildProgram(
-        program,
-        num_devices,
-        devices,
-        options,
-        notify,
-        user_data
-    ));
-    if let Some(build) = build {
-        build.ended(program, call.end());
+    let (observed, notify, user_data) = observed.observe(notify, user_data);
+    let result = build(options, notify, user_data);
+    if let Some(observed) = observed {
+        observed.ended(program, call.end());
     }
     result
 }
@@ -402,27 +421,21 @@ pub(super) unsafe fn compile(
     notify: ProgramCallback,
     user_data: *mut c_void,
 ) -> cl_int {
+    let compile = |options, notify, user_data| {
+        next!(clCompileProgram(
+            program,
+            num_devices,
+            devices,
+            options,
+            num_headers,
+            headers,
+            names,
+            notify,
+            user_data
+        ))
+    };
     // SAFETY: the program's string.
-    let build = unsafe { Build::new(call, options) };
-    // SAFETY: the program's string.
-    let ours = unsafe { with_lines(program, options) };
-    let options = ours.as_ref().map_or(options, |ours| ours.as_ptr());
-    let (build, notify, user_data) = build.observe(notify, user_data);
-    let result = next!(clCompileProgram(
-        program,
-        num_devices,
-        devices,
-        options,
-        num_headers,
-        headers,
-        names,
-        notify,
-        user_data
-    ));
-    if let Some(build) = build {
-        build.ended(program, call.end());
-    }
-    result
+    unsafe { built(call, program, options, (notify, user_data), compile) }
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -160,6 +160,12 @@ fn in_foreground(command: &mut Command) -> &mut Command {
     unsafe { command.process_group(0).pre_exec(listen) }
 }
 
+/// Ctrl-C in the terminal of what was started [in the foreground](in_foreground).
+fn ctrl_c(running: &Running) {
+    // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been waited for.
+    unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
+}
+
 /// The process that `sh -c exec` became: the one whose parent is `parent`.
 pub fn child_of(parent: u32) -> i32 {
     let children = format!("/proc/{parent}/task/{parent}/children");
@@ -177,9 +183,7 @@ fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
     let place = Place::new();
     let lives = place.program("lives");
     let running = waiting(&place, &lives);
-    // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been
-    // waited for.
-    unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
+    ctrl_c(&running);
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGINT, "{}", ended.stderr);
     let mut trace = place.trace();
@@ -204,8 +208,7 @@ fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
         sleep(Duration::from_millis(10));
     }
     for _ in 0..2 {
-        // SAFETY: kill() takes numbers; the process group is that of our own child, not waited for.
-        unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
+        ctrl_c(&running);
         sleep(Duration::from_millis(300)); // two signals at once are one
     }
     let ended = running.end();
