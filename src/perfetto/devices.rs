@@ -223,12 +223,13 @@ impl Devices {
 
         let view = agent.map(|place| &self.agents[place]);
         let place = Place::new(view, host, work, completion, &mut making.report);
+        let interval = place.interval();
         let called = self.stages.of(metadata, work);
         let kind = called.kind;
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
         let untracked = completion.is_none() && work.is_some_and(|work| work.untracked);
-        count(&mut making.report, kind, place.interval(), untracked);
+        count(&mut making.report, kind, interval, untracked);
         making.observer.work(&DeviceWork {
             process: self.process,
             gpu: view.map_or(GpuIndex::UNKNOWN, |view| view.gpu),
@@ -237,13 +238,13 @@ impl Devices {
             name: called.name,
             thread: work.map_or(ThreadId::NONE, |work| work.thread),
             enqueued: place.enqueued,
-            interval: place.interval(),
+            interval,
             unfinished: place.unfinished,
             bytes,
             launch,
             status,
         });
-        if let (Some(view), Some(interval)) = (view, place.interval()) {
+        if let (Some(view), Some(interval)) = (view, interval) {
             let runs = match kind {
                 WorkKind::Kernel => Some(Runs::Kernel(groups(launch))),
                 WorkKind::Copy if bytes > 0 => Some(Runs::Copy(bytes)),
@@ -264,7 +265,7 @@ impl Devices {
             return Ok(());
         };
         let mut duration = place.duration();
-        match (hangs, place.interval()) {
+        match (hangs, interval) {
             (Some(end), _) => {
                 start = start.max(lane.latest);
                 duration = Some(end.0.saturating_sub(start.0));
@@ -299,7 +300,7 @@ impl Devices {
         if !waits.is_empty() {
             details.text("waits_for", &waits_for);
         }
-        if place.interval().is_none() {
+        if interval.is_none() {
             details.text("unfinished", reason(work, completion, place.unfinished));
         }
         let (correlation, id, serial) = match (work, completion) {

@@ -50,6 +50,7 @@ impl Ties {
     }
 
     /// To be called before calls are asked after.
+    #[inline]
     pub fn sort(&mut self) {
         if self.list.len() > 1 {
             self.list.sort_by_key(|tie| tie.call);
@@ -78,6 +79,7 @@ impl Ties {
     }
 
     /// Forgets what has been told.
+    #[inline]
     pub fn forget_told(&mut self) {
         if !self.list.is_empty() {
             self.list.retain(|tie| !tie.told);
