@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::convert::{
-    ConvertError, Making, Options, Report, Snapshots, describe, machine, seed_of,
+    ConvertError, Making, Options, Out, Report, Snapshots, describe, machine, seed_of,
 };
 use super::gpus::Gpus;
 use super::observer::{GpuIndex, Observer, ProcessIndex};
@@ -41,27 +41,27 @@ pub enum Ahead {
 ///
 /// [`advance`](Following::advance) takes in a piece of what has been written; when no more will be,
 /// [`finish`](Following::finish) takes in the rest. Between any two calls it may move to another thread.
-pub struct Following<'a, W, O: ?Sized> {
+pub struct Following<'a> {
     path: PathBuf,
     follower: Option<Follower>,
-    state: State<'a, W, O>,
+    state: State<'a>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one")]
-enum State<'a, W, O: ?Sized> {
+enum State<'a> {
     /// Names have come, and records that wait for a device to be named.
-    Waiting(Beginning<'a, W, O>),
+    Waiting(Beginning<'a>),
     /// The trace is being made.
-    Making(Trace<'a, W, O>),
+    Making(Trace<'a>),
     /// The end of the recording would have told otherwise.
     Over(&'static str),
 }
 
 /// What a trace begins with.
-struct Beginning<'a, W, O: ?Sized> {
-    out: W,
+struct Beginning<'a> {
+    out: Out<'a>,
     options: &'a Options,
-    observer: &'a mut O,
+    observer: &'a mut dyn Observer,
     metadata: Metadata,
     /// Records of calls from before the first device was named: a thread, and how many bytes of `records`
     /// are its own.
@@ -69,14 +69,19 @@ struct Beginning<'a, W, O: ?Sized> {
     records: Vec<u8>,
 }
 
-impl<'a, W: Write, O: Observer + ?Sized> Following<'a, W, O> {
+impl<'a> Following<'a> {
     /// A trace of the capture at `path`, written to `out`.
-    pub fn new(path: &Path, out: W, options: &'a Options, observer: &'a mut O) -> Self {
+    pub fn new(
+        path: &Path,
+        out: impl Write + Send + 'a,
+        options: &'a Options,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
         Following {
             path: path.to_owned(),
             follower: None,
             state: State::Waiting(Beginning {
-                out,
+                out: Box::new(out),
                 options,
                 observer,
                 metadata: Metadata::default(),
@@ -177,14 +182,14 @@ impl<'a, W: Write, O: Observer + ?Sized> Following<'a, W, O> {
     }
 }
 
-impl<'a, W: Write, O: Observer + ?Sized> Beginning<'a, W, O> {
+impl<'a> Beginning<'a> {
     /// Devices that come later than the trace's begin make it start over: there is some patience.
     fn is_ready(&self) -> bool {
         !self.metadata.agents.is_empty() || self.records.len() >= PATIENCE
     }
 
     /// Begins the trace, with the records that were waiting.
-    fn begin(self, header: &FileHeader) -> Result<Trace<'a, W, O>, Stop> {
+    fn begin(self, header: &FileHeader) -> Result<Trace<'a>, Stop> {
         let mut trace = Trace::begin(header, self.metadata, self.out, self.options, self.observer)?
             .ok_or(Stop::StartOver("the process has no clock yet"))?;
         let mut records = &self.records[..];
@@ -210,8 +215,8 @@ impl From<std::io::Error> for Stop {
 }
 
 /// The trace that is being made.
-struct Trace<'a, W, O: ?Sized> {
-    making: Making<'a, W, O>,
+struct Trace<'a> {
+    making: Making<'a, Out<'a>, dyn Observer + 'a>,
     process: ProcessTrace<'static>,
     header: FileHeader,
     thinned: Snapshots,
@@ -223,15 +228,15 @@ struct Trace<'a, W, O: ?Sized> {
     domains: Vec<(AgentId, Domain)>,
 }
 
-impl<'a, W: Write, O: Observer + ?Sized> Trace<'a, W, O> {
+impl<'a> Trace<'a> {
     /// Begins the trace of a process of which `metadata` is known. `None`: its time cannot be told yet.
     fn begin(
         header: &FileHeader,
         metadata: Metadata,
-        out: W,
+        out: Out<'a>,
         options: &'a Options,
-        observer: &'a mut O,
-    ) -> Result<Option<Trace<'a, W, O>>, Stop> {
+        observer: &'a mut dyn Observer,
+    ) -> Result<Option<Trace<'a>>, Stop> {
         let mut thinned = Snapshots::default();
         let clocks: Vec<_> = metadata
             .snapshots

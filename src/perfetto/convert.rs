@@ -113,11 +113,23 @@ pub(super) struct Making<'a, W, O: ?Sized> {
 /// Makes one trace of `captures`, the processes of one machine. `observer` hears of everything in it.
 ///
 /// What a capture holds that cannot be read is left out and reported.
-pub fn convert<W: Write, O: Observer + ?Sized>(
+pub fn convert(
     captures: &[Reader],
-    out: W,
+    out: impl Write + Send,
     options: &Options,
-    observer: &mut O,
+    observer: &mut dyn Observer,
+) -> Result<Report, ConvertError> {
+    convert_to(captures, Box::new(out), options, observer)
+}
+
+/// Where a trace goes, whatever it is: what makes traces is compiled once, with the library.
+pub(super) type Out<'a> = Box<dyn Write + Send + 'a>;
+
+fn convert_to(
+    captures: &[Reader],
+    out: Out<'_>,
+    options: &Options,
+    observer: &mut dyn Observer,
 ) -> Result<Report, ConvertError> {
     let start = |source| ConvertError { written: 0, source };
     let snapshots = all_snapshots(captures);

@@ -108,7 +108,7 @@ pub struct Missing {
 
 /// Hears of everything that goes into a trace. Calls of a thread come in the order of their begins
 /// (but for outer calls of very many inner ones), work as it completes.
-pub trait Observer {
+pub trait Observer: Send {
     /// A device that work may run on.
     fn gpu(&mut self, gpu: GpuIndex, name: &str) {
         let _ = (gpu, name);

@@ -224,7 +224,7 @@ struct Source {
 }
 
 /// Told of each sample by itself.
-type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + 's>;
+type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
 
 /// Listens for samples.
 #[derive(Default)]
@@ -266,7 +266,7 @@ impl Observer for Hotspots<'_> {
 
 impl<'s> Hotspots<'s> {
     /// Has `each` told of every sample by itself, of traces that keep them.
-    pub fn with_each(each: impl FnMut(&Sample<'_>) + 's) -> Hotspots<'s> {
+    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
         Hotspots {
             each: Some(Box::new(each)),
             ..Hotspots::default()

@@ -17,7 +17,7 @@ use prost::Message;
 pub use place::{Placement, Trust, place};
 pub use survey::{Survey, survey};
 
-use super::reader::{Field, FieldValue, Fields, Finding, Findings, packets_of};
+use super::reader::{Field, FieldValue, Fields, Finding, Findings, Input, packets_of};
 use super::schema::{GpuInfo, TracePacket, TraceStats, gpu_info, trace_packet, trace_stats};
 use super::wire::Encoder;
 use crate::number_map::NumberMap;
@@ -60,9 +60,20 @@ mod field {
 }
 
 /// Merges traces into `out`: each with its survey and its place. Returns what could not be read.
-pub fn merge<R: Read, W: Write>(
-    traces: Vec<(R, &Survey, Placement)>,
-    out: W,
+pub fn merge(
+    traces: Vec<(impl Read, &Survey, Placement)>,
+    mut out: impl Write,
+) -> io::Result<Vec<Vec<Finding>>> {
+    let boxed = traces.into_iter().map(|(source, survey, placement)| {
+        let source: Input<'_> = Box::new(source);
+        (source, survey, placement)
+    });
+    merge_all(boxed.collect(), &mut out)
+}
+
+fn merge_all(
+    traces: Vec<(Input<'_>, &Survey, Placement)>,
+    out: &mut dyn Write,
 ) -> io::Result<Vec<Vec<Finding>>> {
     let mut merging = Merging {
         out,

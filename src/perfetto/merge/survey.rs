@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::super::reader::{Finding, Findings, Known, Packet, Visitor, rare, read};
+use super::super::reader::{Finding, Findings, Input, Known, Packet, Visitor, rare, read};
 use super::super::schema::{ClockSnapshot, GpuInfo, SystemInfo, TraceStats, gpu_info};
 use super::{BOOTTIME, field};
 
@@ -62,7 +62,11 @@ impl Visitor for Survey {
 }
 
 /// Reads a trace for what has to be known before it is merged.
-pub fn survey<R: Read>(source: R) -> Survey {
+pub fn survey(source: impl Read) -> Survey {
+    survey_of(Box::new(source))
+}
+
+fn survey_of(source: Input<'_>) -> Survey {
     let mut survey = Survey::default();
     let outcome = read(source, &mut survey);
     survey.packets = outcome.packets;

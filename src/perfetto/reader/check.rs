@@ -12,7 +12,7 @@ use super::findings::{Findings, Place};
 use super::id_set::IdSet;
 use super::samples::SamplesTold;
 use super::tracks::{TrackId, Tracks};
-use super::{EventKind, HostEvent, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::number_map::NumberMap;
 use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
 use crate::record::Nanos;
@@ -48,7 +48,11 @@ pub(in crate::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> 
 }
 
 /// Reads a trace to its end; what is wrong with it is among the outcome's findings.
-pub fn check<R: Read>(source: R) -> Outcome {
+pub fn check(source: impl Read) -> Outcome {
+    check_all(Box::new(source))
+}
+
+fn check_all(source: Input<'_>) -> Outcome {
     let mut check = Check::default();
     let mut outcome = read(source, &mut check);
     check.finish(&outcome.known.tracks, &mut outcome.findings);

@@ -7,7 +7,8 @@ use super::check::{our_version, rare};
 use super::findings::{Findings, Place};
 use super::tracks::{TrackId, TrackOf};
 use super::{
-    AnnotationValue, EventKind, HostEvent, Known, Outcome, Packet, Visitor, WorkEvent, field, read,
+    AnnotationValue, EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent,
+    field, read,
 };
 use crate::number_map::NumberMap;
 use crate::perfetto::schema::{
@@ -106,7 +107,11 @@ pub struct Info {
 }
 
 /// Reads a trace to its end.
-pub fn info<R: Read>(source: R) -> Info {
+pub fn info(source: impl Read) -> Info {
+    info_of(Box::new(source))
+}
+
+fn info_of(source: Input<'_>) -> Info {
     let mut reading = Reading::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;

@@ -139,6 +139,9 @@ pub struct Outcome {
     pub known: Known,
 }
 
+/// A trace, whatever it is read from: what reads traces is compiled once, with the library.
+pub(in crate::perfetto) type Input<'a> = Box<dyn Read + 'a>;
+
 /// The packets of a trace as their bytes.
 pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
     Packets::new(source)

@@ -11,7 +11,7 @@ use super::findings::{Findings, Place};
 use super::texts::TextId;
 use super::tracks::{TrackId, TrackOf};
 use super::{
-    AnnotationValue, EventKind, Fields, HostEvent, Known, Outcome, Packet, Text, Visitor,
+    AnnotationValue, EventKind, Fields, HostEvent, Input, Known, Outcome, Packet, Text, Visitor,
     WorkEvent, field, read,
 };
 use crate::number_map::NumberMap;
@@ -46,7 +46,11 @@ pub struct Replayed {
 }
 
 /// Reads a trace to its end, and lets `observer` hear of it.
-pub fn replay<R: Read, O: Observer + ?Sized>(source: R, observer: &mut O) -> Replayed {
+pub fn replay(source: impl Read, observer: &mut dyn Observer) -> Replayed {
+    replay_all(Box::new(source), observer)
+}
+
+fn replay_all(source: Input<'_>, observer: &mut dyn Observer) -> Replayed {
     let mut replay = Replay {
         observer,
         labels: Labels::default(),

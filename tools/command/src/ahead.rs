@@ -38,7 +38,7 @@ pub struct Making<'scope> {
     thread: Option<ScopedJoinHandle<'scope, Option<Trace<'scope>>>>,
 }
 
-type Trace<'a> = Following<'a, Spare, Summary>;
+type Trace<'a> = Following<'a>;
 
 impl Ahead {
     /// A trace of the first process that attaches, in a file of its own in `workshop`.
