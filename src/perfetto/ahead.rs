@@ -216,7 +216,7 @@ impl From<std::io::Error> for Stop {
 
 /// The trace that is being made.
 struct Trace<'a> {
-    making: Making<'a, Out<'a>, dyn Observer + 'a>,
+    making: Making<'a>,
     process: ProcessTrace<'static>,
     header: FileHeader,
     thinned: Snapshots,

@@ -103,10 +103,10 @@ pub struct ConvertError {
 }
 
 /// What the captures of one trace share while it is made.
-pub(super) struct Making<'a, W, O: ?Sized> {
-    pub writer: TraceWriter<W>,
+pub(super) struct Making<'a> {
+    pub writer: TraceWriter<Out<'a>>,
     pub options: &'a Options,
-    pub observer: &'a mut O,
+    pub observer: &'a mut dyn Observer,
     pub report: Report,
 }
 
@@ -167,10 +167,10 @@ fn convert_to(
     Ok(report)
 }
 
-fn make<W: Write, O: Observer + ?Sized>(
+fn make(
     captures: &[Reader],
     snapshots: &[SystemClocks],
-    making: &mut Making<'_, W, O>,
+    making: &mut Making<'_>,
 ) -> io::Result<()> {
     let mut gpus = Gpus::default();
     let indices: Vec<_> = captures
@@ -200,11 +200,11 @@ fn make<W: Write, O: Observer + ?Sized>(
 }
 
 /// Streams one capture into the trace; returns what could not be read of it.
-fn one<W: Write, O: Observer + ?Sized>(
+fn one(
     capture: &Reader,
     process: ProcessIndex,
     gpus: HashMap<AgentId, GpuIndex>,
-    making: &mut Making<'_, W, O>,
+    making: &mut Making<'_>,
 ) -> io::Result<Vec<Finding>> {
     let mut findings = capture.findings().to_vec();
     let host = match host_clock(capture) {
@@ -243,9 +243,9 @@ fn host_clock(capture: &Reader) -> Result<HostClock, String> {
 }
 
 /// What the trace says of itself, for new versions.
-pub(super) fn describe<'m, W: Write, O: ?Sized>(
+pub(super) fn describe<'m>(
     processes: impl Iterator<Item = (ProcessId, &'m Metadata)>,
-    making: &mut Making<'_, W, O>,
+    making: &mut Making<'_>,
 ) -> io::Result<()> {
     let mut attributes = vec![(
         "gputrail.version".to_owned(),

@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::functions::context_api;
 use super::gauges::{self, Gauges, Runs};
 use super::join::{Enqueued, Found, What};
-use super::observer::{DeviceWork, GpuIndex, Observer, ProcessIndex, WorkKind};
+use super::observer::{DeviceWork, GpuIndex, ProcessIndex, WorkKind};
 use super::place::{AgentView, Place};
 use super::sampling::OfDispatch;
 use super::stages::Stages;
@@ -148,9 +148,9 @@ impl Devices {
     }
 
     /// Tells a piece of work.
-    pub fn tell<W: Write, O: Observer + ?Sized>(
+    pub fn tell(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         host: &HostClock,
         found: &Found,
@@ -166,9 +166,9 @@ impl Devices {
 
     /// Tells what had not completed at the end. Where the recording was `cut`, no earlier than that, the
     /// oldest of a queue is what the queue hung on: it lasts until then. The others stand behind it.
-    pub fn tell_unfinished<W: Write, O: Observer + ?Sized>(
+    pub fn tell_unfinished(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         host: &HostClock,
         found: &mut [Found],
@@ -199,9 +199,9 @@ impl Devices {
     }
 
     /// Tells a piece of work, which lasts at least until `hangs`.
-    fn work<W: Write, O: Observer + ?Sized>(
+    fn work(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         host: &HostClock,
         (work, completion): (Option<&Enqueued>, Option<&Completion>),

@@ -13,7 +13,7 @@ use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join, What};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
-use super::observer::{Call, GpuIndex, Missing, Observer, ProcessIndex};
+use super::observer::{Call, GpuIndex, Missing, ProcessIndex};
 use super::sampling::{Ready, Sampling};
 use super::ties::{Tied, Ties};
 use super::waits::Entering;
@@ -74,13 +74,13 @@ pub(super) struct ProcessTrace<'a> {
 
 impl<'a> ProcessTrace<'a> {
     /// Describes the process and what its names store holds.
-    pub fn new<W: Write, O: Observer + ?Sized>(
+    pub fn new(
         metadata: Cow<'a, Metadata>,
         pid: ProcessId,
         index: ProcessIndex,
         host: HostClock,
         gpus: HashMap<AgentId, GpuIndex>,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
     ) -> io::Result<ProcessTrace<'a>> {
         let writer = &mut making.writer;
         let words = Words::new(writer);
@@ -234,9 +234,9 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Takes in one record of `thread`'s lane.
-    pub fn record<W: Write, O: Observer + ?Sized>(
+    pub fn record(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
@@ -322,10 +322,7 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Tells what still waits.
-    pub fn finish<W: Write, O: Observer + ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-    ) -> io::Result<()> {
+    pub fn finish(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         for place in 0..self.threads.len() {
             self.tell_calls(making, place, None)?;
         }
@@ -399,11 +396,7 @@ impl<'a> ProcessTrace<'a> {
         Ok(self.threads.len() - 1)
     }
 
-    fn call<W: Write, O: Observer + ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-        record: &Api,
-    ) -> io::Result<()> {
+    fn call(&mut self, making: &mut Making<'_>, record: &Api) -> io::Result<()> {
         let start = self.time_or_latest(self.host.to_boottime(record.start));
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
         let end = ended.then(|| self.host.to_boottime(record.end).max(start));
@@ -416,11 +409,7 @@ impl<'a> ProcessTrace<'a> {
         self.tell_calls(making, place, Some(&call))
     }
 
-    fn enqueues<W: Write, O: ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-        operation: Operation,
-    ) -> bool {
+    fn enqueues(&mut self, making: &mut Making<'_>, operation: Operation) -> bool {
         let writer = &mut making.writer;
         let place = self
             .functions
@@ -430,9 +419,9 @@ impl<'a> ProcessTrace<'a> {
 
     /// Writes the calls of a thread that wait for nothing any more, now that `call` has come or none will.
     #[inline]
-    fn tell_calls<W: Write, O: Observer + ?Sized>(
+    fn tell_calls(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         place: usize,
         call: Option<&TimedCall>,
     ) -> io::Result<()> {
@@ -504,9 +493,9 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn enqueue<W: Write, O: Observer + ?Sized>(
+    fn enqueue(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         work: Enqueued,
     ) -> io::Result<()> {
@@ -536,9 +525,9 @@ impl<'a> ProcessTrace<'a> {
         queue.is_some_and(|queue| queue.properties & queue_properties::OUT_OF_ORDER != 0)
     }
 
-    fn dependency<W: Write, O: Observer + ?Sized>(
+    fn dependency(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         record: &Dependency,
     ) -> io::Result<()> {
@@ -550,9 +539,9 @@ impl<'a> ProcessTrace<'a> {
         self.tie(making, thread, record.correlation, event, true)
     }
 
-    fn synchronization<W: Write, O: Observer + ?Sized>(
+    fn synchronization(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         record: &Synchronization,
     ) -> io::Result<()> {
@@ -567,9 +556,9 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn tie<W: Write, O: ?Sized>(
+    fn tie(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         call: CorrelationId,
         event: u64,
@@ -580,10 +569,7 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn tell_found<W: Write, O: Observer + ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-    ) -> io::Result<()> {
+    fn tell_found(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         let mut found = std::mem::take(&mut self.found);
         for found in &found {
             if self.sampling.concern(found) {
@@ -600,10 +586,7 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Tells work that waits for nothing any more.
-    fn tell_ready<W: Write, O: Observer + ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-    ) -> io::Result<()> {
+    fn tell_ready(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         for (found, samples) in self.ready.drain(..) {
             let (metadata, host) = (&self.metadata, &self.host);
             self.devices
@@ -614,9 +597,9 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn marker<W: Write, O: Observer + ?Sized>(
+    fn marker(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         marker: &Marker,
     ) -> io::Result<()> {
@@ -648,9 +631,9 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Overhead stands on a track of its own below the thread: it need not nest with calls.
-    fn overhead<W: Write, O: ?Sized>(
+    fn overhead(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         thread: ThreadId,
         record: &Overhead,
     ) -> io::Result<()> {
@@ -682,11 +665,7 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
-    fn loss<W: Write, O: Observer + ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-        record: &Loss,
-    ) -> io::Result<()> {
+    fn loss(&mut self, making: &mut Making<'_>, record: &Loss) -> io::Result<()> {
         let missing = Missing {
             process: self.index,
             thread: record.thread,

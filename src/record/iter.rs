@@ -128,6 +128,7 @@ impl<'a> RecordRef<'a> {
 
     /// The record as an `R`, if that is what it is: in place where it can be, else a copy as [`read`](RecordRef::read)
     /// makes it.
+    #[cfg(feature = "perfetto")]
     #[inline]
     pub(crate) fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
         match self.get() {

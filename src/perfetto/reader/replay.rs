@@ -146,8 +146,8 @@ struct RangeTrack {
     open: Option<(u32, Nanos)>,
 }
 
-struct Replay<'o, O: ?Sized> {
-    observer: &'o mut O,
+struct Replay<'o> {
+    observer: &'o mut dyn Observer,
     labels: Labels,
     processes: NumberMap<ProcessId, ProcessIndex>,
     open: NumberMap<TrackId, (ProcessIndex, ThreadId, Vec<Open>)>,
@@ -162,7 +162,7 @@ struct Replay<'o, O: ?Sized> {
     untied: u64,
 }
 
-impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
+impl Visitor for Replay<'_> {
     fn packet(&mut self, packet: &Packet<'_>, known: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         match kind {
@@ -299,7 +299,7 @@ impl<O: Observer + ?Sized> Visitor for Replay<'_, O> {
     }
 }
 
-impl<O: Observer + ?Sized> Replay<'_, O> {
+impl Replay<'_> {
     fn process(&mut self, pid: ProcessId) -> ProcessIndex {
         let count = self.processes.len();
         if count >= MOST_PROCESSES {

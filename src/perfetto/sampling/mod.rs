@@ -13,12 +13,11 @@ mod stalls;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Write};
+use std::io;
 
 use super::convert::Making;
 use super::devices::Devices;
 use super::join::{Enqueued, Found, What};
-use super::observer::Observer;
 use super::schema::PcSamples;
 use super::schema::trace_packet::Data;
 use super::stages::short_name;
@@ -270,9 +269,9 @@ impl Sampling {
     }
 
     /// Shows where a sample was taken, of `waves` waves.
-    fn sample<W: Write, O: Observer + ?Sized>(
+    fn sample(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         devices: &Devices,
         sample: &HostTrapSample,
@@ -303,9 +302,9 @@ impl Sampling {
     }
 
     /// Takes in a record of samples. `ready` is given work that may be told now.
-    pub fn record<W: Write, O: Observer + ?Sized>(
+    pub fn record(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         devices: &Devices,
         record: &RecordRef<'_>,
@@ -391,9 +390,9 @@ impl Sampling {
     }
 
     /// Takes note of samples that have been added, and tells counts when it is time.
-    fn count<W: Write, O: Observer + ?Sized>(
+    fn count(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         devices: &Devices,
         samples: u64,
@@ -416,12 +415,7 @@ impl Sampling {
         Ok(())
     }
 
-    fn totals<W, O: ?Sized>(
-        &mut self,
-        making: &mut Making<'_, W, O>,
-        totals: &SamplingTotals,
-        ready: &mut Ready,
-    ) {
+    fn totals(&mut self, making: &mut Making<'_>, totals: &SamplingTotals, ready: &mut Ready) {
         let report = &mut making.report;
         report.dropped_samples = report.dropped_samples.saturating_add(totals.dropped);
         let work = totals.work;
@@ -454,9 +448,9 @@ impl Sampling {
     }
 
     /// Tells what was counted since the last time.
-    fn tell<W: Write, O: Observer + ?Sized>(
+    fn tell(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         devices: &Devices,
     ) -> io::Result<()> {
@@ -478,9 +472,9 @@ impl Sampling {
         self.tell_all(making, full)
     }
 
-    fn tell_all<W: Write, O: Observer + ?Sized>(
+    fn tell_all(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         packets: impl IntoIterator<Item = PcSamples>,
     ) -> io::Result<()> {
         for mut packet in packets {
@@ -499,9 +493,9 @@ impl Sampling {
     }
 
     /// Tells all that is left; `ready` is given the work that was held back.
-    pub fn finish<W: Write, O: Observer + ?Sized>(
+    pub fn finish(
         &mut self,
-        making: &mut Making<'_, W, O>,
+        making: &mut Making<'_>,
         metadata: &Metadata,
         devices: &Devices,
         process: ProcessTrack,
