@@ -5,7 +5,8 @@
 //! clock's offset to an interval, and the offset lies where most intervals meet (Marzullo's
 //! algorithm, by which NTP finds the truth among its servers). So narrow readings and lucky wide ones
 //! sharpen each other, and false ones are outvoted. A line through the offsets of successive stretches
-//! follows the drift.
+//! follows the drift. Over a long time drifts wander: a stretch has the rate at which more of it meets, that of all
+//! readings or its own.
 
 use super::line::{Line, median};
 
@@ -64,9 +65,15 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     let mut half_width = 0;
     let mut knots = Vec::with_capacity(stretches);
     for stretch in windows.chunks(windows.len().div_ceil(stretches)) {
-        let (knot, half) = agreement(stretch, rate);
-        half_width = half_width.max(half);
-        knots.push(knot);
+        let usual = agreement(stretch, rate);
+        let own = agreement(stretch, self::rate(stretch, typical));
+        let best = if own.meeting > usual.meeting {
+            own
+        } else {
+            usual
+        };
+        half_width = half_width.max(best.half_width);
+        knots.push(best.knot);
     }
     let line = Line::through(knots, rate)?;
 
@@ -125,9 +132,18 @@ fn rate(windows: &[Window], typical: u64) -> f64 {
     }
 }
 
-/// Where most readings of a stretch meet, at the device time in its middle, and half the width of
-/// that place.
-fn agreement(stretch: &[Window], rate: f64) -> ((u64, u64), u64) {
+/// Where most readings of a stretch meet.
+struct Agreement {
+    /// The device time in the middle of the stretch, and the host's.
+    knot: (u64, u64),
+    /// Half the width of that place, in host time.
+    half_width: u64,
+    /// How many readings meet there.
+    meeting: usize,
+}
+
+/// Where most readings of a stretch meet if the clock had this rate in it.
+fn agreement(stretch: &[Window], rate: f64) -> Agreement {
     let origin = stretch[stretch.len() / 2];
     // Relative to the origin, so that f64 holds differences of nanoseconds.
     let offset = |w: &Window, time: u64| {
@@ -141,7 +157,7 @@ fn agreement(stretch: &[Window], rate: f64) -> ((u64, u64), u64) {
         .collect();
     edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
 
-    let (mut open, mut most) = (0, 0);
+    let (mut open, mut most) = (0usize, 0);
     let mut place = (0.0, 0.0);
     for (i, &(at, closes)) in edges.iter().enumerate() {
         if closes {
@@ -158,5 +174,9 @@ fn agreement(stretch: &[Window], rate: f64) -> ((u64, u64), u64) {
     let (low, high) = place;
     let time = i128::from(origin.earliest) + f64::midpoint(low, high).round() as i128;
     let time = time.clamp(0, i128::from(u64::MAX)) as u64;
-    ((origin.device, time), ((high - low) / 2.0).ceil() as u64)
+    Agreement {
+        knot: (origin.device, time),
+        half_width: ((high - low) / 2.0).ceil() as u64,
+        meeting: most,
+    }
 }

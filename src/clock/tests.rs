@@ -298,6 +298,31 @@ fn an_agent_with_an_offset_and_drift_of_its_own_is_fitted() {
 }
 
 #[test]
+fn a_clock_whose_rate_wanders_is_followed() {
+    // In five minutes from 40 ppm slow to 40 ppm fast, read fifty times a second.
+    const READINGS: u64 = 15_000;
+    let device = |time: u64| {
+        let seconds = time as f64 / 1e9;
+        let ahead = -40e-6 * seconds + 40e-6 / 300.0 * seconds * seconds;
+        (time as f64 + ahead * 1e9).round() as u64
+    };
+    let reading = |number: u64| {
+        let time = SECOND + number * 20_000_000;
+        own::Window {
+            device: device(time),
+            earliest: time - 300 - number * 37 % 400,
+            latest: time + 300 + number * 53 % 400,
+        }
+    };
+    let fit = own::fit((0..READINGS).map(reading).collect()).expect("the readings agree");
+    assert!(fit.agreeing as u64 > READINGS * 9 / 10, "{}", fit.agreeing);
+    assert!(fit.error < 2_000, "{}", fit.error);
+    for time in (SECOND..300 * SECOND).step_by(777_777_777) {
+        assert!(off(Nanos(fit.line.at(device(time))), Nanos(time)) <= fit.error);
+    }
+}
+
+#[test]
 fn an_agent_that_does_not_count_nanoseconds_is_fitted() {
     let host = HOST.ten_seconds();
     // 27 MHz.
