@@ -113,13 +113,10 @@ impl<E: Enqueue + Copy> Join<E> {
             found.push(Found::Both(work, *completion));
             return;
         }
-        let mut met = false;
-        while let Some((&key, _)) = self.parts.range((id, 0)..=(id, u32::MAX)).next() {
-            let work = self.parts.remove(&key).expect("it was just found");
-            found.push(Found::Both(work, *completion));
-            met = true;
-        }
-        if met {
+        let parts = self.parts.extract_if((id, 0)..=(id, u32::MAX), |_, _| true);
+        let before = found.len();
+        found.extend(parts.map(|(_, work)| Found::Both(work, *completion)));
+        if found.len() > before {
             self.has_met(*completion);
             return;
         }

@@ -107,7 +107,8 @@ pub struct Missing {
 }
 
 /// Hears of everything that goes into a trace. Calls of a thread come in the order of their begins
-/// (but for outer calls of very many inner ones), work as it completes.
+/// (but for outer calls of very many inner ones), work as it completes. It may move to another thread with the trace that is
+/// being made ([`Following`](super::Following)).
 pub trait Observer: Send {
     /// A device that work may run on.
     fn gpu(&mut self, gpu: GpuIndex, name: &str) {

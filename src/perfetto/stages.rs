@@ -1,7 +1,5 @@
 //! What device work is called.
 
-use std::fmt::Write as _;
-
 use super::directory::Directory;
 use super::join::{Enqueued, What};
 use super::observer::WorkKind;
@@ -90,22 +88,22 @@ impl Stages {
         let symbol = metadata.kernels.get(&id);
         let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
         let demangled = symbol.map_or("", |symbol| metadata.string(symbol.demangled));
-        let kernel = match symbol {
-            Some(_) => {
-                self.places.insert(id, self.kernels.len());
-                self.kernels.push(Kernel::default());
-                self.kernels.last_mut().expect("it was just added")
-            }
-            // The list grows with names only.
-            None => &mut self.unknown,
+        let kernel = Kernel {
+            name: match (short_name(demangled), name) {
+                ("", "") => format!("kernel {id}"),
+                ("", name) | (name, _) => name.to_owned(),
+            },
+            demangled: demangled.to_owned(),
         };
-        kernel.name.clear();
-        match (short_name(demangled), name) {
-            ("", "") => write!(kernel.name, "kernel {id}").expect("a string can be written to"),
-            ("", name) | (name, _) => kernel.name.push_str(name),
+        // The list grows with names only.
+        if symbol.is_none() {
+            self.unknown = kernel;
+            return &self.unknown;
         }
-        kernel.demangled = demangled.to_owned();
-        kernel
+        let place = self.kernels.len();
+        self.places.insert(id, place);
+        self.kernels.push(kernel);
+        &self.kernels[place]
     }
 }
 

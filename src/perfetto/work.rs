@@ -256,10 +256,11 @@ impl Same {
                 write_launch(fields, launch);
             }
         });
-        let few = "so few numbers fit";
         Same {
-            numbers: numbers.expect(few),
-            launch: launch.expect(few),
+            // Keys of one or two bytes, and numbers of at most 5, 5, 10 and 10.
+            numbers: numbers.expect("35 bytes at most"),
+            // Two messages of three numbers of at most 5 bytes, in a third.
+            launch: launch.expect("43 bytes at most"),
         }
     }
 }

@@ -289,10 +289,11 @@ mod tests {
     fn a_scope_survives_the_way_through_the_environment() {
         let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;dump-on=late*;kind=api;\
                     kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
-                    pc-sampling=host-trap,1ms;kernel-debug-info";
+                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments";
         let scope = Scope::parse(text).unwrap();
         assert_eq!(scope.duration, Some(Duration::from_millis(1500)));
         assert_eq!(scope.kinds, [Kind::API, Kind::MEMORY_COPY]);
+        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments);
         assert_eq!(Scope::parse(&scope.to_text()), Ok(scope));
         let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
         assert_eq!(cycles.sampling.unwrap().interval, 65536);

@@ -6,8 +6,10 @@ use super::call::Call;
 use super::ffi::*;
 use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
 use super::table::opencl_functions;
-use super::work::{Mapped, Work, rect};
-use super::{debug_info, events, extensions, kernels, memory, objects, programs, queues, waits};
+use super::work::{Mapped, Work};
+use super::{
+    debug_info, events, extensions, kernels, memory, objects, programs, queues, rect, waits,
+};
 use crate::record::{ArgumentType, KernelId, OperationGroup};
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

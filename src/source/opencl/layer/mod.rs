@@ -17,6 +17,7 @@ mod objects;
 mod outstanding;
 mod programs;
 mod queues;
+mod rect;
 mod sampling;
 mod tell;
 mod waits;
