@@ -186,9 +186,26 @@ impl Lane {
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn commit_filled<R: bytemuck::Pod>(&mut self, fill: impl FnOnce(&mut R)) {
+        fill(self.next_place());
+        self.commit_next::<R>();
+    }
+
+    /// The place of the next record, which is there once it is [committed](Lane::commit_next); there must be room for it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn next_place<R: bytemuck::Pod>(&mut self) -> &mut R {
         const { assert!(size_of::<R>() >= 8 && align_of::<R>() == 8) };
-        // SAFETY: there is room for the record, aligned to 8. Whatever the memory holds is a value of `R`.
-        self.commit_put(size_of::<R>(), |to| fill(unsafe { &mut *to.cast::<R>() }));
+        let block = &mut self.block;
+        debug_assert!(size_of::<R>() <= (block.capacity - block.committed) as usize);
+        // SAFETY: as in `commit`; there is room for the record, aligned to 8. Whatever the memory holds is a value of `R`.
+        unsafe { &mut *block.data.add(block.committed as usize).cast::<R>() }
+    }
+
+    /// Publishes the record that was put together in the [next place](Lane::next_place), but for its sequence number.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn commit_next<R: bytemuck::Pod>(&mut self) {
+        self.commit_put(size_of::<R>(), |_| {});
     }
 
     /// Publishes a record of the arguments of a call; there must be room for it.

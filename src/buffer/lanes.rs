@@ -110,6 +110,18 @@ impl<const N: usize> OwnLanes<N> {
         None
     }
 
+    /// The same if it has room for `bytes` as it is.
+    #[inline(always)]
+    pub fn with_room(
+        &mut self,
+        slot: usize,
+        incarnations: &Incarnations<N>,
+        bytes: usize,
+    ) -> Option<Using<'_>> {
+        self.using(slot, incarnations)
+            .filter(|lane| lane.fits_now(bytes))
+    }
+
     /// Puts `lane` into `slot`, for the buffer that has `incarnation`.
     pub fn open(&mut self, slot: usize, incarnation: u32, lane: Lane, _: &Opening) {
         let place = &self.0.slots[slot];

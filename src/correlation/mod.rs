@@ -15,7 +15,7 @@ pub use ids::Ids;
 use self::external::latest;
 use self::ids::Range;
 use crate::buffer::lanes::OwnLanes;
-use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
+use crate::buffer::{Lane, MAX_OPEN_CALLS, OpenCalls};
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Call {
 
 /// How a call has ended.
 #[derive(Copy, Clone)]
-struct Ended {
+pub(crate) struct Ended {
     time: Ticks,
     external: ExternalId,
     thread: ThreadId,
@@ -63,6 +63,13 @@ struct Ended {
 }
 
 impl Ended {
+    /// Writes the record of `call` to a lane that has room for it.
+    #[inline(always)]
+    pub(crate) fn write(self, call: &Call, lane: &mut Lane) {
+        *lane.next_place() = self.record(call);
+        lane.commit_next::<Api>();
+    }
+
     /// The record of `call`. Put together where it goes: processors wait for what they copy right after it was stored
     /// in smaller pieces.
     #[inline(always)]
@@ -231,19 +238,20 @@ impl HostThread {
         return_code: i32,
         flags: u8,
     ) -> bool {
-        let ended = Ended {
-            time: now,
-            external: self.external(),
-            thread: self.thread,
-            return_code,
-            flags,
-        };
+        let ended = self.ended(now, return_code, flags);
         // A call that is only told of has no record.
         let written = call.interest.buffers().is_none()
+            || self.exit_plainly(call, values, ended)
             || self.exit_at_once(call, values, ended)
             || self.exit_each(call, values, ended);
-        // Not before: a process may die in between, or wait for a block for long. A call that is found
-        // in both places, the recovery takes for one that has ended.
+        self.leave(call, now);
+        written
+    }
+
+    /// The call is over, and its record written. Not before: a process may die in between, or wait for a block for long. A
+    /// call that is found in both places, the recovery takes for one that has ended.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, call: &Call, now: Ticks) {
         if let Some(open) = &self.open_calls {
             open.close(call.depth);
         }
@@ -252,12 +260,46 @@ impl HostThread {
         if now.0.saturating_sub(call.start.0) >= self.board.exits_from() {
             self.exit_noticed(call, now);
         }
-        written
     }
 
-    /// Writes what nearly every exit writes, the call's arguments and its record, to the only buffer that wants them.
-    /// `false`: nothing is written, and each record is to be looked after by itself.
+    /// The end of a call that has succeeded, if the buffer in `slot` wants to know of the call, nobody else does, and its
+    /// record is all there is to write. Who asks [writes](Ended::write) it, and then [leaves](HostThread::leave) the call.
     #[inline(always)]
+    pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
+        let is_plain = call.interest.is_plain_for(slot) && self.external.is_empty();
+        is_plain.then(|| self.ended(now, 0, 0))
+    }
+
+    #[inline(always)]
+    fn ended(&self, time: Ticks, return_code: i32, flags: u8) -> Ended {
+        Ended {
+            time,
+            external: self.external(),
+            thread: self.thread,
+            return_code,
+            flags,
+        }
+    }
+
+    /// Writes what nearly every exit writes, one record to the only buffer that wants it. `false`: nothing is written, and
+    /// there is more to look after.
+    #[inline(always)]
+    fn exit_plainly(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
+        if !(values.is_empty() && self.external.is_empty()) {
+            return false;
+        }
+        let Some(slot) = call.interest.buffers().only() else {
+            return false;
+        };
+        let Some(mut lane) = self.room_in(slot, size_of::<Api>()) else {
+            return false;
+        };
+        ended.write(call, &mut lane);
+        true
+    }
+
+    /// The same with the call's external ids and arguments, in one step.
+    #[inline(never)]
     fn exit_at_once(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
         let Some(slot) = call.interest.buffers().only() else {
             return false;
@@ -273,20 +315,19 @@ impl HostThread {
             + Arguments::bytes_for(values.len())
             + size_of::<Api>();
         let annotated = !values.is_empty() && !self.annotated(call).is_none();
-        if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
-            && lane.fits_now(bytes)
-        {
-            for record in latest(call, external) {
-                lane.commit_filled(|place| *place = record);
-            }
-            if annotated {
-                let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
-                lane.commit_arguments(head, values);
-            }
-            lane.commit_filled(|place| *place = ended.record(call));
-            return true;
+        let incarnations = self.board.incarnations();
+        let Some(mut lane) = self.lanes.with_room(slot, incarnations, bytes) else {
+            return false;
+        };
+        for record in latest(call, external) {
+            lane.commit_filled(|place| *place = record);
         }
-        false
+        if annotated {
+            let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
+            lane.commit_arguments(head, values);
+        }
+        ended.write(call, &mut lane);
+        true
     }
 
     /// Writes each of the records of an exit to whoever wants it.

@@ -2,6 +2,7 @@
 
 use super::{Call, HostThread};
 use crate::buffer::Lane;
+use crate::buffer::lanes::Using;
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest};
 use bytemuck::Pod;
@@ -84,9 +85,7 @@ impl HostThread {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
             loop {
-                if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations())
-                    && lane.fits_now(bytes)
-                {
+                if let Some(mut lane) = self.room_in(slot, bytes) {
                     write(&mut lane);
                     break;
                 }
@@ -97,6 +96,13 @@ impl HostThread {
             }
         }
         left
+    }
+
+    /// The lane in `slot`, if it has room for `bytes` as it is.
+    #[inline(always)]
+    pub(crate) fn room_in(&mut self, slot: usize, bytes: usize) -> Option<Using<'_>> {
+        let incarnations = self.board.incarnations();
+        self.lanes.with_room(slot, incarnations, bytes)
     }
 
     /// Has the thread have a lane in `slot`, with room for a record of `bytes`, which is put there next. `false`: there

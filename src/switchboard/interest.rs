@@ -87,6 +87,13 @@ impl Interest {
         self.is_told() && self.0 & OTHERS == 0
     }
 
+    /// Whether the buffer in `slot` wants the call's record, and that is all that is wanted of the call itself.
+    #[inline(always)]
+    pub(crate) fn is_plain_for(self, slot: usize) -> bool {
+        const BESIDE: u64 = Interest::WORK.0 | Interest::OBSERVED.0 | Interest::GATED.0;
+        self.0 & !BESIDE == 1 << slot
+    }
+
     /// Whether subscribers are told of what the call does.
     #[inline]
     pub(crate) fn tells_inside(self) -> bool {
@@ -207,6 +214,9 @@ pub(crate) struct Wanted {
     pub generation: AtomicU64,
     /// The shortest call, in ticks, whose exit somebody wants to hear of, all bits inverted.
     exits_from: AtomicU64,
+    /// 1 and the slot of the buffer, where there is one only that wants dispatches, and nobody wants to be told more of
+    /// work than by its kind; 0 otherwise.
+    plain_dispatches: AtomicU32,
     /// By [`Kind::index`]: the buffers that want records of the kind.
     kinds: [AtomicU32; KINDS],
     /// By domain and number: an [`Interest`].
@@ -218,6 +228,7 @@ impl Wanted {
         Wanted {
             generation: AtomicU64::new(0),
             exits_from: AtomicU64::new(0),
+            plain_dispatches: AtomicU32::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
         }
@@ -242,6 +253,18 @@ impl Wanted {
     #[inline]
     pub fn exits_from(&self) -> u64 {
         !self.exits_from.load(Ordering::Relaxed)
+    }
+
+    /// The slot of the buffer that wants dispatches, where nobody wants more of work than by its kind.
+    #[inline(always)]
+    pub fn plain_dispatches(&self) -> Option<usize> {
+        let slot = self.plain_dispatches.load(Ordering::Relaxed);
+        slot.checked_sub(1).map(|slot| slot as usize % BUFFERS)
+    }
+
+    pub fn set_plain_dispatches(&self, slot: Option<usize>) {
+        let word = slot.map_or(0, |slot| slot as u32 + 1);
+        self.plain_dispatches.store(word, Ordering::Release);
     }
 
     pub fn set_exits_from(&self, ticks: u64) {

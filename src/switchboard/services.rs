@@ -159,6 +159,9 @@ impl Services {
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
         wanted.set_exits_from(if retires { 0 } else { slow });
+        let is_plain = !retires && narrowed.contexts.is_empty();
+        let dispatches = wanted.kind(Kind::KERNEL_DISPATCH).only();
+        wanted.set_plain_dispatches(dispatches.filter(|_| is_plain));
         let is_told = |(consumer, selection): &(Consumer, &Selection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)

@@ -11,8 +11,9 @@ use super::ffi::*;
 use super::functions::operation;
 use super::outstanding::Enqueued;
 use super::queues::{self, QueueIds};
+use super::sampling;
 use super::waits::{self, WaitList};
-use super::work::{Enqueue, OnQueue, Place};
+use super::work::{Enqueue, KernelLaunch, OnQueue, Place};
 use crate::clock;
 use crate::correlation::{self, HostThread};
 use crate::process::{self, Borrowed, Current};
@@ -163,7 +164,7 @@ impl Call {
             return;
         }
         // SAFETY: the caller's promise.
-        let queue = unsafe { Self::queue_of(queue, &work) };
+        let queue = queues::ids(unsafe { Self::queue_of(queue, &work) });
         self.tell_enqueuing(&work, &queue, blocking);
         if blocking {
             self.tell_wait(waits::for_queue(&queue));
@@ -177,13 +178,13 @@ impl Call {
     ///
     /// As for [`OnQueue::queue`].
     #[inline(always)]
-    unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> QueueIds {
+    unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> cl_command_queue {
         // SAFETY: the caller's promise.
-        let mut queue = unsafe { queue.queue() };
-        if queue.is_null() {
-            queue = work.own_queue();
+        let queue = unsafe { queue.queue() };
+        match queue.is_null() {
+            true => work.own_queue(),
+            false => queue,
         }
-        queues::ids(queue)
     }
 
     /// The call ends with `status`, of which subscribers are told.
@@ -231,7 +232,7 @@ impl Call {
     }
 
     /// The runtime took `work` into `queue`, with `event`, which is ours alone if `is_ours` and otherwise the
-    /// program's: follows it to its completion.
+    /// program's: follows it to its completion. `true`: the call is over, too, and its exit seen to.
     ///
     /// # Safety
     ///
@@ -246,30 +247,136 @@ impl Call {
         is_ours: bool,
         blocking: bool,
         waits: WaitList,
-    ) {
+    ) -> bool {
         let Some(thread) = self.thread else {
             if is_ours && !event.is_null() {
                 completion::release(event);
             }
-            return;
+            return false;
         };
-        let (call, end) = (self.core, self.end());
-        // SAFETY: the caller's promise.
-        let info = unsafe { Self::queue_of(queue, &work) };
-        let told = match call.interest.tells_inside() {
-            // Copies: what others have a reference to is kept in memory, for all that follows.
-            true => {
-                let (work, info) = (work, info);
-                self.tell_enqueued(&work, &info, blocking)
-            }
-            false => None,
-        };
-        let (known, followers) = told.map_or((None, None), |(id, followers)| (Some(id), followers));
+        self.end();
         let own = OUTSTANDING.of_lane(thread.state().number());
-        let times = match event.is_null() || followers.is_some() {
-            true => None,
-            false => completion::at_once(event, blocking, own),
+        // SAFETY: the caller's promise.
+        let info = own.queue(unsafe { Self::queue_of(queue, &work) });
+        let event = EventOf {
+            handle: event,
+            is_ours,
         };
+        let mut times = [0; 4];
+        let is_plain = !(event.handle.is_null() || self.core.interest.tells_inside());
+        let has_run = is_plain && completion::at_once(event.handle, blocking, own, &mut times);
+        // What frequent work is nearly always, with some runtimes: it has run, and nobody wants more than its records.
+        // It has code of its own: what an enqueue costs is the processor's cache of instructions, before all else.
+        if has_run
+            && waits.is_empty()
+            && let Some(launch) = work.as_launch()
+            && let Some(id) = self.end_at_once(launch, &info, &times)
+        {
+            if is_ours {
+                completion::release(event.handle);
+            }
+            self.put_down(&info, id, event, Some(times[0]));
+            return true;
+        }
+        let times = has_run.then_some(times);
+        // SAFETY: the caller's promise.
+        unsafe { self.follow(thread, info, work, event, times, blocking, waits) };
+        false
+    }
+
+    /// Writes all there is to say of a launch that has run already, and of the call, if that is three records that one
+    /// buffer wants and has room for. `None`: nothing is written.
+    #[inline(always)]
+    fn end_at_once(
+        &self,
+        launch: &KernelLaunch,
+        queue: &QueueIds,
+        times: &[u64; 4],
+    ) -> Option<WorkId> {
+        if !self.core.start.is_some() || OUTSTANDING.any_parked() || sampling::is_on() {
+            return None;
+        }
+        let mut host = self.borrow()?;
+        let slot = host.board().plain_dispatches()?;
+        let ended = host.plain_end(&self.core, self.end, slot)?;
+        let (id, by) = (host.new_work(), (host.thread(), host.external()));
+        let place = self.place(by, queue, id, false);
+        let mut lane = host.room_in(slot, size_of::<(KernelDispatch, Completion, Api)>())?;
+        launch.write(&mut lane, &place);
+        completion::write_at_once(&mut lane, &place, times, self.end);
+        ended.write(&self.core, &mut lane);
+        drop(lane);
+        host.leave(&self.core, self.end);
+        Some(id)
+    }
+
+    /// Where and by whom the call puts `work`, of which no buffer gets anything yet.
+    #[inline(always)]
+    pub(super) fn place(
+        &self,
+        (thread, external): (ThreadId, ExternalId),
+        queue: &QueueIds,
+        work: WorkId,
+        blocking: bool,
+    ) -> Place {
+        Place {
+            correlation: self.core.correlation,
+            external,
+            work,
+            enqueued: self.core.start,
+            agent: queue.agent,
+            context: queue.context,
+            queue: queue.id,
+            thread,
+            buffers: Buffers::NONE,
+            flags: if blocking { 0 } else { flags::ASYNCHRONOUS },
+        }
+    }
+
+    /// Remembers work that was put into `queue`: with `id`, and when the device says that it was, if it has run.
+    #[inline(always)]
+    fn put_down(&self, queue: &QueueIds, id: WorkId, event: EventOf, queued: Option<u64>) {
+        waits::last_work(queue.id, id);
+        if !event.is_ours {
+            waits::remember(event.handle, id, queue.id);
+        }
+        if let Some(queued) = queued {
+            let window = (self.core.start, self.end);
+            clocks::offer(queue.agent, window, DeviceTime(queued));
+        }
+    }
+
+    /// Follows `work`, of whatever kind it is and whoever wants what of it, to its completion; it has run if there are
+    /// `times`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Call::enqueued`].
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn follow(
+        &mut self,
+        thread: Current,
+        info: QueueIds,
+        work: impl Enqueue,
+        event: EventOf,
+        times: Option<[u64; 4]>,
+        blocking: bool,
+        waits: WaitList,
+    ) {
+        let (call, end, handle) = (self.core, self.end, event.handle);
+        let own = OUTSTANDING.of_lane(thread.state().number());
+        let (mut times, mut known, mut followers) = (times, None, None);
+        if call.interest.tells_inside() {
+            if let Some((id, told)) = self.tell_enqueued(&work, &info, blocking) {
+                (known, followers) = (Some(id), told);
+            }
+            if followers.is_none() && !handle.is_null() {
+                let mut asked = [0; 4];
+                let has_run = completion::at_once(handle, blocking, own, &mut asked);
+                times = has_run.then_some(asked);
+            }
+        }
         if times.is_none() && OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
@@ -281,13 +388,13 @@ impl Call {
                 true => work.wanted_by(&host, info.context),
                 false => Buffers::NONE,
             };
-            let follows = !(event.is_null() || buffers.is_none() && followers.is_none());
+            let follows = !(handle.is_null() || buffers.is_none() && followers.is_none());
             let times = times.filter(|_| follows);
             let taken = if !follows || times.is_some() {
                 None
             } else {
                 let enqueued = Enqueued {
-                    event,
+                    event: handle,
                     work: id,
                     correlation: call.correlation,
                     agent: info.agent,
@@ -303,40 +410,26 @@ impl Call {
                 }
                 false => flags::UNTRACKED,
             };
-            let place = Place {
-                correlation: call.correlation,
-                external: host.external(),
-                work: id,
-                enqueued: call.start,
-                agent: info.agent,
-                context: info.context,
-                queue: info.id,
-                thread: host.thread(),
-                buffers,
-                flags: tracked | if blocking { 0 } else { flags::ASYNCHRONOUS },
-            };
+            let mut place = self.place((host.thread(), host.external()), &info, id, blocking);
+            (place.buffers, place.flags) = (buffers, place.flags | tracked);
             if !waits.is_empty() {
                 // SAFETY: the caller's promise.
                 unsafe { waits::depend(&mut host, buffers, (call.correlation, id), waits) };
             }
             work.enqueue(&mut host, &place);
             if let Some(times) = times {
-                completion::write_at_once(&mut host, &place, times, end);
+                completion::put_at_once(&mut host, &place, times, end);
             }
             Some((id, taken))
         } else {
             None
         };
         let (id, taken) = put.unwrap_or_default();
-        waits::last_work(info.id, id);
-        if !is_ours {
-            waits::remember(event, id, info.id);
-        }
         match taken {
             Some(taken) => {
-                if !is_ours {
+                if !event.is_ours {
                     // The program has the reference that came with the event; this is ours.
-                    next!(clRetainEvent(event));
+                    next!(clRetainEvent(handle));
                 }
                 if let Some(followers) = followers {
                     OUTSTANDING.follow(taken.ticket, followers);
@@ -344,7 +437,7 @@ impl Call {
                 let to = taken.ticket.0 as *mut c_void;
                 // Where this fails, the work is found by the next sweep.
                 next!(clSetEventCallback(
-                    event,
+                    handle,
                     CL_COMPLETE,
                     Some(completion::completed),
                     to
@@ -354,14 +447,21 @@ impl Call {
                 }
             }
             // It is complete, or nobody follows it.
-            None if is_ours && !event.is_null() => completion::release(event),
+            None if event.is_ours && !handle.is_null() => completion::release(handle),
             None => {}
         }
-        if let Some([queued, ..]) = times {
-            clocks::offer(info.agent, (call.start, end), DeviceTime(queued));
-        }
+        let queued = times.map(|[queued, ..]| queued);
+        self.put_down(&info, id, event, queued);
         if blocking {
             waits::blocked(self, info, id);
         }
     }
+}
+
+/// The event that the runtime gave for a piece of work.
+#[derive(Copy, Clone)]
+struct EventOf {
+    handle: cl_event,
+    /// The program did not ask for it.
+    is_ours: bool,
 }

@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Agents whose pairs are told apart.
 const AGENTS: usize = 64;
 
-/// When each agent had its last pair, in ticks.
+/// When each agent had its last pair, in ticks; 0 before the first.
 static LAST: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
+/// When each agent may have its next pair, in ticks.
+static DUE: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
 /// The device of each agent whose timer works, or 0.
 static TIMERS: [AtomicUsize; AGENTS] = [const { AtomicUsize::new(0) }; AGENTS];
 
@@ -46,6 +48,7 @@ pub(super) fn new_agent(agent: AgentId, device: cl_device_id) {
     };
     timer.store(0, Ordering::Relaxed);
     LAST[agent.0 as usize].store(0, Ordering::Relaxed);
+    DUE[agent.0 as usize].store(0, Ordering::Relaxed);
     if let Some(pair) = read_timer(agent, device) {
         timer.store(device.0 as usize, Ordering::Relaxed);
         keep(pair);
@@ -53,30 +56,32 @@ pub(super) fn new_agent(agent: AgentId, device: cl_device_id) {
 }
 
 /// Work of `agent` was queued at `queued`, between the two ticks of `window`.
-#[inline]
+#[inline(always)]
 pub(super) fn offer(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
-    let Some(last) = LAST.get(agent.0 as usize) else {
-        return;
-    };
-    let (spans, before) = (spans(), last.load(Ordering::Relaxed));
-    let age = window.0.0.saturating_sub(before);
-    if age < spans.shortest
-        || age < spans.longest && before != 0 && window.1 - window.0 > spans.narrow
+    if let Some(due) = DUE.get(agent.0 as usize)
+        && window.0.0 >= due.load(Ordering::Relaxed)
     {
-        return;
+        offer_due(agent, window, queued);
     }
-    offer_due(agent, window, queued, before);
 }
 
 #[cold]
-fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime, before: u64) {
-    let last = &LAST[agent.0 as usize];
+#[inline(never)]
+fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
+    let (last, spans) = (&LAST[agent.0 as usize], spans());
+    let before = last.load(Ordering::Relaxed);
+    let age = window.0.0.saturating_sub(before);
+    if age < spans.longest && before != 0 && window.1 - window.0 > spans.narrow {
+        return;
+    }
     if last
         .compare_exchange(before, window.0.0, Ordering::Relaxed, Ordering::Relaxed)
         .is_err()
     {
         return;
     }
+    let due = window.0.0.saturating_add(spans.shortest);
+    DUE[agent.0 as usize].store(due, Ordering::Relaxed);
     let device = TIMERS[agent.0 as usize].load(Ordering::Relaxed);
     let timed = (device != 0)
         .then(|| read_timer(agent, cl_device_id(device as *mut c_void)))

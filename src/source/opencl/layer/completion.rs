@@ -11,6 +11,7 @@ use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
 use super::sampling;
 use super::tell;
 use super::work::Place;
+use crate::buffer::Lane;
 use crate::clock;
 use crate::context;
 use crate::correlation::HostThread;
@@ -25,21 +26,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Work that has not completed.
 pub(super) static OUTSTANDING: Outstanding = Outstanding::new();
 
-/// The flags that a completion's fields ask for.
+/// The header of a completion with these fields.
 #[inline(always)]
-pub(super) fn header(completion: &Completion) -> Header {
-    let header = const { Header::of::<Completion>() };
-    header.with(
-        match completion.unfinished {
-            Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
-            Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
-            _ => 0,
-        } | if completion.status < 0 {
-            flags::FAILED
-        } else {
-            0
-        },
-    )
+pub(super) fn header(status: cl_int, unfinished: Unfinished) -> Header {
+    let of_unfinished = match unfinished {
+        Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
+        Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
+        _ => 0,
+    };
+    let of_status = if status < 0 { flags::FAILED } else { 0 };
+    const { Header::of::<Completion>() }.with(of_unfinished | of_status)
 }
 
 /// The event callback. `user_data` is the [`Ticket`].
@@ -79,89 +75,100 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let [queued, _, start, end] = times;
     sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
     let of = (enqueued.work, enqueued.correlation, enqueued.agent);
-    let completion = record(of, known.then_some(times), status);
+    let fill = |to: &mut Completion, now| fill(to, of, known.then_some(&times), status, now);
     let (mut left, mut own, mut now) = (enqueued.buffers, None, Ticks::NONE);
     if let Some(thread) = thread
         && let Some(mut host) = thread.borrow()
     {
         let kept = OUTSTANDING.of_lane(host.number());
         now = kept.callback_time().unwrap_or_else(clock::now);
-        // Once for each place that it is put into: one that is shared would have to be somewhere in memory.
-        left = host.try_fill(enqueued.buffers, |place| *place = completion(now));
+        left = host.try_fill(enqueued.buffers, |place| fill(place, now));
         host.work_ends(enqueued.correlation, now);
         own = Some(kept);
     }
     if own.is_some() && left.is_none() && !claim.has_followers() {
         OUTSTANDING.free(claim, own);
     } else {
-        leave(claim, left, completion(now), thread, own);
+        let mut completion = Completion::blank();
+        fill(&mut completion, now);
+        leave(claim, left, completion, thread, own);
     }
     if known {
         clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
     }
 }
 
-/// The completion of a piece of work, given when that was learnt. `times` are queued, submitted, start and end.
+/// Makes `to` the completion of a piece of work, which was learnt at `completed`. `times` are queued, submitted, start and
+/// end.
 #[inline(always)]
-fn record(
+fn fill(
+    to: &mut Completion,
     (work, correlation, agent): (WorkId, CorrelationId, AgentId),
-    times: Option<[u64; 4]>,
+    times: Option<&[u64; 4]>,
     status: cl_int,
-) -> impl Fn(Ticks) -> Completion {
-    let [queued, submitted, start, end] = times.unwrap_or_default().map(DeviceTime);
-    let (queued, submitted) = match context::latency_times() {
-        true => (queued, submitted),
-        false => Default::default(),
+    completed: Ticks,
+) {
+    let (latency, unfinished) = match times {
+        Some(_) => (context::latency_times(), Unfinished::default()),
+        None => (false, Unfinished::NO_TIMES),
     };
-    move |completed: Ticks| {
-        let mut completion = Completion {
-            header: const { Header::of::<Completion>() },
-            work,
-            correlation,
-            queued,
-            submitted,
-            start,
-            end,
-            completed,
-            agent,
-            status,
-            unfinished: match times.is_some() {
-                true => Unfinished::default(),
-                false => Unfinished::NO_TIMES,
-            },
-            reserved: [0; 7],
-        };
-        completion.header = header(&completion);
-        completion
-    }
+    let time = |at: usize| {
+        // Each by itself, as the runtime has just stored it: a processor waits for what it loads in another size.
+        // SAFETY: a reference.
+        times.map_or(0, |times| unsafe { (&raw const times[at]).read_volatile() })
+    };
+    let latency_time = |at: usize| DeviceTime(if latency { time(at) } else { 0 });
+    *to = Completion {
+        header: header(status, unfinished),
+        work,
+        correlation,
+        queued: latency_time(0),
+        submitted: latency_time(1),
+        start: DeviceTime(time(2)),
+        end: DeviceTime(time(3)),
+        completed,
+        agent,
+        status,
+        unfinished,
+        reserved: [0; 7],
+    };
 }
 
-/// When the work of `event` ran, if it is complete already: some runtimes run it before they say that it is enqueued, and
-/// blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
+/// Whether the work of `event` is complete already, and when it ran: some runtimes run it before they say that it is
+/// enqueued, and blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
 #[inline(always)]
-pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept) -> Option<[u64; 4]> {
+pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept, times: &mut [u64; 4]) -> bool {
     if !(is_likely || own.completes_at_once()) {
-        return None;
+        return false;
     }
-    let mut times = [0; 4];
-    let known = ask_times(event, &mut times);
+    let known = ask_times(event, times);
     if !known {
         own.set_completes_at_once(false);
     }
-    known.then_some(times)
+    known
 }
 
-/// Writes the completion of work that had completed when it had been enqueued; `now` is when that was.
+/// The completion of work that had completed when it had been enqueued; `now` is when that was.
 #[inline(always)]
-pub(super) fn write_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
+fn completed_at_once(place: &Place, times: &[u64; 4], now: Ticks, to: &mut Completion) {
+    let of = (place.work, place.correlation, place.agent);
+    fill(to, of, Some(times), CL_COMPLETE, now);
+}
+
+/// Writes it to a lane that has room for it.
+#[inline(always)]
+pub(super) fn write_at_once(lane: &mut Lane, place: &Place, times: &[u64; 4], now: Ticks) {
+    completed_at_once(place, times, now, lane.next_place());
+    lane.commit_next::<Completion>();
+}
+
+/// Writes it to all that want it, and says it to the others who do.
+pub(super) fn put_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
     let [_, _, start, end] = times.map(DeviceTime);
     sampling::completed(place.work, start, end);
-    let completion = record(
-        (place.work, place.correlation, place.agent),
-        Some(times),
-        CL_COMPLETE,
-    );
-    host.fill(place.buffers, |to| *to = completion(now));
+    host.fill(place.buffers, |to| {
+        completed_at_once(place, &times, now, to)
+    });
     host.work_ends(place.correlation, now);
 }
 
@@ -289,7 +296,7 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
             completion.unfinished = Unfinished::AT_FLUSH;
             completion.status = status_of(enqueued.event).unwrap_or(NOT_COMPLETE);
             completion.completed = clock::now();
-            completion.header = header(&completion);
+            completion.header = header(completion.status, completion.unfinished);
             let buffers = enqueued.buffers.and(buffers);
             thread.with(|host| host.write_to(buffers, completion));
             false
@@ -356,7 +363,7 @@ pub(super) fn abandon(thread: Current) {
             let mut completion = completion_of(&claim.enqueued());
             completion.unfinished = Unfinished::AT_END;
             completion.status = 1;
-            completion.header = header(&completion);
+            completion.header = header(completion.status, completion.unfinished);
             thread.with(|host| host.write_to(claim.enqueued().buffers, completion));
             let followers = claim.take_followers();
             OUTSTANDING.free(claim, None);

@@ -11,9 +11,10 @@ use super::{
     debug_info, events, extensions, kernels, memory, objects, programs, queues, rect, waits,
 };
 use crate::record::{ArgumentType, KernelId, OperationGroup};
+use core::cell::UnsafeCell;
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 macro_rules! declare {
     ($(
@@ -289,15 +290,15 @@ macro_rules! body {
             unsafe { asked.write(own) };
         }
         contained(|| {
-            if result == CL_SUCCESS {
-                // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-                unsafe {
-                    let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
-                    $call.enqueued($queue, $work, own, is_ours, blocking, waits)
-                };
+            // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+            let is_over = result == CL_SUCCESS && unsafe {
+                let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
+                $call.enqueued($queue, $work, own, is_ours, blocking, waits)
+            };
+            if !is_over {
+                kept_arguments!(values: $call $group $($arg: $ty),*);
+                exit!($call result, values, $($arg),*);
             }
-            kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call result, values, $($arg),*);
         });
         result
     }};
@@ -324,7 +325,7 @@ macro_rules! body {
                 unsafe {
                     let work = $work.mapped_at(result);
                     let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
-                    $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits)
+                    $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits);
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
@@ -341,7 +342,7 @@ macro_rules! body {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe {
                     let waits = wait_list!($($arg),*);
-                    $call.enqueued($queue, $work, cl_event::NULL, false, false, waits)
+                    $call.enqueued($queue, $work, cl_event::NULL, false, false, waits);
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
@@ -396,7 +397,20 @@ pub(super) fn launched(function: &Description, arguments: &[u64]) -> KernelId {
 }
 
 /// The functions below the layer.
-static NEXT: OnceLock<Dispatch> = OnceLock::new();
+static NEXT: Below = Below {
+    // SAFETY: a struct of optional function pointers, for which all zeros are `None`.
+    functions: UnsafeCell::new(unsafe { core::mem::zeroed() }),
+    installed: Once::new(),
+};
+
+struct Below {
+    functions: UnsafeCell<Dispatch>,
+    installed: Once,
+}
+
+// SAFETY: the functions are written once, by `installed`; who reads them has a wrapper, which was handed out after that.
+unsafe impl Sync for Below {}
+
 /// The layer's own.
 static LAYER: OnceLock<Dispatch> = OnceLock::new();
 
@@ -406,8 +420,8 @@ const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
 /// The functions below the layer; only the wrappers, which exist after `install`, may call this.
 #[inline(always)]
 pub(super) fn below() -> &'static Dispatch {
-    // SAFETY: `install` sets it before it hands out a wrapper.
-    unsafe { NEXT.get().unwrap_unchecked() }
+    // SAFETY: `install` writes them before it hands out a wrapper, and nobody does after that.
+    unsafe { &*NEXT.functions.get() }
 }
 
 /// Remembers the functions of the loader, and makes the layer's own: a wrapper where the loader has a
@@ -421,19 +435,12 @@ pub(super) unsafe fn install(
     entries: usize,
 ) -> (&'static Dispatch, usize) {
     let entries = entries.min(ENTRIES);
-    let next = NEXT.get_or_init(|| {
-        // SAFETY: a struct of optional function pointers, for which all zeros are `None`.
-        let mut next: Dispatch = unsafe { core::mem::zeroed() };
-        // SAFETY: both have at least `entries` pointers.
-        unsafe {
-            ptr::copy_nonoverlapping(
-                target.cast::<AnyFunction>(),
-                (&raw mut next).cast(),
-                entries,
-            )
-        };
-        next
+    NEXT.installed.call_once(|| {
+        let next = NEXT.functions.get().cast::<AnyFunction>();
+        // SAFETY: both have at least `entries` pointers, and no wrapper has been handed out yet.
+        unsafe { ptr::copy_nonoverlapping(target.cast::<AnyFunction>(), next, entries) };
     });
+    let next = below();
     let layer = LAYER.get_or_init(|| {
         let mut layer = WRAPPERS;
         let below = (&raw const *next).cast::<AnyFunction>();

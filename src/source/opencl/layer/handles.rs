@@ -194,6 +194,12 @@ impl<T: Pod> Handles<T> {
             .map(|words| bytemuck::cast(Words(words)))
     }
 
+    /// A number that changes whenever anything that is known does.
+    #[inline(always)]
+    pub fn version(&self) -> u32 {
+        self.known.version.load(Ordering::Acquire)
+    }
+
     /// The first 16 bytes of what is known of `handle`, zeros if nothing is.
     #[inline(always)]
     pub fn first_two(&self, handle: impl Into<u64>) -> [u64; 2] {
@@ -234,8 +240,9 @@ impl<T: Pod> Handles<T> {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.lock() = 0;
-        self.known.table.store(ptr::null_mut(), Ordering::Release);
+        let mut used = self.lock();
+        *used = 0;
+        self.change(|| self.known.table.store(ptr::null_mut(), Ordering::Release));
     }
 
     /// Forgets `handle`.

@@ -21,11 +21,11 @@ use std::sync::{Mutex, PoisonError};
 #[repr(C)]
 pub(super) struct Launch {
     pub id: KernelId,
+    private: u32,
     /// Local memory that the kernel declares, bytes.
     static_local: u32,
-    /// Local memory that its arguments add, bytes.
+    /// Local memory that its arguments add, bytes. Next to each other, as they are in the record.
     dynamic_local: u32,
-    private: u32,
 }
 
 impl Launch {

@@ -11,7 +11,8 @@
 //! While the enqueuing thread sets the callback the slot is still its own (`SETTING`). Some runtimes have the
 //! work completed by then and call at once, on that thread: such a callback needs no locked instruction.
 
-use super::ffi::cl_event;
+use super::ffi::{cl_command_queue, cl_event};
+use super::queues::{LastQueue, QueueIds};
 use super::tell::Followers;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 use crate::switchboard::Buffers;
@@ -129,6 +130,8 @@ pub(super) struct Kept {
     setting: AtomicU64,
     /// The last work that it enqueued had completed by then.
     completes_at_once: AtomicBool,
+    /// The queue that it went to.
+    queue: LastQueue,
 }
 
 impl Kept {
@@ -138,6 +141,7 @@ impl Kept {
             callback_time: AtomicU64::new(0),
             setting: AtomicU64::new(0),
             completes_at_once: AtomicBool::new(false),
+            queue: LastQueue::new(),
         }
     }
 }
@@ -171,6 +175,12 @@ impl Kept {
     pub fn callback_time(&self) -> Option<Ticks> {
         let time = self.callback_time.load(Ordering::Relaxed);
         (time != 0).then_some(Ticks(time))
+    }
+
+    /// What records say of `queue`, which is nearly always the last one.
+    #[inline(always)]
+    pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
+        self.queue.ids(queue)
     }
 
     /// Whether the last work that the thread enqueued had completed by then.
@@ -533,7 +543,7 @@ impl Slot {
         completion.completed = Ticks(self.completed.load(Ordering::Relaxed));
         completion.status = self.status.load(Ordering::Relaxed);
         completion.unfinished = Unfinished(self.unfinished.load(Ordering::Relaxed) as u8);
-        completion.header = super::completion::header(&completion);
+        completion.header = super::completion::header(completion.status, completion.unfinished);
         completion
     }
 }

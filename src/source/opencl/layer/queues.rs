@@ -13,6 +13,7 @@ use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What records say of a queue.
@@ -20,9 +21,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[repr(C)]
 pub(super) struct QueueIds {
     pub id: QueueId,
+    unused: u32,
+    // Next to each other, as they are in records.
     pub agent: AgentId,
     pub context: ContextId,
-    unused: u32,
 }
 
 /// What is known of a queue.
@@ -64,6 +66,51 @@ pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
     match ids.id.is_some() {
         true => ids,
         false => ids_of_unknown(queue),
+    }
+}
+
+/// The queue that one thread has used last, and what records say of it. Plain loads and stores: it is that thread's.
+pub(super) struct LastQueue {
+    handle: AtomicU64,
+    /// [`QUEUES`]' when it was looked up; nothing has changed since while it is the same.
+    version: AtomicU32,
+    ids: [AtomicU64; 2],
+}
+
+impl LastQueue {
+    pub const fn new() -> LastQueue {
+        LastQueue {
+            handle: AtomicU64::new(0),
+            version: AtomicU32::new(0),
+            ids: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+
+    /// What records say of `queue`.
+    #[inline(always)]
+    pub fn ids(&self, queue: cl_command_queue) -> QueueIds {
+        match self.handle.load(Ordering::Relaxed) == u64::from(queue)
+            && self.version.load(Ordering::Relaxed) == QUEUES.version()
+        {
+            true => {
+                bytemuck::cast([0, 1].map(|word: usize| self.ids[word].load(Ordering::Relaxed)))
+            }
+            false => self.look_up(queue),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&self, queue: cl_command_queue) -> QueueIds {
+        // Before it is looked up: what changes meanwhile changes the version.
+        let version = QUEUES.version();
+        let ids = ids(queue);
+        let words: [u64; 2] = bytemuck::cast(ids);
+        for (kept, word) in self.ids.iter().zip(words) {
+            kept.store(word, Ordering::Relaxed);
+        }
+        self.version.store(version, Ordering::Relaxed);
+        self.handle.store(queue.into(), Ordering::Relaxed);
+        ids
     }
 }
 

@@ -28,10 +28,16 @@ fn sampler() -> Option<&'static Arc<HostSampler>> {
 /// The same while something is sampled.
 #[inline(always)]
 fn sampling() -> Option<&'static Arc<HostSampler>> {
-    match HostSampler::is_any_on() {
+    match is_on() {
         true => sampler(),
         false => None,
     }
+}
+
+/// Whether anything is sampled.
+#[inline(always)]
+pub(super) fn is_on() -> bool {
+    HostSampler::is_any_on()
 }
 
 /// A device has become an agent: it can be sampled if its kernels run here, and is if the recording asks for it.

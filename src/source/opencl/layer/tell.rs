@@ -11,13 +11,13 @@ use super::dispatch;
 use super::ffi::cl_int;
 use super::functions::{self, Inside};
 use super::queues::QueueIds;
-use super::work::{Enqueue, Place};
+use super::work::Enqueue;
 use crate::correlation::HostThread;
 use crate::operations::{self, memory_allocation, resource, synchronization};
 use crate::process::Current;
 use crate::record::*;
 use crate::switchboard::{
-    Buffers, CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
+    CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -255,7 +255,7 @@ impl Call {
             return;
         };
         teller.begin(Within::Work, id);
-        let place = self.place(&teller, (id, external), queue, blocking);
+        let place = self.place((teller.id, external), queue, id, blocking);
         work.describe(&place, &mut |work| {
             teller.enter(Within::Work, work.enqueue, work.record, work.kernel);
         });
@@ -275,7 +275,7 @@ impl Call {
         let id = teller.board.user_data(teller.thread.state(), place).work();
         let external = teller.thread.with(|host| host.external())?;
         let mut followers: Option<Followers> = None;
-        let place = self.place(&teller, (id, external), queue, blocking);
+        let place = self.place((teller.id, external), queue, id, blocking);
         work.describe(&place, &mut |work| {
             let payload = Payload::Record(work.record);
             teller.exit(Within::Work, work.enqueue, payload, work.kernel, 0);
@@ -303,27 +303,6 @@ impl Call {
             })
         });
         id.is_some().then_some((id, followers))
-    }
-
-    fn place(
-        &self,
-        teller: &Teller,
-        (work, external): (WorkId, ExternalId),
-        queue: &QueueIds,
-        blocking: bool,
-    ) -> Place {
-        Place {
-            correlation: self.core.correlation,
-            external,
-            work,
-            enqueued: self.core.start,
-            agent: queue.agent,
-            context: queue.context,
-            queue: queue.id,
-            thread: teller.id,
-            buffers: Buffers::NONE,
-            flags: if blocking { 0 } else { flags::ASYNCHRONOUS },
-        }
     }
 
     /// The call ends with `status`. What was told to begin in it, and did not come about, ends too.

@@ -10,6 +10,7 @@ use super::kernels;
 use super::memory;
 use super::sampling;
 use super::tell::{self, Described};
+use crate::buffer::Lane;
 use crate::correlation::HostThread;
 use crate::operations::{kernel_dispatch, memory_copy, synchronization as synchronization_domain};
 use crate::record::*;
@@ -47,6 +48,11 @@ pub(super) trait Put: Record {
 
 /// What a call enqueues: a record of work, or several.
 pub(super) trait Enqueue: Copy {
+    /// The same if it is the most frequent of all.
+    fn as_launch(&self) -> Option<&KernelLaunch> {
+        None
+    }
+
     /// The queue that it goes to where the call names none.
     fn own_queue(&self) -> cl_command_queue {
         cl_command_queue::NULL
@@ -198,6 +204,15 @@ pub(super) struct KernelLaunch {
 }
 
 impl KernelLaunch {
+    /// Writes the record to a lane that has room for it.
+    #[inline(always)]
+    pub fn write(&self, lane: &mut Lane, place: &Place) {
+        let record = lane.next_place();
+        self.fill(record);
+        record.put(place);
+        lane.commit_next::<KernelDispatch>();
+    }
+
     /// The record.
     pub fn record(&self) -> KernelDispatch {
         let mut dispatch = KernelDispatch::blank();
@@ -229,6 +244,11 @@ impl KernelLaunch {
 }
 
 impl Enqueue for KernelLaunch {
+    #[inline(always)]
+    fn as_launch(&self) -> Option<&KernelLaunch> {
+        Some(self)
+    }
+
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
         let wanted = host.board().buffers_in(Kind::KERNEL_DISPATCH, context);

@@ -106,7 +106,7 @@ fn parked_times_are_written_later_and_once() {
     (completion.work, completion.correlation, completion.agent) =
         (WorkId(9), CorrelationId(9), AgentId(1));
     (completion.start, completion.end, completion.status) = (DeviceTime(5), DeviceTime(6), -3);
-    completion.header = super::super::completion::header(&completion);
+    completion.header = super::super::completion::header(completion.status, completion.unfinished);
     outstanding.park(outstanding.claim(ticket).unwrap(), Buffers(2), &completion);
     assert!(outstanding.any_parked());
     let mut written = vec![];
