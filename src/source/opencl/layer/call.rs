@@ -23,7 +23,7 @@ use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
 pub(super) struct Call {
-    /// The thread that the wrapper runs on; absent where nobody wants to know of the call, and only the layer's
+    /// The thread that the wrapper runs on; absent where nobody wants to know of the call (any more), and only the layer's
     /// own books are kept.
     pub(super) thread: Option<Current>,
     pub(super) core: correlation::Call,
@@ -232,7 +232,7 @@ impl Call {
     }
 
     /// The runtime took `work` into `queue`, with `event`, which is ours alone if `is_ours` and otherwise the
-    /// program's: follows it to its completion. `true`: the call is over, too, and its exit seen to.
+    /// program's: follows it to its completion.
     ///
     /// # Safety
     ///
@@ -247,12 +247,12 @@ impl Call {
         is_ours: bool,
         blocking: bool,
         waits: WaitList,
-    ) -> bool {
+    ) {
         let Some(thread) = self.thread else {
             if is_ours && !event.is_null() {
                 completion::release(event);
             }
-            return false;
+            return;
         };
         self.end();
         let own = OUTSTANDING.of_lane(thread.state().number());
@@ -276,19 +276,18 @@ impl Call {
                 completion::release(event.handle);
             }
             self.put_down(&info, id, event, Some(times[0]));
-            return true;
+        } else {
+            let times = has_run.then_some(times);
+            // SAFETY: the caller's promise.
+            unsafe { self.follow(thread, info, work, event, times, blocking, waits) };
         }
-        let times = has_run.then_some(times);
-        // SAFETY: the caller's promise.
-        unsafe { self.follow(thread, info, work, event, times, blocking, waits) };
-        false
     }
 
-    /// Writes all there is to say of a launch that has run already, and of the call, if that is three records that one
-    /// buffer wants and has room for. `None`: nothing is written.
+    /// Ends the call with all there is to say of a launch that has run already, if that and the call are three records that
+    /// one buffer wants and has room for. `None`: nothing is written.
     #[inline(always)]
     fn end_at_once(
-        &self,
+        &mut self,
         launch: &KernelLaunch,
         queue: &QueueIds,
         times: &[u64; 4],
@@ -307,7 +306,62 @@ impl Call {
         ended.write(&self.core, &mut lane);
         drop(lane);
         host.leave(&self.core, self.end);
+        drop(host);
+        self.thread = None;
         Some(id)
+    }
+
+    /// Ends the call, which has waited for `queue`, whose last work was `work`, if that and the call are two records that
+    /// one buffer wants and has room for. `false`: nothing is written.
+    #[inline(always)]
+    pub fn end_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> bool {
+        self.write_with_wait(queue, work).is_some()
+    }
+
+    #[inline(always)]
+    fn write_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> Option<()> {
+        if !self.core.start.is_some() {
+            return None;
+        }
+        let mut host = self.borrow()?;
+        let kind = Kind::SYNCHRONIZATION;
+        let slot = host.board().buffers_in(kind, queue.context).only()?;
+        let ended = host.plain_end(&self.core, self.end, slot)?;
+        let by = (host.thread(), host.external());
+        let mut lane = host.room_in(slot, size_of::<(Synchronization, Api)>())?;
+        let record = lane.next_place();
+        *record = waits::for_queue(queue);
+        record.waited_for = work;
+        self.of_call(record, by, self.end);
+        lane.commit_next::<Synchronization>();
+        ended.write(&self.core, &mut lane);
+        drop(lane);
+        host.leave(&self.core, self.end);
+        drop(host);
+        self.thread = None;
+        Some(())
+    }
+
+    /// Says in the record of a wait whose it was, and when.
+    #[inline(always)]
+    pub(super) fn of_call(
+        &self,
+        record: &mut Synchronization,
+        (thread, external): (ThreadId, ExternalId),
+        end: Ticks,
+    ) {
+        record.correlation = self.core.correlation;
+        (record.start, record.end) = (self.core.start, end);
+        (record.thread, record.external) = (thread, external);
+    }
+
+    /// What records say of `queue`.
+    #[inline(always)]
+    pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
+        match self.thread {
+            Some(thread) => OUTSTANDING.of_lane(thread.state().number()).queue(queue),
+            None => queues::ids(queue),
+        }
     }
 
     /// Where and by whom the call puts `work`, of which no buffer gets anything yet.

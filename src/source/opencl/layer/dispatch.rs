@@ -290,15 +290,15 @@ macro_rules! body {
             unsafe { asked.write(own) };
         }
         contained(|| {
-            // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-            let is_over = result == CL_SUCCESS && unsafe {
-                let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
-                $call.enqueued($queue, $work, own, is_ours, blocking, waits)
-            };
-            if !is_over {
-                kept_arguments!(values: $call $group $($arg: $ty),*);
-                exit!($call result, values, $($arg),*);
+            if result == CL_SUCCESS {
+                // SAFETY: the function succeeded, so that pointers among its arguments are valid.
+                unsafe {
+                    let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
+                    $call.enqueued($queue, $work, own, is_ours, blocking, waits)
+                };
             }
+            kept_arguments!(values: $call $group $($arg: $ty),*);
+            exit!($call result, values, $($arg),*);
         });
         result
     }};
@@ -325,7 +325,7 @@ macro_rules! body {
                 unsafe {
                     let work = $work.mapped_at(result);
                     let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
-                    $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits);
+                    $call.enqueued($queue, work, own, is_ours, $blocking.0 != 0, waits)
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
@@ -342,7 +342,7 @@ macro_rules! body {
                 // SAFETY: the function succeeded, so that pointers among its arguments are valid.
                 unsafe {
                     let waits = wait_list!($($arg),*);
-                    $call.enqueued($queue, $work, cl_event::NULL, false, false, waits);
+                    $call.enqueued($queue, $work, cl_event::NULL, false, false, waits)
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);

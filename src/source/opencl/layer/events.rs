@@ -42,12 +42,16 @@ pub(super) unsafe fn profiling_info(
     value: *mut c_void,
     size_ret: *mut usize,
 ) -> cl_int {
-    let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
-    // User events have no queue, and no profiling either; what is no event is the runtime's to say.
-    if let Some(queue) = queue.filter(|queue| !queue.is_null())
-        && queues::lookup(call, queue).hides_profiling()
-    {
+    if queues::any_hides_profiling() && is_hidden(call, event) {
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     }
     next!(clGetEventProfilingInfo(event, what, size, value, size_ret))
+}
+
+/// Whether the program believes that the queue of `event` has no profiling.
+fn is_hidden(call: &mut Call, event: cl_event) -> bool {
+    let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
+    // User events have no queue, and no profiling either; what is no event is the runtime's to say.
+    let queue = queue.filter(|queue| !queue.is_null());
+    queue.is_some_and(|queue| queues::lookup(call, queue).hides_profiling())
 }

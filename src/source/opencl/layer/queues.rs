@@ -13,7 +13,7 @@ use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What records say of a queue.
@@ -45,7 +45,25 @@ pub(super) struct QueueInfo {
 /// which are still asked about: it stays known until its handle stands for another.
 pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
 
+/// Whether there has been a queue that hides profiling: most programs that ask for times have asked for queues with them.
+static ANY_HIDES: AtomicBool = AtomicBool::new(false);
+
+/// Whether any queue may hide profiling.
+#[inline(always)]
+pub(super) fn any_hides_profiling() -> bool {
+    ANY_HIDES.load(Ordering::Relaxed)
+}
+
 impl QueueInfo {
+    /// What the program asked for, and what it got.
+    fn set_properties(&mut self, asked: u64, actual: u64) {
+        (self.asked, self.actual) = (asked, actual);
+        if self.hides_profiling() {
+            // The program has not got the queue yet, or is in a call that changes it.
+            ANY_HIDES.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the program believes that the queue has no profiling.
     pub fn hides_profiling(&self) -> bool {
         self.actual & !self.asked & CL_QUEUE_PROFILING_ENABLE != 0
@@ -300,7 +318,8 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     const CL_QUEUE_CONTEXT: cl_uint = 0x1090;
     const CL_QUEUE_DEVICE: cl_uint = 0x1091;
     let mut info = QueueInfo::zeroed();
-    (info.asked, info.actual, info.references) = (asked, actual, 1);
+    info.set_properties(asked, actual);
+    info.references = 1;
     if let Some(names) = attach::names() {
         let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
@@ -444,7 +463,7 @@ pub(super) unsafe fn set_property(
             actual |= CL_QUEUE_PROFILING_ENABLE;
         }
     }
-    QUEUES.update(queue, |info| (info.asked, info.actual) = (asked, actual));
+    QUEUES.update(queue, |info| info.set_properties(asked, actual));
     result
 }
 

@@ -197,7 +197,7 @@ pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int 
     let result = next!(clFinish(queue));
     call.end();
     if result == CL_SUCCESS {
-        let info = queues::ids(queue);
+        let info = call.queue(queue);
         let last = LAST
             .get(info.id.0 as usize)
             .map_or(0, |last| last.load(Ordering::Relaxed));
@@ -212,6 +212,7 @@ pub(super) fn blocked(call: &mut Call, queue: QueueIds, work: WorkId) {
 }
 
 /// A wait for `queue`.
+#[inline(always)]
 pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     let mut record = Synchronization::blank();
     record.what = SynchronizationType::STREAM_SYNCHRONIZE;
@@ -219,21 +220,26 @@ pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     record
 }
 
+#[inline(always)]
 fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId) {
-    let mut record = for_queue(queue);
-    record.waited_for = work;
-    write(call, record, CL_SUCCESS);
+    let mut is_over = false;
+    contained(|| is_over = call.end_with_wait(queue, work));
+    if !is_over {
+        let mut record = for_queue(queue);
+        record.waited_for = work;
+        write(call, record, CL_SUCCESS);
+    }
 }
 
+#[inline(never)]
 fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
     contained(|| {
-        record.correlation = call.correlation();
-        (record.start, record.end) = (call.start(), call.end());
+        let end = call.end();
+        let by = call.host(|host| (host.thread(), host.external()));
+        call.of_call(&mut record, by.unwrap_or_default(), end);
         call.host(|host| {
-            (record.external, record.thread) = (host.external(), host.thread());
-            let buffers = host
-                .board()
-                .buffers_in(Kind::SYNCHRONIZATION, record.context);
+            let board = host.board();
+            let buffers = board.buffers_in(Kind::SYNCHRONIZATION, record.context);
             host.write_to(buffers, record);
         });
         call.tell_waited(&record, status);
