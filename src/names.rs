@@ -8,6 +8,7 @@
 //! that ask.
 
 use crate::capture::Writer;
+use crate::number_map::NumberMap;
 use crate::record::*;
 use crate::sampling::code::pieces;
 use crate::sync::QuietMutex;
@@ -40,7 +41,7 @@ struct State {
     /// Bytes of code objects, in order.
     code: Vec<u8>,
     /// Where in `kept` the latest record of a kind and id begins.
-    places: HashMap<(Kind, u32), usize>,
+    places: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
     last: LastIds,
     pairs: HashMap<AgentId, Pairs>,
@@ -285,10 +286,14 @@ impl Names {
         self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
     }
 
-    /// Writes what `name_many` names in one piece: for many names at once. The ids it gets must not be
+    /// Writes what `name_many` names in one piece: for many names at once, about so many as `names` says. The ids it gets must not be
     /// used in records before it returns.
-    pub fn together<R>(&self, name_many: impl FnOnce(&Names) -> R) -> R {
-        self.state.lock().together = Some(std::thread::current().id());
+    pub fn together<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
+        let mut state = self.state.lock();
+        state.together = Some(std::thread::current().id());
+        state.strings.reserve(2 * names);
+        state.places.reserve(3 * names);
+        drop(state);
         let result = name_many(self);
         let mut state = self.state.lock();
         state.together = None;
@@ -312,17 +317,15 @@ impl Names {
 
 impl State {
     fn string(&mut self, text: &str) -> StringId {
-        let text = cut(text);
+        let mut text = cut(text);
         if let Some(id) = self.strings.get(text) {
             return *id;
         }
-        let text = if self.strings.len() < MAX_STRINGS {
-            text
-        } else {
-            TOO_MANY
-        };
-        if let Some(id) = self.strings.get(text) {
-            return *id;
+        if self.strings.len() >= MAX_STRINGS {
+            text = TOO_MANY;
+            if let Some(id) = self.strings.get(text) {
+                return *id;
+            }
         }
         let id = StringId(self.strings.len() as u32 + 1);
         self.strings.insert(text.into(), id);

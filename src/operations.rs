@@ -20,7 +20,7 @@
 //! `query_*_operation_name`, `iterate_*_operations` and `iterate_*_operation_args`.
 
 use crate::record::{Domain, MarkerKind, Operation, OperationGroup};
-use crate::switchboard::ArgumentInfo;
+use crate::switchboard::{ArgumentInfo, OperationSet};
 
 /// What is known of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -168,6 +168,16 @@ pub fn of(domain: Domain) -> Vec<OperationInfo> {
             .collect(),
         _ => told(domain).iter().map(|one| of_told(*one)).collect(),
     }
+}
+
+/// Every operation that belongs to `group`, in any domain.
+pub(crate) fn of_group(group: OperationGroup) -> OperationSet {
+    let mut set = OperationSet::default();
+    let all = domains().iter().flat_map(|(domain, _)| of(*domain));
+    for info in all.filter(|info| info.group == group) {
+        set.set(info.operation, true);
+    }
+    set
 }
 
 /// What is known of `operation`.

@@ -104,7 +104,7 @@ fn records_and_names_are_read_back() {
 fn a_name_is_in_the_capture_when_its_id_is_known_whatever_other_threads_name() {
     let (file, writer) = capture();
     let names = Names::writing_to(writer);
-    names.together(|many| {
+    names.together(2, |many| {
         many.string("pending");
         let other = many.clone();
         let named = std::thread::spawn(move || other.string("named"))

@@ -125,12 +125,6 @@ impl Services {
         table
     }
 
-    /// What sources do with the operations of `domain`.
-    fn observed(&self, domain: Domain) -> [Observed; OPERATIONS] {
-        let of_domain = self.observed.get(domain.0 as usize).copied();
-        of_domain.unwrap_or([Observed::No; OPERATIONS])
-    }
-
     /// Writes the words that follow from the services into `wanted`.
     ///
     /// `slow`: calls that take as many ticks are of interest too.
@@ -170,12 +164,37 @@ impl Services {
             inside = inside.with(Interest::INSIDE);
         }
         let annotated = wanted.kind(Kind::ARGUMENTS);
-        let enqueues = |operation| {
-            let info = operations::get(operation);
-            info.is_some_and(|info| info.group == OperationGroup::ENQUEUE)
+        // Looked up in one go, and only where somebody leaves them out.
+        let leaves_out = |(_, selection): &(Consumer, &Selection)| !selection.enqueue_arguments;
+        let enqueues = match !annotated.is_none() && running.iter().any(leaves_out) {
+            true => operations::of_group(OperationGroup::ENQUEUE),
+            false => OperationSet::default(),
         };
+        // What each wants of the operations that it selects, and of those among them that enqueue work.
+        let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
+            Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
+                (Interest::NONE, Interest::NONE)
+            }
+            Consumer::Buffer(slot) => {
+                let buffer = Interest::buffer(*slot);
+                let with_arguments = match annotated.and(buffer.buffers()).is_none() {
+                    true => buffer,
+                    false => buffer.with(Interest::ARGUMENTS),
+                };
+                match selection.enqueue_arguments {
+                    true => (with_arguments, with_arguments),
+                    false => (with_arguments, buffer),
+                }
+            }
+            Consumer::Subscriber(slot) => {
+                let subscriber = Interest::subscriber(*slot);
+                (subscriber, subscriber)
+            }
+        };
+        let wants: Vec<_> = running.iter().map(wants).collect();
         for (domain, _) in Domain::ALL {
-            let observed = self.observed(*domain);
+            let observed = self.observed.get(domain.0 as usize);
+            let observed = observed.unwrap_or(&[Observed::No; OPERATIONS]);
             for (number, observed) in (0..).zip(observed) {
                 let operation = Operation {
                     domain: *domain,
@@ -190,21 +209,13 @@ impl Services {
                 if self.gated.has(operation) && !self.ended {
                     interest = interest.with(Interest::GATED);
                 }
-                for (consumer, selection) in &running {
-                    interest = interest.with(match consumer {
-                        _ if !selection.operations.has(operation) => Interest::NONE,
-                        Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => Interest::NONE,
-                        Consumer::Buffer(slot) => {
-                            let buffer = Interest::buffer(*slot);
-                            match annotated.and(buffer.buffers()).is_none()
-                                || !selection.enqueue_arguments && enqueues(operation)
-                            {
-                                true => buffer,
-                                false => buffer.with(Interest::ARGUMENTS),
-                            }
-                        }
-                        Consumer::Subscriber(slot) => Interest::subscriber(*slot),
-                    });
+                for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
+                    if selection.operations.has(operation) {
+                        interest = interest.with(match enqueues.has(operation) {
+                            true => *of_enqueues,
+                            false => *of_most,
+                        });
+                    }
                 }
                 // Pages of domains that nobody uses stay untouched.
                 if wanted.operation(operation) != interest {

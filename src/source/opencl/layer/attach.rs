@@ -70,7 +70,7 @@ fn prepare(board: &Switchboard) -> bool {
         return false;
     }
     board.on_flush(completion::flush);
-    names.together(|names| {
+    names.together(functions::functions().count(), |names| {
         for (number, function) in functions::functions() {
             let arguments = if function.annotated() {
                 OperationInfo::signature(function.arguments)
