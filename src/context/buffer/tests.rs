@@ -2,7 +2,7 @@ use super::*;
 use crate::buffer::SMALLEST_CLIENT_BLOCK;
 use crate::context::{Context, InternalThread, InternalThreadWatch, Selection};
 use crate::correlation::HostThread;
-use crate::record::{Api, ContextId, Domain, Operation, Records, ThreadId, Ticks};
+use crate::record::{Api, ContextId, Domain, KernelId, Operation, Records, ThreadId, Ticks};
 use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::thread;
@@ -476,4 +476,40 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
         *kinds.lock().unwrap(),
         [api, retirement, api, api, retirement, retirement]
     );
+}
+
+#[test]
+fn dispatches_are_plain_while_one_buffer_wants_them_and_nobody_wants_more_of_work() {
+    let program = Program::new();
+    let board = &program.board;
+    let wanting = |kinds: &[Kind]| {
+        let buffer = RecordBuffer::on(board, patient(), |_: &BlockView<'_>| {}).unwrap();
+        let context = Context::on(board).unwrap();
+        context.trace_to(&buffer, Selection::kinds(kinds)).unwrap();
+        (context, buffer)
+    };
+    assert_eq!(board.plain_dispatches(), None);
+    let (dispatches, buffer) = wanting(&[Kind::KERNEL_DISPATCH]);
+    dispatches.start().unwrap();
+    let slot = board.plain_dispatches();
+    assert!(slot.is_some());
+    let others: [&[Kind]; 2] = [&[Kind::KERNEL_DISPATCH], &[Kind::API, Kind::RETIREMENT]];
+    for kinds in others {
+        let (other, _buffer) = wanting(kinds);
+        other.start().unwrap();
+        assert_eq!(board.plain_dispatches(), None, "{kinds:?}");
+        other.stop().unwrap();
+        assert_eq!(board.plain_dispatches(), slot, "{kinds:?}");
+    }
+    let (here, kind) = (ContextId(7), Kind::KERNEL_DISPATCH);
+    dispatches
+        .enable_kind_in(&buffer, here, kind, Some(false))
+        .unwrap();
+    assert_eq!(board.plain_dispatches(), None);
+    dispatches
+        .enable_kind_in(&buffer, here, kind, None)
+        .unwrap();
+    assert_eq!(board.plain_dispatches(), slot);
+    board.leave_out(KernelId(3), buffer.key.buffers());
+    assert_eq!(board.plain_dispatches(), None);
 }

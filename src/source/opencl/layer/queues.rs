@@ -493,4 +493,32 @@ mod tests {
         // SAFETY: null is allowed.
         assert!(unsafe { property_list(ptr::null()) }.is_empty());
     }
+
+    #[test]
+    fn a_thread_finds_what_its_last_queue_has_become() {
+        let (one, other) = (
+            cl_command_queue(0x10 as *mut c_void),
+            cl_command_queue(0x20 as *mut c_void),
+        );
+        let insert = |queue: cl_command_queue, id: u32| {
+            let mut info = QueueInfo::zeroed();
+            info.ids.id = QueueId(id);
+            QUEUES.insert(queue, info);
+        };
+        let last = LastQueue::new();
+        insert(one, 1);
+        insert(other, 2);
+        for (queue, id) in [(one, 1), (one, 1), (other, 2), (one, 1)] {
+            assert_eq!(last.ids(queue).id, QueueId(id));
+        }
+        // Its handle stands for another queue.
+        insert(one, 3);
+        assert_eq!(last.ids(one).id, QueueId(3));
+        // As in a forked child.
+        let version = QUEUES.version();
+        QUEUES.clear();
+        assert_ne!(QUEUES.version(), version);
+        insert(one, 4);
+        assert_eq!(last.ids(one).id, QueueId(4));
+    }
 }
