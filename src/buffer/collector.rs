@@ -17,6 +17,7 @@ use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
 use crate::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Who receives blocks. Called on the collector's thread, or on one that flushes.
@@ -76,12 +77,20 @@ pub(super) struct Inner {
     rounds: Mutex<Rounds>,
     /// The callback thread that does, if it is one.
     thread: Mutex<Option<CallbackThread>>,
-    /// Called where something asks for a dump.
-    triggered: Triggered,
+    listener: Listener,
 }
 
-/// What is to be done when a dump is asked for.
-pub(crate) type Triggered = Option<Box<dyn Fn() + Send + Sync>>;
+/// What a collector hears of the process whose lanes it looks at.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Something asks for a dump.
+    Triggered,
+    /// The process has ended its session. What was committed by then has been delivered.
+    Ended,
+}
+
+/// Whoever is told of [`News`].
+pub(crate) type Listener = Option<Box<dyn Fn(News) + Send + Sync>>;
 
 struct Rounds {
     /// Blocks that have their pages in place.
@@ -91,6 +100,8 @@ struct Rounds {
     pause: Duration,
     /// Those that have been seen.
     triggers: u32,
+    /// Whether the listener knows that the process has ended its session.
+    told_end: bool,
 }
 
 struct Work {
@@ -121,7 +132,7 @@ impl Collector {
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
         (ticks, is_own): (TickSource, bool),
-        triggered: Triggered,
+        listener: Listener,
     ) -> Collector {
         let rounds = Rounds {
             populated: 0,
@@ -129,6 +140,7 @@ impl Collector {
             next_tick: FIRST_TICK,
             pause: BUSY_PERIOD.min(options.period),
             triggers: 0,
+            told_end: false,
         };
         Collector {
             inner: Arc::new(Inner {
@@ -138,7 +150,7 @@ impl Collector {
                 is_own,
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
-                triggered,
+                listener,
                 work: Mutex::new(Work {
                     sinks,
                     client: None,
@@ -159,25 +171,29 @@ impl Collector {
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
     ) -> std::io::Result<Collector> {
-        Collector::without_thread(buffer, sinks, options).running()
+        let collector = Collector::without_thread(buffer, sinks, options);
+        collector.run()?;
+        Ok(collector)
     }
 
     /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its
-    /// `ticks`. The other process says when the recording begins, and calls for dumps.
+    /// `ticks`. The other process says when the recording begins and ends, and calls for dumps. The thread ends soon after
+    /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and has the mapping until then.
     pub(crate) fn of_process(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
         ticks: TickSource,
-        triggered: Triggered,
-    ) -> std::io::Result<Collector> {
-        Collector::new(buffer, sinks, options, (ticks, false), triggered).running()
+        listener: Listener,
+    ) -> std::io::Result<(Collector, JoinHandle<()>)> {
+        let collector = Collector::new(buffer, sinks, options, (ticks, false), listener);
+        let thread = collector.run()?;
+        Ok((collector, thread))
     }
 
-    fn running(self) -> std::io::Result<Collector> {
+    fn run(&self) -> std::io::Result<JoinHandle<()>> {
         let inner = self.inner.clone();
-        crate::internal_thread::spawn(move || inner.run())?;
-        Ok(self)
+        crate::internal_thread::spawn(move || inner.run())
     }
 
     /// Has `thread` collect from now on, and whichever callback thread did so before no more.
@@ -282,7 +298,8 @@ impl Inner {
         let mut rounds = lock_std(&self.rounds);
         let mapping = self.buffer.mapping();
         // A process that has ended its session is ending: nobody will fill the blocks up.
-        let watermark = match mapping.pool().is_closed() {
+        let closed = mapping.pool().is_closed();
+        let watermark = match closed {
             true => 0,
             false => self.options.watermark,
         };
@@ -293,7 +310,10 @@ impl Inner {
         let triggers = mapping.triggers().load(Ordering::Acquire);
         if triggers != rounds.triggers {
             rounds.triggers = triggers;
-            self.triggered.iter().for_each(|triggered| triggered());
+            self.tell(News::Triggered);
+        }
+        if closed && !std::mem::replace(&mut rounds.told_end, true) {
+            self.tell(News::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
         // Soon after the start too: two readings of the clocks tell their rates.
@@ -306,6 +326,10 @@ impl Inner {
             }
         }
         rounds.pause
+    }
+
+    fn tell(&self, news: News) {
+        self.listener.iter().for_each(|listener| listener(news));
     }
 
     /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
@@ -370,7 +394,7 @@ impl Inner {
     fn report_losses(&self) {
         let mapping = self.buffer.mapping();
         let mut losses = Vec::new();
-        for index in 0..mapping.layout().lanes() {
+        for index in 0..mapping.slots_used() {
             let slot = mapping.slot(index);
             for (kind, dropped) in slot.dropped.iter().enumerate() {
                 let count = dropped.swap(0, Ordering::Relaxed);

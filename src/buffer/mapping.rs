@@ -596,6 +596,14 @@ impl Mapping {
             .max(1)
     }
 
+    /// Slots that lanes have had: they take the first that is free, and an id each. The pages of the others have
+    /// never been touched.
+    #[cfg(not(loom))]
+    pub(crate) fn slots_used(&self) -> u32 {
+        let lanes = self.header().lane_ids.load(Ordering::Relaxed);
+        lanes.min(self.layout.lanes)
+    }
+
     pub(crate) fn block_state(&self, index: u32) -> BlockState {
         self.block(index).state()
     }

@@ -40,9 +40,9 @@ pub(crate) use client::CLIENT_BLOCKS;
 #[cfg(not(loom))]
 pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLEST_CLIENT_BLOCK};
 #[cfg(not(loom))]
-pub(crate) use collector::loss_of;
-#[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
+#[cfg(not(loom))]
+pub(crate) use collector::{News, loss_of};
 pub use lane::Lane;
 #[cfg(not(loom))]
 pub(crate) use lane::OpenCalls;

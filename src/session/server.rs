@@ -6,12 +6,12 @@ use super::flight::Flight;
 use super::handshake::{self, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
-use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, Policy, SessionState};
+use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, News, Policy, SessionState};
 use crate::capture::{CaptureSink, Writer};
 use crate::clock::TickSource;
 use crate::sync::lock_std;
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// When nothing happens for this long there is time to give memory back.
@@ -121,6 +122,8 @@ pub struct Server {
 
 struct Shared {
     wake: OwnedFd,
+    /// See [`Arrivals::first_ended`].
+    first_ended: OwnedFd,
     command: AtomicU32,
     attached: Mutex<Vec<(u32, PathBuf)>>,
 }
@@ -141,10 +144,13 @@ impl Server {
         };
         let listener = handshake::listen(&options.directory.join(SOCKET))
             .map_err(failed("make the session's socket"))?;
-        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(failed("make the session's eventfd"))?;
+        let event = || {
+            rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(failed("make the session's eventfd"))
+        };
         let shared = Arc::new(Shared {
-            wake,
+            wake: event()?,
+            first_ended: event()?,
             command: AtomicU32::new(0),
             attached: Mutex::default(),
         });
@@ -212,14 +218,23 @@ impl Arrivals {
         let attached = lock_std(&self.0.attached);
         attached.first().map(|(_, path)| path.clone())
     }
+
+    /// Can be read from when that process has ended its session: what it recorded by then is in its capture.
+    pub fn first_ended(&self) -> BorrowedFd<'_> {
+        self.0.first_ended.as_fd()
+    }
 }
 
 impl Shared {
     fn tell(&self, command: u32) {
         self.command.fetch_or(command, Ordering::Release);
-        // It fails only when the counter is full: then the thread has been woken anyway.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        raise(&self.wake);
     }
+}
+
+fn raise(event: &OwnedFd) {
+    // It fails only when the counter is full: then whoever waits has been woken anyway.
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
 
 /// A process that records into memory of ours.
@@ -228,10 +243,26 @@ pub(super) struct Live {
     pub buffer: Buffer,
     pub ticks: TickSource,
     collector: Collector,
+    thread: JoinHandle<()>,
     writer: Writer,
     /// `None` when the system could give none; then the connection's end has to do.
     pidfd: Option<OwnedFd>,
     connection: Option<OwnedFd>,
+}
+
+/// Memory of a process that is gone, with the thread that collected from it, which still has it when it has just been
+/// told to end. Dropping this gives the memory back.
+struct Left {
+    thread: Option<JoinHandle<()>>,
+    _buffer: Buffer,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// State of the session's thread.
@@ -252,7 +283,7 @@ struct Session {
     dumps: u32,
     /// Memory of processes that are gone. Giving it back takes milliseconds, which the end of the
     /// session does not wait for.
-    left: Vec<Buffer>,
+    left: Vec<Left>,
     finished: Finished,
 }
 
@@ -276,6 +307,10 @@ impl Session {
                 self.finish();
                 // The receiver waits for it, unless its thread is gone.
                 let _ = result.send(std::mem::take(&mut self.finished));
+                // A thread that begins does so on a processor that is idle, this one and the receiver are often on the same.
+                let left = std::mem::take(&mut self.left);
+                let freeing = std::thread::Builder::new().name("freeing".into());
+                let _ = freeing.spawn(move || drop(left));
                 return;
             }
             self.greet(woken.listener);
@@ -439,7 +474,7 @@ impl Session {
         )
         .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
         let buffer = Buffer::new(pool.mapping, self.options.policy);
-        let (writer, collector) = self
+        let (writer, collector, thread) = self
             .collect(&buffer, &file, hello.ticks)
             .map_err(resources)?;
         let flight = self.options.flight.as_ref();
@@ -472,6 +507,7 @@ impl Session {
             buffer,
             ticks: hello.ticks,
             collector,
+            thread,
             writer,
             pidfd,
             connection: Some(connection),
@@ -485,7 +521,7 @@ impl Session {
         buffer: &Buffer,
         file: &OwnedFd,
         ticks: TickSource,
-    ) -> std::io::Result<(Writer, Collector)> {
+    ) -> std::io::Result<(Writer, Collector, JoinHandle<()>)> {
         let writer = Writer::join(file.try_clone()?, buffer)?;
         let sink = CaptureSink::new(writer.clone(), ticks);
         let options = CollectorOptions {
@@ -493,15 +529,17 @@ impl Session {
             ..CollectorOptions::default()
         };
         let shared = self.shared.clone();
-        let triggered = move || shared.tell(DUMP);
-        let triggered = self
-            .options
-            .flight
-            .as_ref()
-            .map(|_| Box::new(triggered) as _);
+        let dumps = self.options.flight.is_some();
+        let is_first = lock_std(&self.shared.attached).is_empty();
+        let listener = move |news| match news {
+            News::Triggered if dumps => shared.tell(DUMP),
+            News::Ended if is_first => raise(&shared.first_ended),
+            News::Triggered | News::Ended => {}
+        };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
-        let collector = Collector::of_process(buffer, sinks, options, ticks, triggered)?;
-        Ok((writer, collector))
+        let listener = Some(Box::new(listener) as _);
+        let (collector, thread) = Collector::of_process(buffer, sinks, options, ticks, listener)?;
+        Ok((writer, collector, thread))
     }
 
     /// Saves what a process left in its memory, and gives the memory back.
@@ -510,6 +548,7 @@ impl Session {
             mut capture,
             buffer,
             collector,
+            thread,
             writer,
             ..
         } = live;
@@ -531,7 +570,10 @@ impl Session {
         if self.left.len() >= MOST_LEFT {
             self.left.clear();
         }
-        self.left.push(buffer);
+        self.left.push(Left {
+            thread: Some(thread),
+            _buffer: buffer,
+        });
     }
 
     /// Writes out what the processes keep, unless that has been done often enough.
@@ -595,7 +637,7 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
 fn how_it_ended(live: &Live) -> End {
     let status = live.pidfd.as_ref().and_then(|pidfd| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        rustix::process::waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options)
+        rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), options)
             .ok()
             .flatten()
     });

@@ -1,18 +1,22 @@
 //! Makes the trace while the program runs, on a thread that takes time only when nobody else wants it.
 //!
-//! When the program ends, the trace is there but for the last records, which the command's own thread adds. Where
-//! that cannot be ([`perfetto::Following`] tells when), nothing is lost: the trace is made from the captures as ever.
+//! When the program has recorded all that it will, the command's own thread takes over, which need not stand back: it is
+//! up to date before the program's memory is torn down, and adds the last records when the program is gone. Where a trace
+//! cannot be made so ([`perfetto::Following`] tells when), nothing is lost: it is made from the captures as ever.
 
-use crate::trace::Parts;
+use crate::cli::Contents;
+use crate::trace::{Order, Parts};
 use gputrail::perfetto::{Ahead as Outcome, Following, Options};
 use gputrail::session::{Arrivals, End, Finished};
 use gputrail::summary::Summary;
+use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{Scope, Thread};
 use std::time::{Duration, Instant};
 
 /// Time between two looks at a capture: when it has just grown, and when it has not for long.
@@ -27,51 +31,52 @@ const NICENESS: i32 = 19;
 /// What a trace in the making is made with, and where it is.
 pub struct Ahead {
     file: PathBuf,
-    options: Options,
+    contents: Contents,
+    options: OnceLock<Options>,
     summary: Summary,
+}
+
+/// A trace in the making.
+pub struct Making<'a> {
+    file: &'a Path,
+    contents: Contents,
+    options: &'a OnceLock<Options>,
+    arrivals: Arrivals,
     running: AtomicBool,
+    /// Held while a piece is taken in: by the thread that makes it, or by whoever has taken over.
+    stage: Mutex<Stage<'a>>,
 }
 
-/// The thread that makes it.
-pub struct Making<'scope> {
-    running: &'scope AtomicBool,
-    thread: Option<ScopedJoinHandle<'scope, Option<Trace<'scope>>>>,
+/// How far it has come.
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+enum Stage<'a> {
+    /// No process has attached.
+    Waiting(&'a mut Summary),
+    Following(Following<'a>),
+    /// It cannot be made. The error will show again, with what to do about it, when it is made from the captures.
+    Over,
 }
-
-type Trace<'a> = Following<'a>;
 
 impl Ahead {
     /// A trace of the first process that attaches, in a file of its own in `workshop`.
-    pub fn new(workshop: &Path, options: Options) -> Ahead {
+    pub fn new(workshop: &Path, contents: Contents) -> Ahead {
         Ahead {
             file: workshop.join("ahead"),
-            options,
+            contents,
+            options: OnceLock::new(),
             summary: Summary::default(),
-            running: AtomicBool::new(true),
         }
     }
 
-    /// Begins to make it.
-    pub fn start<'scope>(
-        &'scope mut self,
-        scope: &'scope Scope<'scope, '_>,
-        arrivals: Arrivals,
-    ) -> Making<'scope> {
-        let Ahead {
-            file,
-            options,
-            summary,
-            running,
-        } = self;
-        let (file, options, running) = (&*file, &*options, &*running);
-        let thread = std::thread::Builder::new()
-            .name("ahead".into())
-            .spawn_scoped(scope, move || {
-                make(&arrivals, file, options, summary, running)
-            });
+    /// Prepares to make it.
+    pub fn making(&mut self, arrivals: Arrivals) -> Making<'_> {
         Making {
-            running,
-            thread: thread.ok(),
+            file: &self.file,
+            contents: self.contents,
+            options: &self.options,
+            arrivals,
+            running: AtomicBool::new(true),
+            stage: Mutex::new(Stage::Waiting(&mut self.summary)),
         }
     }
 
@@ -103,66 +108,125 @@ impl Ahead {
     }
 }
 
-impl Making<'_> {
-    /// Makes the rest, now that the program has ended and its capture is whole. An error will show again, with what
-    /// to do about it, when the trace is made from the captures.
+impl<'a> Making<'a> {
+    /// Has a thread make it, until somebody takes over.
+    pub fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Running<'scope, 'a> {
+        let thread = std::thread::Builder::new()
+            .name("ahead".into())
+            .spawn_scoped(scope, move || self.run());
+        Running {
+            making: self,
+            thread: thread.ok().map(|handle| handle.thread().clone()),
+        }
+    }
+
+    fn run(&self) {
+        // If the thread cannot be made to stand back, it does its work all the same.
+        let _ = setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+        self.options();
+        let mut pause = PAUSES.0;
+        let mut woke = Instant::now();
+        while self.running.load(Ordering::Acquire) {
+            // A piece at a time, since somebody may want to take over.
+            if self.advance() {
+                continue;
+            }
+            // There was something to do, or there was not.
+            pause = match woke.elapsed() > WORK {
+                true => PAUSES.0,
+                false => PAUSES.1.min(pause * 2),
+            };
+            std::thread::park_timeout(pause);
+            woke = Instant::now();
+        }
+    }
+
+    /// Looking at the machine takes a while.
+    fn options(&self) -> &'a Options {
+        self.options.get_or_init(|| Order::options(self.contents))
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage<'a>> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in the next piece; `false` if there is none, for now.
+    fn advance(&self) -> bool {
+        let mut stage = self.stage();
+        match &mut *stage {
+            Stage::Following(trace) => match trace.advance() {
+                Ok(more) => more,
+                Err(_) => {
+                    *stage = Stage::Over;
+                    false
+                }
+            },
+            Stage::Waiting(_) => match self.arrivals.first_capture() {
+                Some(capture) => {
+                    *stage = match std::mem::replace(&mut *stage, Stage::Over) {
+                        Stage::Waiting(summary) => self.begin(&capture, summary),
+                        other => other,
+                    };
+                    true
+                }
+                None => false,
+            },
+            Stage::Over => false,
+        }
+    }
+
+    fn begin(&self, capture: &Path, summary: &'a mut Summary) -> Stage<'a> {
+        match File::create_new(self.file) {
+            Ok(file) => {
+                let (out, options) = (Spare(file), self.options());
+                Stage::Following(Following::new(capture, out, options, summary))
+            }
+            Err(_) => Stage::Over,
+        }
+    }
+}
+
+/// A trace that a thread makes.
+pub struct Running<'scope, 'a> {
+    making: &'scope Making<'a>,
+    /// The thread, until somebody takes over.
+    thread: Option<Thread>,
+}
+
+impl Running<'_, '_> {
+    /// Can be read from when it is time to take over: the process has ended its recording.
+    pub fn ending(&self) -> Option<BorrowedFd<'_>> {
+        let thread = self.thread.as_ref();
+        thread.map(|_| self.making.arrivals.first_ended())
+    }
+
+    /// From now on the caller makes it.
+    pub fn take_over(&mut self) {
+        self.making.running.store(false, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.unpark();
+        }
+    }
+
+    /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none, for now.
+    pub fn advance(&self) -> bool {
+        self.thread.is_none() && self.making.advance()
+    }
+
+    /// Makes the rest, now that the program has ended and its capture is whole.
     pub fn finish(mut self) -> Option<Outcome> {
-        let trace = self.stop()?;
-        trace.finish().ok()
+        self.take_over();
+        match std::mem::replace(&mut *self.making.stage(), Stage::Over) {
+            Stage::Following(trace) => trace.finish().ok(),
+            Stage::Waiting(_) | Stage::Over => None,
+        }
     }
 }
 
-impl<'scope> Making<'scope> {
-    fn stop(&mut self) -> Option<Trace<'scope>> {
-        self.running.store(false, Ordering::Release);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        thread.join().ok().flatten()
-    }
-}
-
-impl Drop for Making<'_> {
+impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
-        self.stop();
+        self.take_over();
     }
-}
-
-fn make<'a>(
-    arrivals: &Arrivals,
-    file: &Path,
-    options: &'a Options,
-    summary: &'a mut Summary,
-    running: &AtomicBool,
-) -> Option<Trace<'a>> {
-    // If the thread cannot be made to stand back, it does its work all the same.
-    let _ = setpriority_process(Some(rustix::thread::gettid()), NICENESS);
-    let (mut pause, mut woke) = (PAUSES.0, Instant::now());
-    let mut wait = || {
-        // There was something to do, or there was not.
-        pause = match woke.elapsed() > WORK {
-            true => PAUSES.0,
-            false => PAUSES.1.min(pause * 2),
-        };
-        std::thread::park_timeout(pause);
-        woke = Instant::now();
-    };
-    let runs = || running.load(Ordering::Acquire);
-    let capture = loop {
-        match arrivals.first_capture() {
-            Some(capture) => break capture,
-            None if runs() => wait(),
-            None => return None,
-        }
-    };
-    let out = Spare(File::create_new(file).ok()?);
-    let mut trace = Following::new(&capture, out, options, summary);
-    // A piece at a time: what is left when the program ends is for a thread that need not stand back.
-    while runs() {
-        if !trace.advance().ok()? {
-            wait();
-        }
-    }
-    Some(trace)
 }
 
 /// A file on a disk that has room to spare: what the capture may need is not taken from it.

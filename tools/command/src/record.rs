@@ -1,7 +1,7 @@
 //! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
 
-use crate::ahead::Ahead;
-use crate::cli::Record;
+use crate::ahead::{Ahead, Running};
+use crate::cli::{Contents, Record};
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
@@ -14,7 +14,6 @@ use crate::watch::Watch;
 use crate::{Failure, layers, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
-use gputrail::perfetto::Options;
 use gputrail::sampling::perf::SampleSource;
 use gputrail::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::session::{
@@ -25,6 +24,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -87,7 +87,7 @@ pub fn run(mut arguments: Record, library: &[u8]) -> Result<u8, Failure> {
         layout,
         policy,
         flight,
-        Order::options(arguments.contents),
+        arguments.contents,
     )?;
     drop(reserve);
     for capture in &recorded.finished.processes {
@@ -150,7 +150,7 @@ fn record(
     layout: Layout,
     policy: Policy,
     flight: Option<Asked<'_>>,
-    trace: Options,
+    contents: Contents,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack(library)?;
     tools::probe(tools, &unpacked.library)?;
@@ -169,20 +169,23 @@ fn record(
     let mut child = program.start(&variables(&unpacked, tools, scope, source))?;
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
-    let mut ahead = Ahead::new(captures, trace);
-    let (outcome, mut known, finished, status) = std::thread::scope(|scope| {
-        let making = ahead.start(scope, server.arrivals());
-        if let Some(traces) = traces {
-            scope.spawn(move || traces.make(pid));
-        }
-        let waited = wait(&child, signals, &server, &mut watch);
-        // The session ends first: it tells how a process died by looking at one that is not reaped yet.
-        let known = server.attached();
-        let finished = server.finish();
-        waited?;
-        let status = program::reap(&mut child)?;
-        Ok::<_, Failure>((making.finish(), known, finished, status))
-    })?;
+    let mut ahead = Ahead::new(captures, contents);
+    let (outcome, mut known, finished, status) = {
+        let making = ahead.making(server.arrivals());
+        std::thread::scope(|scope| {
+            let mut making = making.start(scope);
+            if let Some(traces) = traces {
+                scope.spawn(move || traces.make(pid));
+            }
+            let waited = wait(&child, signals, &server, &mut watch, &mut making);
+            // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+            let known = server.attached();
+            let finished = server.finish();
+            waited?;
+            let status = program::reap(&mut child)?;
+            Ok::<_, Failure>((making.finish(), known, finished, status))
+        })?
+    };
     known.extend(finished.refused.iter().map(|(pid, _)| pid));
     Ok(Recorded {
         pid,
@@ -222,24 +225,37 @@ fn wait(
     signals: &Signals,
     server: &Server,
     watch: &mut Watch,
+    trace: &mut Running<'_, '_>,
 ) -> Result<(), Failure> {
     let pid = Pid::from_child(child);
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .context("cannot watch the program")?;
     let mut killed = false;
     loop {
-        let mut files = [
+        let pause = match trace.advance() {
+            true => Duration::ZERO,
+            false => watch.pause().max(Duration::from_millis(1)),
+        };
+        let mut files = vec![
             PollFd::new(&pidfd, PollFlags::IN),
             PollFd::from_borrowed_fd(signals.wake(), PollFlags::IN),
         ];
-        let pause = watch.pause().max(Duration::from_millis(1));
+        let ending = trace.ending();
+        files.extend(ending.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)));
         // A signal that interrupts it has made the other file readable.
         let _ = rustix::event::poll(
             &mut files,
             Some(&pause.try_into().expect("a second at most")),
         );
-        if !files[0].revents().is_empty() {
+        let happened: Vec<bool> = files
+            .iter()
+            .map(|file| !file.revents().is_empty())
+            .collect();
+        if happened[0] {
             return Ok(());
+        }
+        if happened.get(2) == Some(&true) {
+            trace.take_over();
         }
         let (interrupts, forward) = signals.news();
         for signal in forward {
@@ -383,7 +399,7 @@ impl Reserve {
         let path = directory.join("reserve");
         let parent = directory.parent().unwrap_or(directory);
         let take = || {
-            let file = std::fs::File::create_new(&path)?;
+            let file = File::create_new(&path)?;
             match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE) {
                 // A file system that cannot take room without writing.
                 Err(Errno::OPNOTSUPP) => (&file).write_all(&vec![0; RESERVE as usize]),
