@@ -5,6 +5,7 @@
 //! the target of the outer build, and `src/main.rs` includes its bytes.
 
 use std::env;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
@@ -46,6 +47,10 @@ fn main() {
         empty
     };
     println!("cargo::rustc-env=GPUTRAIL_LIBRARY={}", library.display());
+    // What is in a cache is compared as a whole, so that this need only tell versions apart.
+    let mut id = DefaultHasher::new();
+    id.write(&std::fs::read(&library).expect("the library was just built"));
+    println!("cargo::rustc-env=GPUTRAIL_LIBRARY_ID={:016x}", id.finish());
 }
 
 fn build(root: &Path) -> PathBuf {
@@ -73,8 +78,8 @@ fn build(root: &Path) -> PathBuf {
                 command.env_remove(name);
             }
         }
-        // The bytes travel inside the command: its own debug information is elsewhere.
-        command.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+        // The bytes travel inside the command, and are written out by it: nothing in them but what is loaded.
+        command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
         command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
         match command.output() {
             Ok(output) => output,

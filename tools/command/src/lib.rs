@@ -3,6 +3,7 @@
 
 mod agents;
 mod ahead;
+mod cache;
 mod check;
 mod cli;
 mod convert;
@@ -35,6 +36,7 @@ mod watch;
 
 use clap::Parser;
 use cli::Command;
+pub use library::Carried;
 use std::process::ExitCode;
 
 /// Exit code of a failure of our own.
@@ -86,9 +88,13 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Does what the command line asks for. `library` is what `gputrail record` puts into programs: its file's bytes, empty
-/// where there is none for the system.
-pub fn run(library: &[u8]) -> ExitCode {
+/// Does what the command line asks for. `library` is what `gputrail record` puts into programs.
+pub fn run(library: Carried) -> ExitCode {
+    // What a program is recorded with.
+    let records = std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == "record");
+    let look = records.then(|| cache::Look::begin(library));
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -99,7 +105,10 @@ pub fn run(library: &[u8]) -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Record(arguments) => record::run(*arguments, library),
+        Command::Record(arguments) => {
+            let look = look.unwrap_or_else(|| cache::Look::begin(library));
+            record::run(*arguments, look)
+        }
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Agents => agents::run(),
@@ -112,7 +121,7 @@ pub fn run(library: &[u8]) -> ExitCode {
         Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::Library(arguments) => library::write_out(
-            library,
+            library.bytes,
             &arguments.path,
             arguments.header.as_deref(),
             &arguments.capture,

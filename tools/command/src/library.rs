@@ -1,5 +1,7 @@
-//! The injected library: the command carries its bytes, which are written where a program can load them.
+//! The injected library: the command carries its bytes, and programs load it from the user's cache, or from where it is
+//! written for one recording.
 
+use crate::cache::{Cached, Look};
 use crate::layers;
 use crate::private_dir::{self, PrivateDir};
 use anyhow::{Context, Result, bail};
@@ -8,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Name of the unpacked file; messages of loaders and /proc/PID/maps show it.
@@ -17,18 +20,29 @@ const HEADER: &str = include_str!("../../../include/gputrail.h");
 /// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
-/// A private directory with the library in it, where programs can load it and find the session's
+/// The library that the command carries.
+#[derive(Copy, Clone)]
+pub struct Carried {
+    /// Its file's bytes, empty where there is none for the system.
+    pub bytes: &'static [u8],
+    /// Tells it from every other.
+    pub id: &'static str,
+}
+
+/// A private directory with the library in it, or a link to it, where programs can load it and find the session's
 /// socket.
 pub struct Unpacked {
     pub directory: PrivateDir,
     pub library: PathBuf,
+    _cached: Option<Cached>,
 }
 
-/// Writes the library's bytes to the first place that serves.
-pub fn unpack(bytes: &[u8]) -> Result<Unpacked> {
+/// Puts the library into the first place that serves.
+pub fn unpack(look: Look) -> Result<Unpacked> {
+    let (carried, mut cached) = look.end();
     let mut refusals = Vec::new();
     for parent in candidates() {
-        match unpack_in(&parent, bytes) {
+        match unpack_in(&parent, carried.bytes, &mut cached) {
             Ok(unpacked) => return Ok(unpacked),
             Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
         }
@@ -49,6 +63,8 @@ fn candidates() -> Vec<PathBuf> {
     [
         variable("XDG_RUNTIME_DIR"),
         variable("TMPDIR"),
+        // Nothing of it goes to a disk.
+        Some("/dev/shm".into()),
         Some("/tmp".into()),
         cache,
     ]
@@ -57,7 +73,7 @@ fn candidates() -> Vec<PathBuf> {
     .collect()
 }
 
-fn unpack_in(parent: &Path, bytes: &[u8]) -> Result<Unpacked> {
+fn unpack_in(parent: &Path, bytes: &[u8], cached: &mut Option<Cached>) -> Result<Unpacked> {
     if !parent.is_absolute() {
         bail!("not an absolute path");
     }
@@ -75,6 +91,13 @@ fn unpack_in(parent: &Path, bytes: &[u8]) -> Result<Unpacked> {
     }
     let directory = PrivateDir::create_in(parent, "gputrail-")?;
     let library = directory.path().join(FILE_NAME);
+    if let Some(cached) = cached.take_if(|cached| symlink(&cached.path, &library).is_ok()) {
+        return Ok(Unpacked {
+            directory,
+            library,
+            _cached: Some(cached),
+        });
+    }
     if rustix::fs::statvfs(directory.path())?
         .f_flag
         .contains(StatVfsMountFlags::NOEXEC)
@@ -82,7 +105,11 @@ fn unpack_in(parent: &Path, bytes: &[u8]) -> Result<Unpacked> {
         bail!("mounted noexec");
     }
     write_new(&library, bytes)?;
-    Ok(Unpacked { directory, library })
+    Ok(Unpacked {
+        directory,
+        library,
+        _cached: None,
+    })
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -164,7 +191,8 @@ mod tests {
 
     #[test]
     fn the_library_unpacks_privately() {
-        let unpacked = unpack(b"its bytes").unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let unpacked = unpack_in(parent.path(), b"its bytes", &mut None).unwrap();
         assert_eq!(std::fs::read(&unpacked.library).unwrap(), b"its bytes");
         assert!(layers::can_name(&unpacked.library));
     }

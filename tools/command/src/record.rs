@@ -1,6 +1,7 @@
 //! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
 
 use crate::ahead::{Ahead, Running};
+use crate::cache::Look;
 use crate::cli::{Contents, Record};
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
@@ -50,7 +51,7 @@ struct Recorded {
 }
 
 /// Runs the command, which carries `library`; the result is the exit code.
-pub fn run(mut arguments: Record, library: &[u8]) -> Result<u8, Failure> {
+pub fn run(mut arguments: Record, library: Look) -> Result<u8, Failure> {
     let (buffers, policy) = match arguments.flight_recorder {
         Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
         Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
@@ -141,7 +142,7 @@ pub fn run(mut arguments: Record, library: &[u8]) -> Result<u8, Failure> {
 #[expect(clippy::too_many_arguments, reason = "what the command line says")]
 fn record(
     program: &Program,
-    library: &[u8],
+    library: Look,
     tools: &[PathBuf],
     scope: &Scope,
     source: SampleSource,

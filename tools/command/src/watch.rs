@@ -31,6 +31,8 @@ const DRIVERS: [&str; 7] = [
 pub struct Watch {
     root: u32,
     library: PathBuf,
+    /// What it shows as where it is loaded: it may lie elsewhere.
+    loaded_as: PathBuf,
     seen: BTreeMap<u32, Sighting>,
     /// Processes that we may not look into, and what they are called.
     hidden: BTreeMap<u32, String>,
@@ -56,6 +58,9 @@ impl Watch {
         Watch {
             root,
             library: library.to_owned(),
+            loaded_as: library
+                .canonicalize()
+                .unwrap_or_else(|_| library.to_owned()),
             seen: BTreeMap::new(),
             hidden: BTreeMap::new(),
             next: Instant::now() + FIRST_LOOK,
@@ -80,7 +85,7 @@ impl Watch {
             let pid = processes[index];
             processes.extend(children(pid));
             if !attached.contains(&pid) {
-                match look_at(pid, &self.library) {
+                match self.look_at(pid) {
                     Look::Saw(sighting) => drop(self.seen.insert(pid, sighting)),
                     Look::Forbidden => drop(self.hidden.insert(pid, name_of(pid))),
                     Look::Nothing => {}
@@ -90,6 +95,17 @@ impl Watch {
         }
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.next = Instant::now() + self.pause;
+    }
+
+    fn look_at(&self, pid: u32) -> Look {
+        match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
+            Ok(maps) => {
+                let seen = see(pid, &maps, &self.library, &self.loaded_as);
+                seen.map_or(Look::Nothing, Look::Saw)
+            }
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Look::Forbidden,
+            Err(_) => Look::Nothing,
+        }
     }
 
     /// A sentence for each process that had OpenCL loaded, or may have had, and has not `attached`.
@@ -156,20 +172,12 @@ enum Look {
     Forbidden,
 }
 
-fn look_at(pid: u32, library: &Path) -> Look {
-    match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
-        Ok(maps) => see(pid, &maps, library).map_or(Look::Nothing, Look::Saw),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Look::Forbidden,
-        Err(_) => Look::Nothing,
-    }
-}
-
 fn name_of(pid: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim_end().to_owned()
 }
 
-fn see(pid: u32, maps: &str, library: &Path) -> Option<Sighting> {
+fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sighting> {
     let loaded = loaded_libraries(maps);
     let find = |prefix: &str| {
         let named = |path: &&Path| {
@@ -189,15 +197,17 @@ fn see(pid: u32, maps: &str, library: &Path) -> Option<Sighting> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let effective_user =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{pid}")).ok()?);
+    let layer_named = layers_of(&environment).any(|layer| layer == library);
     Some(Sighting {
         program: name_of(pid),
         loader,
         driver,
-        layer_loaded: loaded.contains(&library),
+        // Another gputrail may have the same file loaded.
+        layer_loaded: layer_named && loaded.contains(&loaded_as),
         other_layer: layers_of(&environment)
             .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
             .map(Path::to_owned),
-        layer_named: layers_of(&environment).any(|layer| layer == library),
+        layer_named,
         other_user: effective_user != rustix::process::geteuid().as_raw(),
     })
 }

@@ -80,6 +80,11 @@ impl Place {
                 command.env_remove(name);
             }
         }
+        // Not the user's own: where the library is kept from one recording to the next.
+        command.env(
+            "XDG_CACHE_HOME",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+        );
         command.current_dir(self.path());
     }
 

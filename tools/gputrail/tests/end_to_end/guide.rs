@@ -49,6 +49,7 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
         .current_dir(place.path())
         .env("PATH", format!("{folder}:{path}"))
         .env("GPUTRAIL", repository("."))
+        .env("XDG_CACHE_HOME", place.join("cache"))
         .env_remove("CARGO_TARGET_DIR");
     let ended = run(&mut shell).well();
     let told = ended

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod c_api;
+mod cache;
 mod command;
 mod completeness;
 mod damages;

@@ -1,0 +1,311 @@
+//! The carried library in the user's cache: written there once, and loaded from there by every program that is recorded.
+//!
+//! What is loaded into a program must be what we carry: it is used only where nobody but the user and root can change it,
+//! and when every byte of it is the right one. Wherever anything is not so, or the cache cannot be had, there is none, and
+//! the library is written for one recording alone.
+
+use crate::{Carried, layers, private_dir};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, StatVfsMountFlags, Timestamps};
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+const PREFIX: &str = "libgputrail-";
+const SUFFIX: &str = ".so.0";
+/// Libraries of other versions, as many as stay: those used last, and none that has not been used for a month.
+const OTHERS: usize = 4;
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+/// When a library is used, that is noted unless it has been since.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Bytes that are compared at a time.
+const PIECE: usize = 64 << 10;
+
+/// A library in the cache.
+pub struct Cached {
+    pub path: PathBuf,
+    /// Locked, so that nobody removes it.
+    _file: File,
+}
+
+/// A look for the library in the user's cache, which goes on beside the caller: comparing all of it takes as long as reading
+/// the options.
+pub struct Look {
+    library: Carried,
+    found: Option<JoinHandle<Option<Cached>>>,
+}
+
+impl Look {
+    /// Begins to look for `library`.
+    pub fn begin(library: Carried) -> Look {
+        let look = move || {
+            let path = path_in(&user_cache()?, library.id)?;
+            open(&path, library.bytes)
+        };
+        let thread = std::thread::Builder::new().name("library".into());
+        Look {
+            library,
+            found: thread.spawn(look).ok(),
+        }
+    }
+
+    /// What was found, or is put there now; and the library in any case.
+    pub fn end(self) -> (Carried, Option<Cached>) {
+        let library = self.library;
+        let found = self.found.and_then(|found| found.join().ok().flatten());
+        let found = found.or_else(|| library_in(&user_cache()?, library.bytes, library.id));
+        (library, found)
+    }
+}
+
+/// Where the user keeps what can be made again.
+fn user_cache() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    variable("XDG_CACHE_HOME")
+        .filter(|cache| cache.is_absolute())
+        .or_else(|| {
+            let home = variable("HOME").filter(|home| home.is_absolute());
+            Some(home?.join(".cache"))
+        })
+}
+
+/// The library with these `bytes`, which `id` tells from all others: from `cache`, or put there now.
+fn library_in(cache: &Path, bytes: &[u8], id: &str) -> Option<Cached> {
+    let path = path_in(cache, id)?;
+    if bytes.is_empty() {
+        return None;
+    }
+    if let Some(cached) = open(&path, bytes) {
+        return Some(cached);
+    }
+    let directory = path.parent()?;
+    write(directory, &path, bytes)?;
+    remove_others(directory, &path);
+    open(&path, bytes)
+}
+
+/// Where the library is, if it can be there.
+fn path_in(cache: &Path, id: &str) -> Option<PathBuf> {
+    let path = directory_in(cache)?.join(format!("{PREFIX}{id}{SUFFIX}"));
+    layers::can_name(&path).then_some(path)
+}
+
+/// Our directory in `cache`, made where it is missing, without links on the way to it.
+fn directory_in(cache: &Path) -> Option<PathBuf> {
+    let make = |path: &Path| match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => None,
+        _ => Some(()),
+    };
+    let cache = cache.canonicalize().ok().or_else(|| {
+        make(cache)?;
+        cache.canonicalize().ok()
+    })?;
+    // Not that of another user either: by `sudo`, his may be what is named.
+    let is_ours = is_only_ours(&cache.symlink_metadata().ok()?);
+    let mount = rustix::fs::statvfs(&cache).ok()?.f_flag;
+    if !is_ours
+        || mount.contains(StatVfsMountFlags::NOEXEC)
+        || !cache.ancestors().all(private_dir::is_trusted)
+    {
+        return None;
+    }
+    let directory = cache.join("gputrail");
+    let look = || directory.symlink_metadata().ok();
+    let data = look().or_else(|| {
+        make(&directory)?;
+        look()
+    })?;
+    (data.is_dir() && is_only_ours(&data)).then_some(directory)
+}
+
+/// Whether the user alone can write it.
+fn is_only_ours(data: &std::fs::Metadata) -> bool {
+    data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0
+}
+
+/// The library at `path`, if programs may load it and it holds `bytes`.
+fn open(path: &Path, bytes: &[u8]) -> Option<Cached> {
+    // Whatever it is, opening it must not block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    // There are file systems without locks; where it is locked, it is being removed.
+    let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
+    if locked == Err(Errno::WOULDBLOCK) {
+        return None;
+    }
+    let data = file.metadata().ok()?;
+    let sound = data.is_file()
+        && is_only_ours(&data)
+        // Somebody may have removed it before it was locked.
+        && data.nlink() > 0
+        && data.len() == bytes.len() as u64;
+    if !sound || !holds(&file, bytes) {
+        return None;
+    }
+    let used = data.modified().ok()?.elapsed();
+    if used.is_ok_and(|used| used > DAY) {
+        note_use(path);
+    }
+    Some(Cached {
+        path: path.to_owned(),
+        _file: file,
+    })
+}
+
+fn holds(mut file: &File, bytes: &[u8]) -> bool {
+    let mut piece = vec![0; PIECE];
+    bytes.chunks(PIECE).all(|expected| {
+        let piece = &mut piece[..expected.len()];
+        file.read_exact(piece).is_ok() && piece == expected
+    })
+}
+
+/// Where it cannot be noted, it is written again one day.
+fn note_use(path: &Path) {
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+}
+
+/// Writes the library beside `path` first: it is there as a whole, or not at all.
+fn write(directory: &Path, path: &Path, bytes: &[u8]) -> Option<()> {
+    let draft = private_dir::PrivateDir::create_in(directory, "new-").ok()?;
+    let file = draft.path().join("library");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = rustix::fs::open(&file, flags, Mode::from_raw_mode(0o755)).ok()?;
+    File::from(open).write_all(bytes).ok()?;
+    std::fs::rename(&file, path).ok()
+}
+
+/// Removes what nobody has used for long, and what was left when somebody was killed while writing.
+fn remove_others(directory: &Path, ours: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    let mut others: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with(PREFIX) && name.ends_with(SUFFIX) || name.starts_with("new-")
+        })
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .filter(|(_, path)| path != ours)
+        .collect();
+    others.sort_by(|a, b| b.cmp(a));
+    for (place, (used, path)) in others.iter().enumerate() {
+        let unused = used.elapsed().is_ok_and(|unused| unused > MONTH);
+        let is_draft = path.is_dir();
+        if unused && is_draft {
+            let _ = std::fs::remove_dir_all(path);
+        } else if !is_draft && (unused || place >= OTHERS) && !is_in_use(path) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether somebody has it locked; a program that is being recorded may load it yet.
+fn is_in_use(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, read, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn cache() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_library_is_written_once() {
+        let cache = cache();
+        let first = library_in(cache.path(), b"its bytes", "1").unwrap();
+        let inode = |cached: &Cached| std::fs::metadata(&cached.path).unwrap().ino();
+        let written = inode(&first);
+        assert_eq!(read(&first.path).unwrap(), b"its bytes");
+        drop(first);
+        let second = library_in(cache.path(), b"its bytes", "1").unwrap();
+        assert_eq!(inode(&second), written);
+    }
+
+    #[test]
+    fn one_that_is_not_as_it_was_written_is_written_anew() {
+        let cache = cache();
+        let path = library_in(cache.path(), b"its bytes", "1").unwrap().path;
+        type Damage = fn(&Path);
+        let damages: [Damage; 5] = [
+            |path| std::fs::write(path, "itS bytes").unwrap(),
+            |path| std::fs::write(path, "its").unwrap(),
+            |path| set_permissions(path, Permissions::from_mode(0o777)).unwrap(),
+            |path| {
+                std::fs::remove_file(path).unwrap();
+                std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
+            },
+            |path| std::fs::remove_file(path).unwrap(),
+        ];
+        for damage in damages {
+            damage(&path);
+            let again = library_in(cache.path(), b"its bytes", "1").unwrap();
+            assert_eq!(again.path, path);
+            assert_eq!(read(&path).unwrap(), b"its bytes");
+            let data = path.symlink_metadata().unwrap();
+            assert!(data.is_file() && data.mode() & 0o022 == 0);
+        }
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_or_that_cannot_be_had_is_not_used() {
+        let cache = cache();
+        let directory = cache.path().join("gputrail");
+        library_in(cache.path(), b"x", "1").unwrap();
+        set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+        assert!(library_in(cache.path(), b"x", "1").is_none());
+        set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
+        set_permissions(cache.path(), Permissions::from_mode(0o770)).unwrap();
+        assert!(library_in(cache.path(), b"x", "1").is_none());
+        assert!(library_in(Path::new("/dev/null"), b"x", "1").is_none());
+        assert!(library_in(Path::new("/proc/1/no-such-place"), b"x", "1").is_none());
+    }
+
+    #[test]
+    fn what_nobody_uses_any_more_goes() {
+        let cache = cache();
+        let old = SystemTime::now() - 2 * MONTH;
+        let place = |id: &str, age: SystemTime| {
+            let path = library_in(cache.path(), id.as_bytes(), id).unwrap().path;
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(age)
+                .unwrap();
+            path
+        };
+        let unused = place("unused", old);
+        let in_use = place("in-use", SystemTime::now());
+        let locked = open(&in_use, b"in-use").unwrap();
+        File::open(&in_use).unwrap().set_modified(old).unwrap();
+        let recent = place("recent", SystemTime::now());
+        // One that is found when another is written.
+        place("new", SystemTime::now());
+        assert!(!unused.exists() && in_use.exists() && recent.exists());
+        drop(locked);
+        place("newer", SystemTime::now());
+        assert!(!in_use.exists() && recent.exists());
+    }
+}

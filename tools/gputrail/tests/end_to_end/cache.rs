@@ -1,0 +1,89 @@
+//! The library that programs load is kept in the user's cache: once written it is used again, unless it is not what it was,
+//! and recording works as well where there is no cache.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+
+use crate::command::{Place, kernels, well};
+
+const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
+
+/// Records a program with its cache in `cache`, and looks whether all that it did is there.
+fn record(place: &Place, lives: &Path, cache: &Path) {
+    let mut command = place.record(Driver::Basic, lives, &["5"]);
+    well(command.env("XDG_CACHE_HOME", cache));
+    assert_eq!(kernels(&mut place.trace(), "work"), 5);
+}
+
+/// The only file in the cache.
+fn kept(cache: &Path) -> PathBuf {
+    let mut files = fs::read_dir(cache.join("gputrail")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none(), "one file");
+    file
+}
+
+#[test]
+fn the_library_is_written_once_and_anew_where_it_is_damaged() {
+    needs!(the_library_is_written_once_and_anew_where_it_is_damaged: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    let cache = place.join("cache");
+    well(&mut place.gputrail(["library", "carried"]));
+    let carried = fs::read(place.join("carried")).unwrap();
+
+    record(&place, &lives, &cache);
+    let file = kept(&cache);
+    let inode = fs::metadata(&file).unwrap().ino();
+    assert!(fs::read(&file).unwrap() == carried, "it is what is carried");
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(file.parent().unwrap()), 0o700);
+    assert_eq!(mode(&file) & 0o022, 0);
+    record(&place, &lives, &cache);
+    assert_eq!(
+        fs::metadata(kept(&cache)).unwrap().ino(),
+        inode,
+        "used again"
+    );
+
+    let mut damaged = carried.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    for bytes in [&damaged, &carried[..middle].to_vec(), &Vec::new()] {
+        fs::write(&file, bytes).unwrap();
+        record(&place, &lives, &cache);
+        assert!(
+            fs::read(kept(&cache)).unwrap() == carried,
+            "it is whole again"
+        );
+    }
+}
+
+#[test]
+fn recording_works_without_a_cache() {
+    needs!(recording_works_without_a_cache: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let place = Place::new();
+    let lives = place.program("lives");
+    // A file, a place of others, and nothing.
+    let file = place.join("file");
+    fs::write(&file, "").unwrap();
+    let open = place.join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    for cache in [&file, &open, &PathBuf::from("/proc/no-such-place")] {
+        record(&place, &lives, cache);
+    }
+    assert!(
+        !open.join("gputrail").exists(),
+        "nothing for others to exchange"
+    );
+
+    let mut command = place.record(Driver::Basic, &lives, &["5"]);
+    well(command.env_remove("XDG_CACHE_HOME").env_remove("HOME"));
+    assert_eq!(kernels(&mut place.trace(), "work"), 5);
+}
