@@ -5,7 +5,9 @@
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
-use crate::record::{FORMAT_VERSION, Records, ThreadId};
+#[cfg(feature = "perfetto")]
+use crate::record::RecordRef;
+use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -292,24 +294,51 @@ impl Chunks<'_> {
     /// The next run of records, or `None` at the end. It is valid until the next call.
     #[allow(clippy::should_implement_trait)] // the item borrows from the iterator
     pub fn next(&mut self) -> Option<Chunk<'_>> {
+        let (header, at) = self.step()?;
+        let mut records = Records::new(self.walk.payload());
+        records.by_ref().for_each(drop);
+        let malformed = records.malformed();
+        self.check(at, malformed);
+        Some(Chunk::new(&header, at, self.walk.payload()))
+    }
+
+    /// Hands all records that are left to `take`, with the threads of their lanes. Unlike with [`Chunks::next`], each is
+    /// looked at once.
+    #[cfg(feature = "perfetto")]
+    pub(crate) fn each<E>(
+        &mut self,
+        mut take: impl FnMut(ThreadId, &RecordRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((header, at)) = self.step() {
+            let mut records = Records::new(self.walk.payload());
+            for record in records.by_ref() {
+                take(header.thread, &record)?;
+            }
+            let malformed = records.malformed();
+            self.check(at, malformed);
+        }
+        Ok(())
+    }
+
+    /// Goes to the next run of records that has not been delivered, and tells its header and where it is.
+    fn step(&mut self) -> Option<(ChunkHeader, u64)> {
         loop {
             let delivered = &self.delivered;
             let due =
                 |header: &ChunkHeader| header.kind == ChunkKind::RECORDS && !delivered.has(header);
             let (header, at) = self.walk.next(due)?;
-            if !due(&header) {
-                continue;
+            if due(&header) {
+                self.delivered.add(&header);
+                return Some((header, at));
             }
-            self.delivered.add(&header);
-            let records = &mut Records::new(self.walk.payload());
-            records.for_each(drop);
-            if let Some(malformed) = records.malformed() {
-                self.walk.findings.add(
-                    at + ChunkHeader::BYTES as u64 + malformed.offset as u64,
-                    malformed.to_string(),
-                );
-            }
-            return Some(Chunk::new(&header, at, self.walk.payload()));
+        }
+    }
+
+    /// Notes what stopped the walk over the records of the run at `at`, if anything did.
+    fn check(&mut self, at: u64, malformed: Option<Malformed>) {
+        if let Some(malformed) = malformed {
+            let at = at + ChunkHeader::BYTES as u64 + malformed.offset as u64;
+            self.walk.findings.add(at, malformed.to_string());
         }
     }
 

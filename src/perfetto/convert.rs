@@ -219,11 +219,7 @@ fn one(
     let pid = capture.header().process;
     let mut trace = ProcessTrace::new(names, pid, process, host, gpus, making)?;
     let mut chunks = capture.chunks();
-    while let Some(chunk) = chunks.next() {
-        for record in chunk.records() {
-            trace.record(making, chunk.thread, &record)?;
-        }
-    }
+    chunks.each(|thread, record| trace.record(making, thread, record))?;
     trace.finish(making)?;
     // Damage to the file's structure was found when the names were read, and again.
     let new = |found: &&Finding| !capture.findings().contains(found);

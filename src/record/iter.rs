@@ -9,8 +9,10 @@ use std::borrow::Cow;
 /// [`Records::malformed`] then says where; it never panics and never reads outside `bytes`.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+    /// Bytes of all of them, those that have been yielded included.
+    length: usize,
+    /// What has not been yielded; nothing once it is malformed.
+    rest: &'a [u8],
     malformed: Option<Malformed>,
 }
 
@@ -37,8 +39,8 @@ impl<'a> Records<'a> {
     /// The records of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Records<'a> {
         Records {
-            bytes,
-            offset: 0,
+            length: bytes.len(),
+            rest: bytes,
             malformed: None,
         }
     }
@@ -47,6 +49,20 @@ impl<'a> Records<'a> {
     pub fn malformed(&self) -> Option<Malformed> {
         self.malformed
     }
+
+    /// Ends the iteration: at the end of the bytes, or before what claims `found` bytes.
+    #[cold]
+    fn stop(&mut self, found: usize) -> Option<RecordRef<'a>> {
+        if !self.rest.is_empty() {
+            self.malformed = Some(Malformed {
+                offset: self.length - self.rest.len(),
+                found,
+                expected: self.rest.len(),
+            });
+            self.rest = &[];
+        }
+        None
+    }
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -54,31 +70,19 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<RecordRef<'a>> {
-        let rest = &self.bytes[self.offset..];
-        if rest.is_empty() || self.malformed.is_some() {
-            return None;
+        let Some(raw) = self.rest.first_chunk::<{ size_of::<Header>() }>() else {
+            return self.stop(self.rest.len());
+        };
+        let header: Header = bytemuck::cast(*raw);
+        let size = header.bytes();
+        if size == 0 {
+            return self.stop(size);
         }
-        let header = rest
-            .get(..size_of::<Header>())
-            .map(bytemuck::pod_read_unaligned::<Header>);
-        let size = header.map_or(rest.len(), |header| header.bytes());
-        match header {
-            Some(header) if size >= size_of::<Header>() && size <= rest.len() => {
-                self.offset += size;
-                Some(RecordRef {
-                    bytes: &rest[..size],
-                    header,
-                })
-            }
-            _ => {
-                self.malformed = Some(Malformed {
-                    offset: self.offset,
-                    found: size,
-                    expected: rest.len(),
-                });
-                None
-            }
-        }
+        let Some((bytes, rest)) = self.rest.split_at_checked(size) else {
+            return self.stop(size);
+        };
+        self.rest = rest;
+        Some(RecordRef { bytes, header })
     }
 }
 
