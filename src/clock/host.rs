@@ -73,7 +73,7 @@ impl HostClock {
     }
 
     /// What `clock` showed at `ticks`.
-    #[inline]
+    #[inline(always)]
     pub fn to(&self, clock: SystemClock, ticks: Ticks) -> Nanos {
         if ticks.is_some() {
             Nanos(self.line(clock).at(ticks.0).max(1))
