@@ -58,19 +58,20 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Takes in a call, and tells those that wait for nothing any more.
+    /// Whether any calls wait. If not, a call that no other made may be told without being added.
     #[inline]
+    pub fn any_wait(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes in a call, and tells those that wait for nothing any more.
     pub fn add<E>(
         &mut self,
-        call: &TimedCall,
-        mut tell: impl FnMut(Step<'_>) -> Result<(), E>,
+        call: TimedCall,
+        tell: impl FnMut(Step<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_outer = !call.ancestor.is_some();
-        if is_outer && self.waiting.is_empty() {
-            tell(Step::Begin(call))?;
-            return call.end.map_or(Ok(()), |end| tell(Step::End(end)));
-        }
-        self.waiting.push(*call);
+        self.waiting.push(call);
         if is_outer || self.waiting.len() >= MOST {
             return self.finish(tell);
         }
@@ -127,7 +128,7 @@ mod tests {
         let mut order = Calls::default();
         let mut text = Vec::new();
         for call in calls {
-            let steps: Result<(), ()> = order.add(&call, |step| {
+            let steps: Result<(), ()> = order.add(call, |step| {
                 text.push(match step {
                     Step::Begin(call) => format!("+{}", call.correlation.0),
                     Step::End(end) => format!("-{}", end.0),

@@ -141,8 +141,7 @@ impl CounterTrack {
             self.sequence
                 .restart(packets, TracePacketDefaults::default())?;
         }
-        let (begun, ()) = packets.begin(|few| {
-            self.sequence.stamp(few, time);
+        let (begun, ()) = packets.begin(&mut self.sequence, time, |few| {
             few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
         });
         let packet = packets.encoder();

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence, field};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, track_event};
-use super::wire::{Encoder, Few, Open};
+use super::wire::{Encoder, Few, Open, Start};
 
 /// Field numbers of `TrackEvent`, `DebugAnnotation` and `InternedData`.
 mod number {
@@ -92,6 +92,61 @@ pub struct Event<'a> {
     pub annotations: &'a [Annotation<'a>],
 }
 
+/// How the calls of one function begin: encoded once, for there are many.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Heading {
+    category: Name,
+    name: Name,
+    /// What stands behind the time, up to the key of the correlation id.
+    start: Start,
+}
+
+impl Heading {
+    pub fn new(category: Name, name: Name) -> Heading {
+        let start = Start::new(|packet| {
+            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            let body = packet.open(field::TRACK_EVENT);
+            packet.uint(number::TYPE, track_event::Type::SliceBegin as u64);
+            packet.uint(number::CATEGORY, category.iid());
+            packet.uint(number::NAME_IID, name.iid());
+            packet.key(number::CORRELATION);
+            body
+        });
+        Heading {
+            category,
+            name,
+            start: start.expect("16 bytes at most, for names have numbers of at most three"),
+        }
+    }
+
+    /// Begins a call behind its packet's time.
+    #[inline(always)]
+    fn begin(&self, packet: &mut Few<'_>, correlation: u64) -> Open {
+        let body = packet.start(&self.start);
+        packet.varint(correlation);
+        body
+    }
+}
+
+/// What differs from one call of a function to the next.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct TiedCall<'a> {
+    pub correlation: u64,
+    /// As of an [`Event`].
+    pub submitted: &'a [u64],
+    pub waited: &'a [u64],
+    /// Whose API it is a call of, where it is tied to anything.
+    pub api: Option<super::schema::GpuApi>,
+}
+
+/// A whole `TrackEvent` that ends a slice, as it stands in its packet.
+const SLICE_END: [u8; 4] = [
+    (field::TRACK_EVENT << 3 | 2) as u8,
+    2,
+    (number::TYPE << 3) as u8,
+    track_event::Type::SliceEnd as u8,
+];
+
 /// A track and the sequence that feeds it.
 #[derive(Debug)]
 pub(super) struct EventTrack {
@@ -136,8 +191,7 @@ impl EventTrack {
     ) -> io::Result<()> {
         self.ready(packets)?;
         let known = self.knows(event);
-        let (packet, body) = packets.begin(|few| {
-            self.sequence.stamp(few, time);
+        let (packet, body) = packets.begin(&mut self.sequence, time, |few| {
             few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
             known.then(|| begin(few, kind, event))
         });
@@ -155,32 +209,58 @@ impl EventTrack {
         for annotation in event.annotations {
             write_annotation(encoder, annotation);
         }
-        if !(event.submitted.is_empty() && event.waited.is_empty()) {
-            let correlation = encoder.open(number::GPU_CORRELATION);
-            for id in event.submitted {
-                encoder.uint(number::SUBMITTED, *id);
-            }
-            for id in event.waited {
-                encoder.uint(number::WAITED, *id);
-            }
-            encoder.close(correlation);
-        }
-        if let Some(api) = event.api {
-            encoder.uint(number::GPU_API, api as u64);
-        }
+        write_ties(encoder, event.submitted, event.waited, event.api);
         encoder.close(body);
         packets.end(packet)
     }
 
+    /// Whether readers know the names of a function.
+    #[inline(always)]
+    pub fn knows_heading(&self, heading: &Heading) -> bool {
+        self.categories.has_name(heading.category) && self.names.has_name(heading.name)
+    }
+
+    /// A call of a function whose names readers know begins, without annotations.
+    #[inline(always)]
+    pub fn begin_call<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        time: u64,
+        heading: &Heading,
+        call: &TiedCall<'_>,
+    ) -> io::Result<()> {
+        let correlation = call.correlation;
+        if call.submitted.is_empty() && call.waited.is_empty() {
+            packets.short_packet(
+                &mut self.sequence,
+                time,
+                #[inline(always)]
+                |packet| {
+                    let body = heading.begin(packet, correlation);
+                    packet.close(body);
+                },
+            )
+        } else {
+            let (packet, body) = packets.begin(&mut self.sequence, time, |packet| {
+                heading.begin(packet, correlation)
+            });
+            let encoder = packets.encoder();
+            write_ties(encoder, call.submitted, call.waited, call.api);
+            encoder.close(body);
+            packets.end(packet)
+        }
+    }
+
     /// The end of the innermost open slice.
+    #[inline(always)]
     pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
         self.ready(packets)?;
-        packets.short_packet(|packet| {
-            self.sequence.stamp(packet, time);
-            let body = packet.open(field::TRACK_EVENT);
-            packet.uint(number::TYPE, track_event::Type::SliceEnd as u64);
-            packet.close(body);
-        })
+        packets.short_packet(
+            &mut self.sequence,
+            time,
+            #[inline(always)]
+            |packet| packet.constant(SLICE_END),
+        )
     }
 
     /// A value of a counter, from this time on.
@@ -191,8 +271,7 @@ impl EventTrack {
         value: i64,
     ) -> io::Result<()> {
         self.ready(packets)?;
-        packets.short_packet(|packet| {
-            self.sequence.stamp(packet, time);
+        packets.short_packet(&mut self.sequence, time, |packet| {
             let body = packet.open(field::TRACK_EVENT);
             packet.uint(number::TYPE, track_event::Type::Counter as u64);
             packet.uint(number::COUNTER_VALUE, value as u64);
@@ -200,17 +279,23 @@ impl EventTrack {
         })
     }
 
+    #[inline]
     fn ready<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
-        if self.sequence.is_cleared() {
-            let defaults = TracePacketDefaults {
-                track_event_defaults: Some(TrackEventDefaults {
-                    track_uuid: Some(self.uuid),
-                }),
-                ..TracePacketDefaults::default()
-            };
-            self.sequence.restart(packets, defaults)?;
+        match self.sequence.is_cleared() {
+            true => self.restart(packets),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn restart<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+        let defaults = TracePacketDefaults {
+            track_event_defaults: Some(TrackEventDefaults {
+                track_uuid: Some(self.uuid),
+            }),
+            ..TracePacketDefaults::default()
+        };
+        self.sequence.restart(packets, defaults)
     }
 
     /// Whether readers know all names of the event.
@@ -264,6 +349,28 @@ fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open 
         }
     }
     body
+}
+
+/// What ties an event to work of devices.
+fn write_ties(
+    packet: &mut Encoder,
+    submitted: &[u64],
+    waited: &[u64],
+    api: Option<super::schema::GpuApi>,
+) {
+    if !(submitted.is_empty() && waited.is_empty()) {
+        let correlation = packet.open(number::GPU_CORRELATION);
+        for id in submitted {
+            packet.uint(number::SUBMITTED, *id);
+        }
+        for id in waited {
+            packet.uint(number::WAITED, *id);
+        }
+        packet.close(correlation);
+    }
+    if let Some(api) = api {
+        packet.uint(number::GPU_API, api as u64);
+    }
 }
 
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::directory::Directory;
-use super::events::Label;
+use super::events::{Heading, Label};
 use super::names::Name;
 use super::schema::GpuApi;
 use super::work::ContextApi;
@@ -63,6 +63,8 @@ pub(super) struct Function {
     pub name: Box<str>,
     pub label: OwnLabel,
     pub category: Name,
+    /// How its calls begin; none if its name has to be written out.
+    pub heading: Option<Heading>,
     pub domain: Domain,
     pub group: OperationGroup,
     pub api: Option<GpuApi>,
@@ -143,11 +145,17 @@ fn function<W: Write>(
         .domain
         .name()
         .and_then(|domain| writer.name(domain));
+    let category = category.unwrap_or(words.other);
+    let label = OwnLabel::new(writer, &name);
     Function {
         number,
-        label: OwnLabel::new(writer, &name),
+        heading: match label {
+            OwnLabel::Name(name) => Some(Heading::new(category, name)),
+            OwnLabel::Text(_) => None,
+        },
+        label,
         name: name.into(),
-        category: category.unwrap_or(words.other),
+        category,
         domain: operation.domain,
         group,
         api: gpu_api(operation.domain),

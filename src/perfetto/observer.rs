@@ -115,6 +115,11 @@ pub trait Observer: Send {
         let _ = (gpu, name);
     }
 
+    /// Whether it wants to hear of calls, which most of a trace is made of. Asked once.
+    fn hears_calls(&self) -> bool {
+        true
+    }
+
     /// An API call.
     fn call(&mut self, call: &Call<'_>) {
         let _ = call;
@@ -152,4 +157,8 @@ pub trait Observer: Send {
 }
 
 /// For those who do not want to hear.
-impl Observer for () {}
+impl Observer for () {
+    fn hears_calls(&self) -> bool {
+        false
+    }
+}

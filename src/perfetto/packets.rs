@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
-use super::wire::{Encoder, Few, Open};
+use super::wire::{Encoder, Few, Open, Start};
 
 /// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
 pub(super) mod field {
@@ -119,11 +119,19 @@ impl<W: Write> Packets<W> {
         self.written + self.encoder.len() as u64
     }
 
-    /// Begins a packet that is written by hand: with a few numbers. What it goes on with is written to
-    /// [`Packets::encoder`], until [`Packets::end`].
+    /// Begins a packet that is written by hand: where and when it belongs, and a few numbers. What it goes on with is
+    /// written to [`Packets::encoder`], until [`Packets::end`].
     #[inline]
-    pub fn begin<T>(&mut self, fill: impl FnOnce(&mut Few<'_>) -> T) -> (Open, T) {
-        self.encoder.few(|few| (few.open(field::PACKET), fill(few)))
+    pub fn begin<T>(
+        &mut self,
+        sequence: &mut Sequence,
+        time: u64,
+        fill: impl FnOnce(&mut Few<'_>) -> T,
+    ) -> (Open, T) {
+        self.encoder.few(
+            #[inline(always)]
+            |few| (sequence.begin(few, time), fill(few)),
+        )
     }
 
     /// Where the packet that has begun is written to.
@@ -141,12 +149,20 @@ impl<W: Write> Packets<W> {
 
     /// One packet of a few numbers, written by hand by `fill`.
     #[inline]
-    pub fn short_packet(&mut self, fill: impl FnOnce(&mut Few<'_>)) -> io::Result<()> {
-        self.encoder.few(|few| {
-            let packet = few.open(field::PACKET);
-            fill(few);
-            few.close(packet);
-        });
+    pub fn short_packet(
+        &mut self,
+        sequence: &mut Sequence,
+        time: u64,
+        fill: impl FnOnce(&mut Few<'_>),
+    ) -> io::Result<()> {
+        self.encoder.few(
+            #[inline(always)]
+            |few| {
+                let packet = sequence.begin(few, time);
+                fill(few);
+                few.close(packet);
+            },
+        );
         self.flush_if_full()
     }
 
@@ -198,14 +214,23 @@ pub(super) struct Sequence {
     now: Option<u64>,
     /// Whether it has had packets.
     begun: bool,
+    /// What each of its packets begins with, up to the key of the time.
+    start: Start,
 }
 
 impl Sequence {
     pub fn new(id: u32) -> Sequence {
+        let start = Start::new(|trace| {
+            let packet = trace.open(field::PACKET);
+            trace.uint(field::SEQUENCE, u64::from(id));
+            trace.key(field::TIMESTAMP);
+            packet
+        });
         Sequence {
             id,
             now: None,
             begun: false,
+            start: start.expect("9 bytes at most"),
         }
     }
 
@@ -264,20 +289,21 @@ impl Sequence {
         Ok(())
     }
 
-    /// The fields that say where and when a packet belongs. A time before the latest one is written
+    /// Begins a packet with the fields that say where and when it belongs. A time before the latest one is written
     /// in absolute terms, and the incremental clock stays where it is.
     #[inline(always)]
-    pub fn stamp(&mut self, packet: &mut Few<'_>, time: u64) {
-        packet.uint(field::SEQUENCE, u64::from(self.id));
+    fn begin(&mut self, few: &mut Few<'_>, time: u64) -> Open {
+        let packet = few.start(&self.start);
         match self.now {
             Some(now) if time >= now => {
-                packet.uint(field::TIMESTAMP, time - now);
+                few.varint(time - now);
                 self.now = Some(time);
             }
             _ => {
-                packet.uint(field::TIMESTAMP, time);
-                packet.uint(field::CLOCK, u64::from(BOOTTIME));
+                few.varint(time);
+                few.uint(field::CLOCK, u64::from(BOOTTIME));
             }
         }
+        packet
     }
 }

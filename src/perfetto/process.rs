@@ -10,7 +10,7 @@ use super::calls::{Calls, Step, TimedCall};
 use super::convert::Making;
 use super::devices::Devices;
 use super::directory::Directory;
-use super::events::{Annotation, Event, Value};
+use super::events::{Annotation, Event, TiedCall, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join, What};
 use super::markers::{Ranges, ThreadMarkers};
@@ -25,7 +25,7 @@ use crate::clock::{self, HostClock};
 use crate::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Api, ArgumentType, Arguments, Completion, CorrelationId, Dependency,
-    KernelDispatch, Kind, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Operation,
+    ExternalId, KernelDispatch, Kind, Marker, MarkerKind, MemoryCopy, MemorySet, Nanos, Operation,
     OperationGroup, Overhead, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
     flags, queue_properties,
 };
@@ -52,6 +52,8 @@ struct Thread {
 pub(super) struct ProcessTrace<'a> {
     metadata: Cow<'a, Metadata>,
     index: ProcessIndex,
+    /// Whether the observer wants to hear of calls.
+    hears_calls: bool,
     track: ProcessTrack,
     notes: Track,
     host: HostClock,
@@ -113,6 +115,7 @@ impl<'a> ProcessTrace<'a> {
             metadata,
             began,
             index,
+            hears_calls: making.observer.hears_calls(),
             track,
             notes,
             host,
@@ -160,6 +163,7 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Takes in one record of `thread`'s lane.
+    #[inline]
     pub fn record(
         &mut self,
         making: &mut Making<'_>,
@@ -167,7 +171,20 @@ impl<'a> ProcessTrace<'a> {
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
         match record.kind() {
+            // Most are.
             Kind::API => self.call(making, &read(record)),
+            _ => self.other(making, thread, record),
+        }
+    }
+
+    /// Takes in a record that is no call.
+    fn other(
+        &mut self,
+        making: &mut Making<'_>,
+        thread: ThreadId,
+        record: &RecordRef<'_>,
+    ) -> io::Result<()> {
+        match record.kind() {
             Kind::KERNEL_DISPATCH => {
                 let record: Cow<'_, KernelDispatch> = read(record);
                 self.enqueue(making, known_or(record.thread, thread), (&*record).into())
@@ -306,17 +323,30 @@ impl<'a> ProcessTrace<'a> {
         Ok(self.threads.len() - 1)
     }
 
+    #[inline(never)]
     fn call(&mut self, making: &mut Making<'_>, record: &Api) -> io::Result<()> {
         let start = self.time_or_latest(self.host.to_boottime(record.start));
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
         let end = ended.then(|| self.host.to_boottime(record.end).max(start));
-        let call = TimedCall::new(record, start, end);
-        self.latest = self.latest.max(call.end.unwrap_or(start));
+        self.latest = self.latest.max(end.unwrap_or(start));
         making.report.calls += 1;
         making.report.unfinished_calls += u64::from(!ended);
-        making.report.failed_calls += u64::from(call.failed);
+        making.report.failed_calls += u64::from(record.header.has(flags::FAILED));
         let place = self.thread_place(&mut making.writer, record.thread)?;
-        self.tell_calls(making, place, Some(&call))
+        let thread = &mut self.threads[place];
+        if record.ancestor.is_some() || thread.calls.any_wait() {
+            // Made here, where it is passed on: what is nowhere else in memory stays in registers.
+            let call = TimedCall::new(record, start, end);
+            return self.tell_calls(making, place, Some(call));
+        }
+        thread.ties.sort();
+        self.begin(making, place, &TimedCall::new(record, start, end))?;
+        let thread = &mut self.threads[place];
+        thread.ties.forget_told();
+        match end {
+            Some(end) => making.writer.end(thread.track, end.0),
+            None => Ok(()),
+        }
     }
 
     fn enqueues(&mut self, making: &mut Making<'_>, operation: Operation) -> bool {
@@ -328,79 +358,82 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Writes the calls of a thread that wait for nothing any more, now that `call` has come or none will.
-    #[inline]
+    #[inline(never)]
     fn tell_calls(
         &mut self,
         making: &mut Making<'_>,
         place: usize,
-        call: Option<&TimedCall>,
+        call: Option<TimedCall>,
     ) -> io::Result<()> {
-        let thread = &mut self.threads[place];
-        let Thread {
-            id,
-            track,
-            calls,
-            ties,
-            arguments,
-            ..
-        } = thread;
-        let (id, track) = (*id, *track);
-        ties.sort();
+        self.threads[place].ties.sort();
+        let mut calls = std::mem::take(&mut self.threads[place].calls);
         let tell = |step: Step<'_>| match step {
-            Step::End(time) => making.writer.end(track, time.0),
-            Step::Begin(call) => {
-                let place = self.functions.place(
-                    &mut making.writer,
+            Step::Begin(call) => self.begin(making, place, call),
+            Step::End(time) => making.writer.end(self.threads[place].track, time.0),
+        };
+        let told = match call {
+            Some(call) => calls.add(call, tell),
+            None => calls.finish(tell),
+        };
+        self.threads[place].calls = calls;
+        self.threads[place].ties.forget_told();
+        told
+    }
+
+    /// Writes the begin of a call.
+    #[inline(always)]
+    fn begin(&mut self, making: &mut Making<'_>, place: usize, call: &TimedCall) -> io::Result<()> {
+        let writer = &mut making.writer;
+        let function = self
+            .functions
+            .place(writer, &self.words, &self.metadata, call.operation);
+        let function = self.functions.at(function);
+        let thread = &mut self.threads[place];
+        if self.hears_calls {
+            let call = observed(self.index, thread.id, function, call);
+            making.observer.call(&call);
+        }
+        let mut tied = TiedCall {
+            correlation: call.correlation.0,
+            submitted: &[],
+            waited: &[],
+            api: None,
+        };
+        if !thread.ties.is_empty() {
+            thread.ties.tell(call.correlation, &mut self.tied);
+            tied.submitted = &self.tied.submitted;
+            tied.waited = &self.tied.waited;
+            tied.api = function.api.filter(|_| !self.tied.is_empty());
+        }
+        let error = call.failed.then_some(call.return_code);
+        let bare = error.is_none() && !call.external.is_some() && thread.arguments.is_empty();
+        let track = thread.track;
+        match &function.heading {
+            Some(heading) if bare && making.writer.knows_heading(track, heading) => making
+                .writer
+                .begin_call(track, call.start.0, heading, &tied),
+            _ => {
+                let arguments = thread.arguments.remove(&call.correlation);
+                let annotations = annotations(
                     &self.words,
                     &self.metadata,
-                    call.operation,
+                    function,
+                    error,
+                    call.external,
+                    arguments,
                 );
-                let function = self.functions.at(place);
-                ties.tell(call.correlation, &mut self.tied);
-                let mut annotations = Vec::new();
-                if call.failed {
-                    let value = Value::Int(call.return_code.into());
-                    annotations.push(Annotation {
-                        name: self.words.error,
-                        value,
-                    });
-                }
-                if call.external.is_some() {
-                    let value = Value::Uint(call.external.0);
-                    annotations.push(Annotation {
-                        name: self.words.external,
-                        value,
-                    });
-                }
-                if !arguments.is_empty()
-                    && let Some(arguments) = arguments.remove(&call.correlation)
-                {
-                    annotate(&mut annotations, &self.metadata, function, &arguments);
-                }
-                making
-                    .observer
-                    .call(&observed(self.index, id, function, call));
-                making.writer.begin(
-                    track,
-                    call.start.0,
-                    &Event {
-                        label: function.label.get(),
-                        category: function.category,
-                        correlation: Some(call.correlation.0),
-                        submitted: &self.tied.submitted,
-                        waited: &self.tied.waited,
-                        api: function.api.filter(|_| !self.tied.is_empty()),
-                        annotations: &annotations,
-                    },
-                )
+                let event = Event {
+                    label: function.label.get(),
+                    category: function.category,
+                    correlation: Some(tied.correlation),
+                    submitted: tied.submitted,
+                    waited: tied.waited,
+                    api: tied.api,
+                    annotations: &annotations,
+                };
+                making.writer.begin(track, call.start.0, &event)
             }
-        };
-        match call {
-            Some(call) => calls.add(call, tell)?,
-            None => calls.finish(tell)?,
         }
-        ties.forget_told();
-        Ok(())
     }
 
     fn enqueue(
@@ -605,6 +638,35 @@ fn observed<'f>(
         failed: call.failed,
         return_code: call.return_code,
     }
+}
+
+/// What stands beside a call: why it failed, the caller's own id, its arguments.
+#[inline(never)]
+fn annotations<'m>(
+    words: &Words,
+    metadata: &'m Metadata,
+    function: &Function,
+    error: Option<i32>,
+    external: ExternalId,
+    arguments: Option<Arguments>,
+) -> Vec<Annotation<'m>> {
+    let mut annotations = Vec::new();
+    if let Some(code) = error {
+        annotations.push(Annotation {
+            name: words.error,
+            value: Value::Int(code.into()),
+        });
+    }
+    if external.is_some() {
+        annotations.push(Annotation {
+            name: words.external,
+            value: Value::Uint(external.0),
+        });
+    }
+    if let Some(arguments) = arguments {
+        annotate(&mut annotations, metadata, function, &arguments);
+    }
+    annotations
 }
 
 fn annotate<'m>(

@@ -49,6 +49,12 @@ impl Ties {
         });
     }
 
+    /// Whether no calls are tied to anything, as far as is known.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// To be called before calls are asked after.
     #[inline]
     pub fn sort(&mut self) {
@@ -58,13 +64,9 @@ impl Ties {
     }
 
     /// What `call` is tied to.
-    #[inline]
     pub fn tell(&mut self, call: CorrelationId, tied: &mut Tied) {
         tied.submitted.clear();
         tied.waited.clear();
-        if self.list.is_empty() {
-            return;
-        }
         let first = self.list.partition_point(|tie| tie.call < call);
         let of_call = self.list[first..].iter_mut();
         for tie in of_call.take_while(|tie| tie.call == call) {

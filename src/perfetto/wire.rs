@@ -46,6 +46,25 @@ impl Few<'_> {
         self.varint(value);
     }
 
+    /// Fields that are always the same.
+    #[inline(always)]
+    pub fn constant<const BYTES: usize>(&mut self, fields: [u8; BYTES]) {
+        const { assert!(BYTES <= ROOM) };
+        *first(&mut self.room[self.at % MOST_FEW..]) = fields;
+        self.at += BYTES;
+    }
+
+    /// Begins a message that begins as it did before.
+    #[inline(always)]
+    pub fn start(&mut self, start: &Start) -> Open {
+        let begun = self.base + self.at;
+        *first(&mut self.room[self.at % MOST_FEW..]) = start.bytes;
+        self.at += usize::from(start.length);
+        Open {
+            start: begun + usize::from(start.opened),
+        }
+    }
+
     /// Begins a message.
     #[inline(always)]
     pub fn open(&mut self, field: Field) -> Open {
@@ -63,8 +82,9 @@ impl Few<'_> {
         self.room[(start - 1) % MOST_FEW] = (self.at - start) as u8;
     }
 
+    /// A number whose key has been written.
     #[inline(always)]
-    fn varint(&mut self, value: u64) {
+    pub fn varint(&mut self, value: u64) {
         debug_assert!(self.at < MOST_FEW, "these fields are not few");
         // The remainder tells the compiler that there is room.
         self.at += put(first(&mut self.room[self.at % MOST_FEW..]), 0, value);
@@ -91,6 +111,33 @@ impl Fields {
         let bytes = fields.bytes.get_mut(..encoder.len())?;
         bytes.copy_from_slice(encoder.bytes());
         Some(fields)
+    }
+}
+
+/// A message that has begun, and what may stand before it: encoded once, to be gone on with many times.
+#[derive(Copy, Clone, Debug)]
+pub struct Start {
+    /// The fields, and whatever is behind them.
+    bytes: [u8; ROOM],
+    length: u8,
+    /// Where the message's own bytes begin.
+    opened: u8,
+}
+
+impl Start {
+    /// What `fill` writes, if it is short enough, and the message that it has opened last.
+    pub fn new(fill: impl FnOnce(&mut Encoder) -> Open) -> Option<Start> {
+        let mut encoder = Encoder::default();
+        let message = fill(&mut encoder);
+        let mut bytes = [0; ROOM];
+        bytes
+            .get_mut(..encoder.len())?
+            .copy_from_slice(encoder.bytes());
+        Some(Start {
+            bytes,
+            length: encoder.len() as u8,
+            opened: message.start as u8,
+        })
     }
 }
 
@@ -151,6 +198,11 @@ impl Encoder {
     #[inline]
     pub fn bool(&mut self, field: Field, value: bool) {
         self.uint(field, u64::from(value));
+    }
+
+    /// The key of a number that is written next.
+    pub fn key(&mut self, field: Field) {
+        self.varint(u64::from(field << 3 | VARINT));
     }
 
     /// A double.
@@ -317,6 +369,13 @@ fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
         let bytes = (value & 0x7f | (value & 0x3f80) << 1 | 0x80) as u16;
         *first(&mut room[at..]) = bytes.to_le_bytes();
         at + 2
+    } else if value < 1 << 28 {
+        let low = value & 0x7f | (value & 0x3f80) << 1;
+        let high = (value & 0x1f_c000) << 2 | (value & 0x0fe0_0000) << 3;
+        let fourth = value >= 1 << 21;
+        let more = if fourth { 0x80_8080 } else { 0x8080 };
+        *first(&mut room[at..]) = ((low | high | more) as u32).to_le_bytes();
+        at + 3 + usize::from(fourth)
     } else if value < 1 << 56 {
         let (bytes, length) = varint(value);
         *first(&mut room[at..]) = bytes.to_le_bytes();
@@ -427,6 +486,29 @@ mod tests {
             single.uint(5, third);
             single.close(outer);
             prop_assert_eq!(few.bytes(), single.bytes());
+        }
+
+        #[test]
+        fn a_message_begun_as_before_is_the_one_written_anew(first in 0u64..1 << 40, second: u64) {
+            let begin = |encoder: &mut Encoder| {
+                encoder.uint(2, first);
+                let message = encoder.open(11);
+                encoder.key(52);
+                message
+            };
+            let start = Start::new(begin).unwrap();
+            let (mut again, mut anew) = (Encoder::default(), Encoder::default());
+            again.few(|few| {
+                few.constant([0x38, 7]);
+                let message = few.start(&start);
+                few.varint(second);
+                few.close(message);
+            });
+            anew.uint(7, 7);
+            let message = begin(&mut anew);
+            anew.varint(second);
+            anew.close(message);
+            prop_assert_eq!(again.bytes(), anew.bytes());
         }
 
         #[test]

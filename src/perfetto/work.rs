@@ -328,8 +328,7 @@ impl WorkTrack {
             self.sequence.restart(packets, defaults)?;
         }
         let queue = &queues.queues[work.queue.0 as usize];
-        let (begun, ()) = packets.begin(|few| {
-            self.sequence.stamp(few, work.start);
+        let (begun, ()) = packets.begin(&mut self.sequence, work.start, |few| {
             few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
         });
         let packet = packets.encoder();

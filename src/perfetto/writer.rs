@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::counters::{BlockDescription, CounterBlock, CounterTrack, CounterValue};
-use super::events::{Event, EventTrack};
+use super::events::{Event, EventTrack, Heading, TiedCall};
 use super::header::{self, Machine, SystemClocks};
 use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
@@ -390,8 +390,26 @@ impl<W: Write> TraceWriter<W> {
         self.event(track, track_event::Type::SliceBegin, time, event)
     }
 
+    /// Whether readers of a track know the names of a function.
+    #[inline(always)]
+    pub(super) fn knows_heading(&self, track: Track, heading: &Heading) -> bool {
+        self.tracks[track.0 as usize].knows_heading(heading)
+    }
+
+    /// A call of a function whose names readers of the track know begins, without annotations.
+    #[inline(always)]
+    pub(super) fn begin_call(
+        &mut self,
+        track: Track,
+        time: u64,
+        heading: &Heading,
+        call: &TiedCall<'_>,
+    ) -> io::Result<()> {
+        self.tracks[track.0 as usize].begin_call(&mut self.packets, time, heading, call)
+    }
+
     /// The innermost open slice of a track ends.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.tracks[track.0 as usize].end(&mut self.packets, time)
     }

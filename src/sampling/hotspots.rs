@@ -246,6 +246,10 @@ impl std::fmt::Debug for Hotspots<'_> {
 }
 
 impl Observer for Hotspots<'_> {
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn samples(&mut self, sequence: u32, samples: &PcSamples) {
         self.invalid = self.invalid.saturating_add(samples.invalid());
         if !self.room(1) {
