@@ -263,7 +263,7 @@ impl HostThread {
     }
 
     /// The end of a call that has succeeded, if the buffer in `slot` wants to know of the call, nobody else does, and its
-    /// record is all there is to write. Who asks [writes](Ended::write) it, and then [leaves](HostThread::leave) the call.
+    /// record is all there is to write but, perhaps, its arguments. Who asks [writes](Ended::write) it, and then [leaves](HostThread::leave) the call.
     #[inline(always)]
     pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
         let is_plain = call.interest.is_plain_for(slot) && self.external.is_empty();

@@ -87,10 +87,12 @@ impl Interest {
         self.is_told() && self.0 & OTHERS == 0
     }
 
-    /// Whether the buffer in `slot` wants the call's record, and that is all that is wanted of the call itself.
+    /// Whether the buffer in `slot` wants the call's record, and that is all that is wanted of the call itself but,
+    /// perhaps, its arguments.
     #[inline(always)]
     pub(crate) fn is_plain_for(self, slot: usize) -> bool {
-        const BESIDE: u64 = Interest::WORK.0 | Interest::OBSERVED.0 | Interest::GATED.0;
+        const BESIDE: u64 =
+            Interest::WORK.0 | Interest::OBSERVED.0 | Interest::GATED.0 | Interest::ARGUMENTS.0;
         self.0 & !BESIDE == 1 << slot
     }
 

@@ -292,7 +292,8 @@ impl Call {
         queue: &QueueIds,
         times: &[u64; 4],
     ) -> Option<WorkId> {
-        if !self.core.start.is_some() || OUTSTANDING.any_parked() || sampling::is_on() {
+        let is_plain = self.core.start.is_some() && !self.keeps_arguments();
+        if !is_plain || OUTSTANDING.any_parked() || sampling::is_on() {
             return None;
         }
         let mut host = self.borrow()?;
@@ -311,8 +312,8 @@ impl Call {
         Some(id)
     }
 
-    /// Ends the call, which has waited for `queue`, whose last work was `work`, if that and the call are two records that
-    /// one buffer wants and has room for. `false`: nothing is written.
+    /// Ends the call, which has waited for `queue`, whose last work was `work`, and of which no arguments are kept, if that
+    /// and the call are two records that one buffer wants and has room for. `false`: nothing is written.
     #[inline(always)]
     pub fn end_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> bool {
         self.write_with_wait(queue, work).is_some()
