@@ -122,6 +122,12 @@ impl Call {
             .and_then(Current::borrow)
     }
 
+    /// Whether there is nothing more to say of the call: it has been ended, or nobody wanted to know of it.
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.thread.is_none()
+    }
+
     /// Whether subscribers are told of the call, or of what it does.
     #[inline(always)]
     pub fn is_told(&self) -> bool {

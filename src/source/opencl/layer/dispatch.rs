@@ -297,8 +297,10 @@ macro_rules! body {
                     $call.enqueued($queue, $work, own, is_ours, blocking, waits)
                 };
             }
-            kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call result, values, $($arg),*);
+            if !$call.is_over() {
+                kept_arguments!(values: $call $group $($arg: $ty),*);
+                exit!($call result, values, $($arg),*);
+            }
         });
         result
     }};
