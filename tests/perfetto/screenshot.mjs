@@ -14,6 +14,7 @@
 // `tools/test install` installs the UI and playwright-core; $CHROMIUM names the browser where it is not
 // /usr/bin/chromium. Nothing but 127.0.0.1 is contacted.
 
+import {spawn} from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -53,12 +54,21 @@ function usage(message) {
 
 // ------------------------------------------------------------------------------------------------- the run
 
-// Browsers hang, rarely; whoever started this is to hear of it.
-const PATIENCE_MINUTES = 5;
+// Browsers hang, rarely: then there is another one, once. It is a process of its own, which ends this one with its browser.
+const PATIENCE_SECONDS = 100;
+const IS_ANOTHER = 'GPUTRAIL_SCREENSHOT_AGAIN';
+let isGivenUp = false;
 setTimeout(() => {
-  console.error(`screenshot.mjs: ${trace}: the browser has not come to an end for ${PATIENCE_MINUTES} minutes; try again`);
-  process.exit(1);
-}, PATIENCE_MINUTES * 60_000).unref();
+  const said = `screenshot.mjs: ${trace}: the browser has not come to an end for ${PATIENCE_SECONDS} seconds`;
+  if (process.env[IS_ANOTHER]) {
+    console.error(`${said}, for the second time`);
+    process.exit(1);
+  }
+  console.error(`${said}; trying again`);
+  isGivenUp = true;
+  const again = spawn(process.execPath, process.argv.slice(1), {stdio: 'inherit', env: {...process.env, [IS_ANOTHER]: '1'}});
+  again.on('exit', (status) => process.exit(status ?? 1));
+}, PATIENCE_SECONDS * 1000).unref();
 
 const server = http.createServer(serveUi);
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
@@ -92,7 +102,7 @@ try {
   server.close();
   fs.rmSync(profile, {recursive: true, force: true});
 }
-console.log(JSON.stringify(report));
+if (!isGivenUp) console.log(JSON.stringify(report));
 process.exitCode = report.error || report.importErrors !== 0 || report.pageErrors.length ? 1 : 0;
 
 // ----------------------------------------------------------------------------------------------- its steps
