@@ -286,8 +286,8 @@ impl Names {
         self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
     }
 
-    /// Writes what `name_many` names in one piece: for many names at once, about so many as `names` says. The ids it gets must not be
-    /// used in records before it returns.
+    /// Writes what `name_many` names in one piece: for many names at once, about so many as `names` says. The ids it gets
+    /// must not be used in records before it returns.
     pub fn together<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
         let mut state = self.state.lock();
         state.together = Some(std::thread::current().id());

@@ -248,8 +248,8 @@ impl HostThread {
         written
     }
 
-    /// The call is over, and its record written. Not before: a process may die in between, or wait for a block for long. A
-    /// call that is found in both places, the recovery takes for one that has ended.
+    /// The call is over. Comes after its record is written: a process may die in between, or wait for a block for long, and
+    /// a call that is found in both places, the recovery takes for one that has ended.
     #[inline(always)]
     pub(crate) fn leave(&mut self, call: &Call, now: Ticks) {
         if let Some(open) = &self.open_calls {
@@ -263,7 +263,8 @@ impl HostThread {
     }
 
     /// The end of a call that has succeeded, if the buffer in `slot` wants to know of the call, nobody else does, and its
-    /// record is all there is to write but, perhaps, its arguments. Who asks [writes](Ended::write) it, and then [leaves](HostThread::leave) the call.
+    /// record is all there is to write but, perhaps, its arguments. Who asks [writes](Ended::write) it, and then
+    /// [leaves](HostThread::leave) the call.
     #[inline(always)]
     pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
         let is_plain = call.interest.is_plain_for(slot) && self.external.is_empty();

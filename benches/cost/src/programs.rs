@@ -132,7 +132,7 @@ struct Rounds<A, O> {
 
 /// Runs a program `alone` and in `others` ways, in alternation, until there are so many rounds that count: those before and
 /// after which it took alone, by `gauge`, about what it takes when nobody disturbs the machine. If that does not come
-/// about, all count.
+/// about for half as many, all count.
 fn in_calm_rounds<A: Copy, O>(
     wanted: usize,
     mut alone: impl FnMut() -> Outcome<A>,
@@ -160,7 +160,10 @@ fn in_calm_rounds<A: Copy, O>(
             let kept = rounds.into_iter().filter(counts);
             return Ok(Rounds {
                 kept: kept.map(|(alone, other, _)| (alone, other)).collect(),
-                said: format!("{calm} calm rounds of {all}"),
+                said: match all_count {
+                    true => format!("only {calm} calm rounds of {all}: all count"),
+                    false => format!("{calm} calm rounds of {all}"),
+                },
             });
         }
     }

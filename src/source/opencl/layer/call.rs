@@ -285,7 +285,7 @@ impl Call {
         } else {
             let times = has_run.then_some(times);
             // SAFETY: the caller's promise.
-            unsafe { self.follow(thread, info, work, event, times, blocking, waits) };
+            unsafe { self.follow(info, work, event, times, blocking, waits) };
         }
     }
 
@@ -319,14 +319,9 @@ impl Call {
     }
 
     /// Ends the call, which has waited for `queue`, whose last work was `work`, and of which no arguments are kept, if that
-    /// and the call are two records that one buffer wants and has room for. `false`: nothing is written.
+    /// and the call are two records that one buffer wants and has room for. `None`: nothing is written.
     #[inline(always)]
-    pub fn end_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> bool {
-        self.write_with_wait(queue, work).is_some()
-    }
-
-    #[inline(always)]
-    fn write_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> Option<()> {
+    pub fn end_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> Option<()> {
         if !self.core.start.is_some() {
             return None;
         }
@@ -414,10 +409,8 @@ impl Call {
     ///
     /// As for [`Call::enqueued`].
     #[inline(never)]
-    #[allow(clippy::too_many_arguments)]
     unsafe fn follow(
         &mut self,
-        thread: Current,
         info: QueueIds,
         work: impl Enqueue,
         event: EventOf,
@@ -425,6 +418,9 @@ impl Call {
         blocking: bool,
         waits: WaitList,
     ) {
+        let Some(thread) = self.thread else {
+            return;
+        };
         let (call, end, handle) = (self.core, self.end, event.handle);
         let own = OUTSTANDING.of_lane(thread.state().number());
         let (mut times, mut known, mut followers) = (times, None, None);

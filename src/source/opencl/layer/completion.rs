@@ -75,14 +75,14 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let [queued, _, start, end] = times;
     sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
     let of = (enqueued.work, enqueued.correlation, enqueued.agent);
-    let fill = |to: &mut Completion, now| fill(to, of, known.then_some(&times), status, now);
+    let put = |to: &mut Completion, now| fill(to, of, known.then_some(&times), status, now);
     let (mut left, mut own, mut now) = (enqueued.buffers, None, Ticks::NONE);
     if let Some(thread) = thread
         && let Some(mut host) = thread.borrow()
     {
         let kept = OUTSTANDING.of_lane(host.number());
         now = kept.callback_time().unwrap_or_else(clock::now);
-        left = host.try_fill(enqueued.buffers, |place| fill(place, now));
+        left = host.try_fill(enqueued.buffers, |place| put(place, now));
         host.work_ends(enqueued.correlation, now);
         own = Some(kept);
     }
@@ -90,7 +90,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         OUTSTANDING.free(claim, own);
     } else {
         let mut completion = Completion::blank();
-        fill(&mut completion, now);
+        put(&mut completion, now);
         leave(claim, left, completion, thread, own);
     }
     if known {

@@ -226,7 +226,7 @@ pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
 #[inline(always)]
 fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId, ends_call: bool) {
     let mut is_over = false;
-    contained(|| is_over = ends_call && call.end_with_wait(queue, work));
+    contained(|| is_over = ends_call && call.end_with_wait(queue, work).is_some());
     if !is_over {
         let mut record = for_queue(queue);
         record.waited_for = work;
