@@ -102,7 +102,8 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    pub fn new(category: Name, name: Name) -> Heading {
+    /// `None`: it is too long, which it is not with as many names as there may be at a time.
+    pub fn new(category: Name, name: Name) -> Option<Heading> {
         let start = Start::new(|packet| {
             packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
             let body = packet.open(field::TRACK_EVENT);
@@ -112,11 +113,11 @@ impl Heading {
             packet.key(number::CORRELATION);
             body
         });
-        Heading {
+        Some(Heading {
             category,
             name,
-            start: start.expect("16 bytes at most, for names have numbers of at most three"),
-        }
+            start: start?,
+        })
     }
 
     /// Begins a call behind its packet's time.

@@ -150,7 +150,7 @@ fn function<W: Write>(
     Function {
         number,
         heading: match label {
-            OwnLabel::Name(name) => Some(Heading::new(category, name)),
+            OwnLabel::Name(name) => Heading::new(category, name),
             OwnLabel::Text(_) => None,
         },
         label,
