@@ -23,13 +23,16 @@ pub struct Open {
 
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
-/// Most bytes of [`Few`], and room for one more.
-const MOST_FEW: usize = 64;
+/// Most bytes of a string in [`Few`].
+pub const MOST_TEXT: usize = ROOM;
+/// Most bytes of [`Few`].
+pub const MOST_FEW: usize = 128;
+/// The same, and room for one more.
 const FEW_ROOM: usize = MOST_FEW + ROOM;
 /// Most bytes of [`Fields`].
 const MOST_FIELDS: usize = 48;
 
-/// A few fields with numbers, on their way into an [`Encoder`]: together they take no more than 64 bytes.
+/// A few short fields, on their way into an [`Encoder`]: together they take no more than 128 bytes.
 #[derive(Debug)]
 pub struct Few<'a> {
     room: &'a mut [u8; FEW_ROOM],
@@ -50,7 +53,7 @@ impl Few<'_> {
     #[inline(always)]
     pub fn constant<const BYTES: usize>(&mut self, fields: [u8; BYTES]) {
         const { assert!(BYTES <= ROOM) };
-        *first(&mut self.room[self.at % MOST_FEW..]) = fields;
+        *first(self.next()) = fields;
         self.at += BYTES;
     }
 
@@ -58,7 +61,7 @@ impl Few<'_> {
     #[inline(always)]
     pub fn start(&mut self, start: &Start) -> Open {
         let begun = self.base + self.at;
-        *first(&mut self.room[self.at % MOST_FEW..]) = start.bytes;
+        *self.next() = start.bytes;
         self.at += usize::from(start.length);
         Open {
             start: begun + usize::from(start.opened),
@@ -85,9 +88,54 @@ impl Few<'_> {
     /// A number whose key has been written.
     #[inline(always)]
     pub fn varint(&mut self, value: u64) {
+        self.at += put(self.next(), 0, value);
+    }
+
+    /// A number as a string: decimal text.
+    #[inline(always)]
+    pub fn decimal(&mut self, field: Field, value: i64) {
+        let text = self.open(field);
+        self.next()[0] = b'-';
+        self.at += usize::from(value < 0);
+        self.digits(value.unsigned_abs());
+        self.close(text);
+    }
+
+    #[inline(always)]
+    fn digits(&mut self, value: u64) {
+        if value >= EIGHT_DIGITS {
+            return self.many_digits(value);
+        }
+        let digits = eight_digits(value);
+        let zeros = (digits.trailing_zeros() / 8).min(7);
+        let text = (digits | ASCII_ZEROS) >> (8 * zeros);
+        *first(self.next()) = text.to_le_bytes();
+        self.at += 8 - zeros as usize;
+    }
+
+    #[cold]
+    fn many_digits(&mut self, value: u64) {
+        self.digits(value / EIGHT_DIGITS);
+        let text = eight_digits(value % EIGHT_DIGITS) | ASCII_ZEROS;
+        *first(self.next()) = text.to_le_bytes();
+        self.at += 8;
+    }
+
+    /// A string of at most 16 bytes.
+    #[inline(always)]
+    pub fn string(&mut self, field: Field, value: &str) {
+        let text = self.open(field);
+        put_text(self.next(), value.as_bytes());
+        self.at += value.len();
+        self.close(text);
+    }
+
+    /// Room for the next number.
+    #[inline(always)]
+    fn next(&mut self) -> &mut [u8; ROOM] {
         debug_assert!(self.at < MOST_FEW, "these fields are not few");
         // The remainder tells the compiler that there is room.
-        self.at += put(first(&mut self.room[self.at % MOST_FEW..]), 0, value);
+        first(&mut self.room[self.at % MOST_FEW..])
     }
 }
 
@@ -250,27 +298,6 @@ impl Encoder {
         filled
     }
 
-    /// A number as a string: decimal text.
-    #[inline]
-    pub fn decimal(&mut self, field: Field, value: i64) {
-        let room = self.room::<FEW_ROOM>();
-        let key = put(first(room), 0, u64::from(field << 3 | LENGTH_DELIMITED));
-        let minus = usize::from(value < 0);
-        let mut left = value.unsigned_abs();
-        let length = minus + left.checked_ilog10().unwrap_or(0) as usize + 1;
-        let (before, text) = room.split_at_mut(key + 1);
-        before[key] = length as u8;
-        let text = &mut text[..length];
-        for digit in text.iter_mut().rev() {
-            *digit = b'0' + (left % 10) as u8;
-            left /= 10;
-        }
-        if minus == 1 {
-            text[0] = b'-';
-        }
-        self.at += key + 1 + length;
-    }
-
     /// Fields that have been encoded before.
     #[inline]
     pub fn fields(&mut self, fields: &Fields) {
@@ -283,11 +310,7 @@ impl Encoder {
     pub fn append(&mut self, fields: &[u8]) {
         match fields.len() {
             length @ 4..=8 => {
-                // A short name: its front and its end, which may overlap.
-                let room = self.room::<ROOM>();
-                let (front, end) = (fields.first_chunk::<4>(), fields.last_chunk::<4>());
-                *first(&mut room[..]) = *front.expect("it is long enough");
-                *first(&mut room[length - 4..]) = *end.expect("it is long enough");
+                put_text(self.room(), fields);
                 self.at += length;
             }
             _ => self.append_any(fields),
@@ -333,7 +356,7 @@ impl Encoder {
     }
 
     /// The next bytes of the buffer: room for any number, or for what else has a bounded size.
-    #[inline]
+    #[inline(always)]
     fn room<const BYTES: usize>(&mut self) -> &mut [u8; BYTES] {
         if self.buffer.len() - self.at < BYTES {
             return self.grown();
@@ -383,6 +406,36 @@ fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
     } else {
         put_long(room, at, value)
     }
+}
+
+/// Writes a text of at most 16 bytes.
+#[inline(always)]
+fn put_text(room: &mut [u8; ROOM], text: &[u8]) {
+    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        // A short name: its front and its end, which may overlap.
+        (Some(front), Some(end)) if text.len() <= 8 => {
+            *first(room) = *front;
+            *first(&mut room[text.len() - 4..]) = *end;
+        }
+        _ => room[..text.len()].copy_from_slice(text),
+    }
+}
+
+/// What has more than eight decimal digits.
+const EIGHT_DIGITS: u64 = 100_000_000;
+/// Eight digits 0 as text.
+const ASCII_ZEROS: u64 = u64::from_le_bytes(*b"00000000");
+
+/// The decimal digits of a number that has no more than eight: one a byte, the first in the lowest.
+#[inline(always)]
+fn eight_digits(value: u64) -> u64 {
+    // Halves of four digits, quarters of two, digits: each divided by a multiplication that is exact for so few.
+    let (upper, lower) = (value / 10_000, value % 10_000);
+    let halves = upper | lower << 32;
+    let upper = (halves * 10_486) >> 20 & 0x7f_0000_007f;
+    let quarters = upper | (halves - upper * 100) << 16;
+    let upper = (quarters * 103) >> 10 & 0x000f_000f_000f_000f;
+    upper | (quarters - upper * 10) << 8
 }
 
 /// A number below 2^56 as a varint, all bytes at once, and how many they are.
@@ -515,9 +568,17 @@ mod tests {
         fn a_decimal_is_what_the_formatter_writes(value: i64, bits in 0u32..64) {
             let value = value >> bits;
             let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
-            ours.decimal(2, value);
+            ours.few(|few| few.decimal(2, value));
             theirs.string(2, &value.to_string());
             prop_assert_eq!(ours.bytes(), theirs.bytes());
+        }
+
+        #[test]
+        fn a_short_text_is_the_one_written_alone(text in "[a-zé]{0,8}") {
+            let (mut few, mut alone) = (Encoder::default(), Encoder::default());
+            few.few(|few| few.string(3, &text));
+            alone.string(3, &text);
+            prop_assert_eq!(few.bytes(), alone.bytes());
         }
 
         #[test]
@@ -533,7 +594,7 @@ mod tests {
     #[test]
     fn the_smallest_number_has_a_decimal() {
         let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
-        ours.decimal(1, i64::MIN);
+        ours.few(|few| few.decimal(1, i64::MIN));
         theirs.string(1, &i64::MIN.to_string());
         assert_eq!(ours.bytes(), theirs.bytes());
     }

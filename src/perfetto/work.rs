@@ -18,7 +18,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, interned_graphics_context,
 };
-use super::wire::{Encoder, Fields};
+use super::wire::{Encoder, Fields, MOST_TEXT};
 use crate::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
@@ -158,6 +158,31 @@ pub struct Detail<'a> {
     pub name: &'a str,
     /// Its value.
     pub value: DetailValue<'a>,
+}
+
+impl Detail<'_> {
+    #[inline]
+    fn write(&self, packet: &mut Encoder) {
+        match self.value {
+            DetailValue::Number(value) if self.name.len() <= MOST_TEXT => packet.few(|few| {
+                let message = few.open(number::EXTRA_DATA);
+                few.string(1, self.name);
+                few.decimal(2, value);
+                few.close(message);
+            }),
+            _ => self.write_long(packet),
+        }
+    }
+
+    fn write_long(&self, packet: &mut Encoder) {
+        let message = packet.open(number::EXTRA_DATA);
+        packet.string(1, self.name);
+        match self.value {
+            DetailValue::Number(value) => packet.few(|few| few.decimal(2, value)),
+            DetailValue::Text(value) => packet.string(2, value),
+        }
+        packet.close(message);
+    }
 }
 
 /// Value of a [`Detail`].
@@ -351,13 +376,7 @@ impl WorkTrack {
         }
         packet.fields(&same.launch);
         for detail in work.details {
-            let message = packet.open(number::EXTRA_DATA);
-            packet.string(1, detail.name);
-            match detail.value {
-                DetailValue::Number(value) => packet.decimal(2, value),
-                DetailValue::Text(value) => packet.string(2, value),
-            }
-            packet.close(message);
+            detail.write(packet);
         }
         packet.close(body);
         packets.end(begun)
