@@ -67,6 +67,23 @@ impl AgentClock {
         Some(Nanos(line.at(time.0).max(1)))
     }
 
+    /// The same of times that belong together, which are mostly near each other.
+    #[cfg(feature = "perfetto")]
+    #[inline(always)]
+    pub(crate) fn all_to_boottime<const N: usize>(
+        &self,
+        times: [DeviceTime; N],
+    ) -> [Option<Nanos>; N] {
+        let near = match (&self.line, times.iter().all(|time| time.is_some())) {
+            (Some(line), true) => line.at_near(times.map(|time| time.0)),
+            _ => None,
+        };
+        match near {
+            Some(times) => times.map(|time| Some(Nanos(time.max(1)))),
+            None => times.map(|time| self.to_boottime(time)),
+        }
+    }
+
     /// How far [`to_boottime`](AgentClock::to_boottime) may be off while the pairs last. Against a
     /// converted tick, the bounds of both add up.
     pub fn error_bound(&self) -> Nanos {

@@ -72,6 +72,20 @@ impl HostClock {
         self.to(SystemClock::Boottime, ticks)
     }
 
+    /// The same of times that belong together, which are mostly near each other.
+    #[cfg(feature = "perfetto")]
+    #[inline(always)]
+    pub(crate) fn all_to_boottime<const N: usize>(&self, ticks: [Ticks; N]) -> [Nanos; N] {
+        let near = match ticks.iter().all(|ticks| ticks.is_some()) {
+            true => self.boottime().at_near(ticks.map(|ticks| ticks.0)),
+            false => None,
+        };
+        match near {
+            Some(times) => times.map(|time| Nanos(time.max(1))),
+            None => ticks.map(|ticks| self.to_boottime(ticks)),
+        }
+    }
+
     /// What `clock` showed at `ticks`.
     #[inline(always)]
     pub fn to(&self, clock: SystemClock, ticks: Ticks) -> Nanos {

@@ -15,6 +15,9 @@ const OUTER_SPAN: u64 = 1_000_000_000;
 /// a rate must not be carried on.
 const PLAUSIBLE: f64 = 0.01;
 
+/// Numbers up to here are far from overflow.
+const NEAR: f64 = (1u64 << 61) as f64;
+
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Knot {
     x: u64,
@@ -23,6 +26,41 @@ struct Knot {
     rate: f64,
     /// The next knot; in the last knot, as far as numbers go.
     next: (u64, u64),
+    /// What lies less than this behind the knot lies before the next one, and is computed without overflow.
+    near: u64,
+}
+
+impl Knot {
+    fn new((x, y): (u64, u64), rate: f64, next: (u64, u64)) -> Knot {
+        let before_overflow = (NEAR / rate) as u64;
+        Knot {
+            x,
+            y,
+            rate,
+            next,
+            near: (next.0 - x).min(before_overflow).min(NEAR as u64),
+        }
+    }
+
+    /// The value at `x`, if that is near.
+    #[inline(always)]
+    fn at_near(&self, x: u64) -> Option<u64> {
+        let distance = x.wrapping_sub(self.x);
+        // In signed numbers, which are converted to and fro in half the steps.
+        let near = || (distance as i64 as f64 * self.rate + 0.5) as i64 as u64;
+        (distance < self.near).then(|| self.behind(near()))
+    }
+
+    /// The value at `x`, which lies between this knot and the next.
+    fn at(&self, x: u64) -> u64 {
+        self.behind(scaled(x - self.x, self.rate))
+    }
+
+    #[inline(always)]
+    fn behind(&self, distance: u64) -> u64 {
+        // Rounding must not lead past the next knot.
+        self.y.saturating_add(distance).min(self.next.1)
+    }
 }
 
 /// The place of the knot that was looked up last: times mostly come near each other.
@@ -60,14 +98,9 @@ impl Line {
         let points = longest_increasing(points);
         let mut knots: Vec<Knot> = points
             .windows(2)
-            .map(|pair| Knot {
-                x: pair[0].0,
-                y: pair[0].1,
-                rate: rate(pair[0], pair[1]),
-                next: pair[1],
-            })
+            .map(|pair| Knot::new(pair[0], rate(pair[0], pair[1]), pair[1]))
             .collect();
-        let &(x, y) = points.last()?;
+        let &last = points.last()?;
         let nominal = if nominal.is_finite() && (1e-9..=1e9).contains(&nominal) {
             nominal
         } else {
@@ -76,12 +109,7 @@ impl Line {
         let usual = usual_rate(&points).unwrap_or(nominal);
         let forward = outer_rate(&points, points.len() - 1, usual);
         let backward = outer_rate(&points, 0, usual);
-        knots.push(Knot {
-            x,
-            y,
-            rate: forward.0,
-            next: (u64::MAX, u64::MAX),
-        });
+        knots.push(Knot::new(last, forward.0, (u64::MAX, u64::MAX)));
         Some(Line {
             knots,
             before: backward.0,
@@ -93,24 +121,33 @@ impl Line {
     /// The value at `x`.
     #[inline]
     pub fn at(&self, x: u64) -> u64 {
-        let near = self.knots.get(self.latest.0.load(Ordering::Relaxed));
-        let knot = match near {
-            Some(knot) if knot.x <= x && x < knot.next.0 => knot,
-            _ => match self.look_up(x) {
-                Some(knot) => knot,
-                None => {
-                    let first = &self.knots[0];
-                    return first.y.saturating_sub(scaled(first.x - x, self.before));
-                }
-            },
-        };
-        let y = knot.y.saturating_add(scaled(x - knot.x, knot.rate));
-        // Rounding must not lead past the next knot.
-        y.min(knot.next.1)
+        match self.at_near([x]) {
+            Some([y]) => y,
+            None => self.at_any(x),
+        }
+    }
+
+    /// The values at several places, if all are near the knot that was looked up last.
+    #[inline(always)]
+    pub fn at_near<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
+        let knot = self.knots.get(self.latest.0.load(Ordering::Relaxed))?;
+        let ys = xs.map(|x| knot.at_near(x));
+        let near = ys.iter().all(Option::is_some);
+        near.then(|| ys.map(Option::unwrap_or_default))
+    }
+
+    #[cold]
+    fn at_any(&self, x: u64) -> u64 {
+        match self.look_up(x) {
+            Some(knot) => knot.at(x),
+            None => {
+                let first = &self.knots[0];
+                first.y.saturating_sub(scaled(first.x - x, self.before))
+            }
+        }
     }
 
     /// The last knot that is not behind `x`; none if `x` lies before the first.
-    #[cold]
     fn look_up(&self, x: u64) -> Option<&Knot> {
         let behind = self.knots.partition_point(|knot| knot.x <= x);
         let place = behind.checked_sub(1)?;
@@ -166,18 +203,7 @@ impl Line {
 }
 
 /// `distance` times `rate`, rounded; saturates.
-#[inline]
 fn scaled(distance: u64, rate: f64) -> u64 {
-    // What fits signed numbers, as nearly all does, is converted to and fro in half the steps.
-    let near = (distance as i64 as f64 * rate + 0.5) as i64;
-    if distance > i64::MAX as u64 || !(0..i64::MAX).contains(&near) {
-        return scaled_far(distance, rate);
-    }
-    near as u64
-}
-
-#[cold]
-fn scaled_far(distance: u64, rate: f64) -> u64 {
     // Both roundings keep the order of their arguments, so that a greater distance never gives less.
     (distance as f64 * rate + 0.5) as u64
 }
@@ -331,9 +357,20 @@ mod tests {
         }
 
         #[test]
-        fn signed_numbers_scale_as_unsigned_ones_do(distance: u64, bits in 0u32..64, rate: f64, usual in 1e-9..1e9) {
-            for rate in [rate, usual] {
-                prop_assert_eq!(scaled(distance >> bits, rate), scaled_far(distance >> bits, rate));
+        fn what_is_near_is_told_as_anything_is(
+            from in (any::<u64>(), any::<u64>()),
+            bits in (0u32..64, 0u32..64, 0u32..64),
+            rate in prop_oneof![1e-9..1e9, 0.9..1.1],
+            distance: u64,
+        ) {
+            let from = (from.0 >> bits.0, from.1 >> bits.1);
+            let knot = Knot::new(from, rate, (u64::MAX, u64::MAX));
+            let distance = distance >> bits.2;
+            if distance < knot.near {
+                let x = from.0 + distance;
+                prop_assert_eq!(knot.at_near(x), Some(knot.at(x)));
+            } else {
+                prop_assert_eq!(knot.at_near(from.0.wrapping_add(distance)), None);
             }
         }
 

@@ -6,7 +6,7 @@ use super::observer::GpuIndex;
 use crate::capture::Metadata;
 use crate::clock::{AgentClock, Causality, HostClock, clamp};
 use crate::record::{
-    Agent, AgentId, AgentKind, ClockPair, Completion, DeviceTime, Domain, Nanos, Unfinished,
+    Agent, AgentId, AgentKind, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
 };
 
 /// A device as one process sees it.
@@ -77,6 +77,7 @@ pub(super) struct Place {
 }
 
 impl Place {
+    #[inline]
     pub fn new(
         view: Option<&AgentView>,
         host: &HostClock,
@@ -85,13 +86,16 @@ impl Place {
         report: &mut Report,
     ) -> Place {
         let known = |time: Nanos| time.is_some().then_some(time);
+        let enqueued = work.map_or(Ticks::NONE, |work| work.enqueued);
+        let learnt = completion.map_or(Ticks::NONE, |completion| completion.completed);
+        let [enqueued, learnt] = host.all_to_boottime([enqueued, learnt]);
         let mut place = Place {
-            enqueued: work.and_then(|work| known(host.to_boottime(work.enqueued))),
+            enqueued: known(enqueued),
             queued: None,
             submitted: None,
             start: None,
             end: None,
-            learnt: completion.and_then(|completion| known(host.to_boottime(completion.completed))),
+            learnt: known(learnt),
             unfinished: Unfinished::AT_END,
         };
         if let Some(completion) = completion {
@@ -100,12 +104,18 @@ impl Place {
         place
     }
 
+    #[inline]
     fn complete(&mut self, view: Option<&AgentView>, completion: &Completion, report: &mut Report) {
         if let Some(AgentView { clock, .. }) = view {
-            self.queued = clock.to_boottime(completion.queued);
-            self.submitted = clock.to_boottime(completion.submitted);
-            self.start = clock.to_boottime(completion.start);
-            self.end = clock.to_boottime(completion.end);
+            let Completion {
+                queued,
+                submitted,
+                start,
+                end,
+                ..
+            } = *completion;
+            let times = clock.all_to_boottime([queued, submitted, start, end]);
+            [self.queued, self.submitted, self.start, self.end] = times;
         }
         if let (None, Some(learnt)) = (self.start, self.learnt)
             && completion.start.is_some()
