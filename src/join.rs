@@ -38,15 +38,153 @@ pub(crate) enum Found<E> {
     Completed(Completion),
 }
 
+impl<E> Found<E> {
+    /// The record of the enqueue and the completion, as far as they came.
+    pub fn parts(&self) -> (Option<&E>, Option<&Completion>) {
+        match self {
+            Found::Both(work, completion) => (Some(work), Some(completion)),
+            Found::Enqueued(work) => (Some(work), None),
+            Found::Completed(completion) => (None, Some(completion)),
+        }
+    }
+}
+
+/// Places for what waits: where no other is in the way, none has to be looked for. At first, and at most.
+const PLACES: (usize, usize) = (256, 1 << 12);
+
+/// What waits, by the work it is of. Ids rise, and partners are mostly found soon.
+#[derive(Debug)]
+struct Waiting<T> {
+    /// The latest, by the lower bits of their ids; a power of two of them, or none yet.
+    places: Vec<Option<(WorkId, T)>>,
+    /// How many of the places are taken.
+    taken: usize,
+    /// What later ones have driven out.
+    others: NumberMap<WorkId, T>,
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Waiting<T> {
+        Waiting {
+            places: Vec::new(),
+            taken: 0,
+            others: NumberMap::default(),
+        }
+    }
+}
+
+impl<T> Waiting<T> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.taken + self.others.len()
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    fn place(&self, work: WorkId) -> usize {
+        work.0 as usize & self.places.len().wrapping_sub(1)
+    }
+
+    /// Adds what is of `work`; what was of it gives way.
+    #[inline]
+    fn insert(&mut self, work: WorkId, one: T) {
+        let place = self.place(work);
+        match self.places.get_mut(place) {
+            Some(free @ None) if self.others.is_empty() => {
+                *free = Some((work, one));
+                self.taken += 1;
+            }
+            _ => self.make_room(work, one),
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, work: WorkId, one: T) {
+        self.others.remove(&work);
+        loop {
+            let place = self.place(work);
+            let in_the_way = match self.places.get(place) {
+                None => true,
+                Some(Some((other, _))) => *other != work,
+                Some(None) => false,
+            };
+            if !in_the_way || self.places.len() >= PLACES.1 {
+                break;
+            }
+            self.grow();
+        }
+        let place = self.place(work);
+        match self.places[place].replace((work, one)) {
+            None => self.taken += 1,
+            Some((other, _)) if other == work => {}
+            Some((other, driven_out)) => drop(self.others.insert(other, driven_out)),
+        }
+    }
+
+    /// Twice as many places. None gets into the way of another by that.
+    fn grow(&mut self) {
+        let count = (self.places.len() * 2).max(PLACES.0);
+        let places = std::mem::take(&mut self.places);
+        self.places.resize_with(count, || None);
+        for (work, one) in places.into_iter().flatten() {
+            let place = self.place(work);
+            self.places[place] = Some((work, one));
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, work: WorkId) -> Option<T> {
+        let place = self.place(work);
+        match self.places.get_mut(place) {
+            Some(place) if place.as_ref().is_some_and(|(known, _)| *known == work) => {
+                self.taken -= 1;
+                place.take().map(|(_, one)| one)
+            }
+            _ if self.others.is_empty() => None,
+            _ => self.others.remove(&work),
+        }
+    }
+
+    fn get(&self, work: WorkId) -> Option<&T> {
+        match self.places.get(self.place(work)) {
+            Some(Some((known, one))) if *known == work => Some(one),
+            _ => self.others.get(&work),
+        }
+    }
+
+    /// Takes all, in no order.
+    fn take(&mut self) -> impl Iterator<Item = (WorkId, T)> + use<T> {
+        let Waiting { places, others, .. } = std::mem::take(self);
+        places.into_iter().flatten().chain(others)
+    }
+
+    /// Takes the older half, in order: half of it at once, so that each entry costs little.
+    fn take_older_half(&mut self) -> impl Iterator<Item = T> {
+        let places = self.places.iter_mut().filter_map(Option::take);
+        self.others.extend(places);
+        self.taken = 0;
+        let mut ids: Vec<WorkId> = self.others.keys().copied().collect();
+        let half = ids.len() / 2;
+        ids.select_nth_unstable(half);
+        ids.truncate(half);
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.others.remove(&id))
+    }
+}
+
 /// The records that wait for their partner.
 #[derive(Debug)]
 pub(crate) struct Join<E> {
-    enqueued: NumberMap<WorkId, E>,
+    enqueued: Waiting<E>,
     /// Parts of command buffers, by their numbers too.
     parts: BTreeMap<(WorkId, u32), E>,
-    completed: NumberMap<WorkId, Completion>,
+    completed: Waiting<Completion>,
     /// Completions of command buffers.
-    met: NumberMap<WorkId, Completion>,
+    met: Waiting<Completion>,
     most: usize,
     serial: u32,
 }
@@ -60,10 +198,10 @@ impl<E: Enqueue + Copy> Default for Join<E> {
 impl<E: Enqueue + Copy> Join<E> {
     pub fn of_size(most: usize) -> Join<E> {
         Join {
-            enqueued: NumberMap::default(),
+            enqueued: Waiting::default(),
             parts: BTreeMap::new(),
-            completed: NumberMap::default(),
-            met: NumberMap::default(),
+            completed: Waiting::default(),
+            met: Waiting::default(),
             most,
             serial: 0,
         }
@@ -95,24 +233,30 @@ impl<E: Enqueue + Copy> Join<E> {
         } else {
             self.enqueued.insert(work.work(), work);
             if self.enqueued.len() > self.most {
-                let older = older_half(&mut self.enqueued).into_iter();
-                found.extend(older.map(Found::Enqueued));
+                found.extend(self.enqueued.take_older_half().map(Found::Enqueued));
             }
         }
         work.serial()
     }
 
-    /// Takes in a completion; what is known in full by it is added to `found`.
-    pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) {
+    /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in full
+    /// by it is added to `found`.
+    #[inline]
+    pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) -> Option<E> {
         // The real one comes later, or none.
         if completion.unfinished == Unfinished::AT_FLUSH {
-            return;
+            return None;
         }
+        let work = self.enqueued.remove(completion.work);
+        if work.is_none() {
+            self.complete_others(completion, found);
+        }
+        work
+    }
+
+    /// Takes in a completion of several pieces of work, or one that comes before its work.
+    fn complete_others(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) {
         let id = completion.work;
-        if let Some(work) = self.enqueued.remove(&id) {
-            found.push(Found::Both(work, *completion));
-            return;
-        }
         let parts = self.parts.extract_if((id, 0)..=(id, u32::MAX), |_, _| true);
         let before = found.len();
         found.extend(parts.map(|(_, work)| Found::Both(work, *completion)));
@@ -122,8 +266,7 @@ impl<E: Enqueue + Copy> Join<E> {
         }
         self.completed.insert(id, *completion);
         if self.completed.len() > self.most {
-            let older = older_half(&mut self.completed).into_iter();
-            found.extend(older.map(Found::Completed));
+            found.extend(self.completed.take_older_half().map(Found::Completed));
         }
     }
 
@@ -132,11 +275,11 @@ impl<E: Enqueue + Copy> Join<E> {
     fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {
         let early = match self.completed.is_empty() {
             true => None,
-            false => self.completed.remove(&work),
+            false => self.completed.remove(work),
         };
         match early {
             Some(completion) if shared => self.has_met(completion),
-            None if !self.met.is_empty() => return self.met.get(&work).copied(),
+            None if !self.met.is_empty() => return self.met.get(work).copied(),
             _ => {}
         }
         early
@@ -145,32 +288,65 @@ impl<E: Enqueue + Copy> Join<E> {
     fn has_met(&mut self, completion: Completion) {
         self.met.insert(completion.work, completion);
         if self.met.len() > MOST_MET {
-            older_half(&mut self.met);
+            self.met.take_older_half().for_each(drop);
         }
     }
 
     /// What still waits when there are no more records.
     pub fn finish(&mut self, found: &mut Vec<Found<E>>) {
         let parts = std::mem::take(&mut self.parts).into_iter();
-        let singles = std::mem::take(&mut self.enqueued).into_iter();
-        let mut enqueued: Vec<_> = singles
+        let mut enqueued: Vec<_> = self
+            .enqueued
+            .take()
             .map(|(id, work)| ((id, 0), work))
             .chain(parts)
             .collect();
         enqueued.sort_unstable_by_key(|(key, _)| *key);
         found.extend(enqueued.into_iter().map(|(_, work)| Found::Enqueued(work)));
-        let unmet = std::mem::take(&mut self.completed).into_values();
+        let unmet = self.completed.take().map(|(_, completion)| completion);
         let mut unmet: Vec<_> = unmet.collect();
         unmet.sort_unstable_by_key(|completion| completion.work);
         found.extend(unmet.into_iter().map(Found::Completed));
     }
 }
 
-/// Takes the older half of a table, in order: half of it at once, so that each entry costs little.
-fn older_half<T>(table: &mut NumberMap<WorkId, T>) -> Vec<T> {
-    let mut ids: Vec<WorkId> = table.keys().copied().collect();
-    let half = ids.len() / 2;
-    let (older, ..) = ids.select_nth_unstable(half);
-    older.sort_unstable();
-    older.iter().filter_map(|id| table.remove(id)).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_older_half_gives_way_wherever_it_is() {
+        let mut waiting = Waiting::default();
+        let ids = (0..6).chain((0..4).map(|id| id << 20)).map(WorkId);
+        ids.for_each(|id| waiting.insert(id, id.0));
+        assert_eq!(waiting.take_older_half().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(waiting.len(), 5);
+        assert_eq!(waiting.remove(WorkId(3 << 20)), Some(3 << 20));
+        assert_eq!(waiting.remove(WorkId(0)), None);
+    }
+
+    proptest! {
+        /// Ids near each other, and ids that have the same place however many there are.
+        #[test]
+        fn what_waits_is_found_as_in_a_table(
+            moves in prop::collection::vec((any::<bool>(), 0u64..600, prop_oneof![4 => Just(0u64), 1 => 0..3u64]), 0..2000),
+        ) {
+            let (mut waiting, mut table) = (Waiting::default(), NumberMap::default());
+            for (number, (comes, low, high)) in moves.into_iter().enumerate() {
+                let id = WorkId(high << 40 | low);
+                prop_assert_eq!(waiting.get(id), table.get(&id));
+                if comes {
+                    waiting.insert(id, number);
+                    table.insert(id, number);
+                } else {
+                    prop_assert_eq!(waiting.remove(id), table.remove(&id));
+                }
+                prop_assert_eq!(waiting.len(), table.len());
+            }
+            let left: NumberMap<_, _> = waiting.take().collect();
+            prop_assert_eq!(left, table);
+            prop_assert!(waiting.is_empty());
+        }
+    }
 }

@@ -80,7 +80,8 @@ impl Timeline {
                 }
                 Kind::COMPLETION => {
                     if let Some(completion) = record.read() {
-                        join.complete(&completion, found);
+                        let work = join.complete(&completion, found);
+                        found.extend(work.map(|work| Found::Both(work, completion)));
                     }
                 }
                 _ => {}
@@ -97,11 +98,8 @@ impl Timeline {
 
     fn tell_found(&mut self, tell: &mut impl FnMut(&Work)) {
         for found in std::mem::take(&mut self.found) {
-            let (enqueued, completion) = match found {
-                Found::Both(enqueued, completion) => (Some(enqueued.what), Some(completion)),
-                Found::Enqueued(enqueued) => (Some(enqueued.what), None),
-                Found::Completed(completion) => (None, Some(completion)),
-            };
+            let (enqueued, completion) = found.parts();
+            let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
             let entered = enqueued.as_ref().map_or(Ticks::NONE, Enqueued::entered);
             let mut device = |time: fn(&Completion) -> DeviceTime| {
                 let completion = completion.as_ref()?;

@@ -147,21 +147,29 @@ impl Devices {
         event(self.process, work, serial)
     }
 
-    /// Tells a piece of work.
+    /// Tells a piece of work, as far as it is `known`.
     pub fn tell(
         &mut self,
         making: &mut Making<'_>,
         metadata: &Metadata,
         host: &HostClock,
-        found: &Found,
+        known: (Option<&Enqueued>, Option<&Completion>),
         samples: Option<&OfDispatch>,
     ) -> io::Result<()> {
-        let (work, completion) = match found {
-            Found::Both(work, completion) => (Some(work), Some(completion)),
-            Found::Enqueued(work) => (Some(work), None),
-            Found::Completed(completion) => (None, Some(completion)),
-        };
-        self.work(making, metadata, host, (work, completion), samples, None)
+        self.work(making, metadata, host, known, samples, None)
+    }
+
+    /// The same of most work: both its records have come, and there is nothing else to tell of it.
+    pub fn tell_complete(
+        &mut self,
+        making: &mut Making<'_>,
+        metadata: &Metadata,
+        host: &HostClock,
+        work: &Enqueued,
+        completion: &Completion,
+    ) -> io::Result<()> {
+        let both = (Some(work), Some(completion));
+        self.work(making, metadata, host, both, None, None)
     }
 
     /// Tells what had not completed at the end. Where the recording was `cut`, no earlier than that, the
@@ -187,7 +195,7 @@ impl Devices {
                 Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
                     self.work(making, metadata, host, (Some(work), None), None, end)?;
                 }
-                _ => self.tell(making, metadata, host, found, None)?,
+                _ => self.tell(making, metadata, host, found.parts(), None)?,
             }
         }
         Ok(())
@@ -198,7 +206,9 @@ impl Devices {
         self.gauges.finish(writer)
     }
 
-    /// Tells a piece of work, which lasts at least until `hangs`.
+    /// Tells a piece of work, which lasts at least until `hangs`. What does not depend on what is known is left out where
+    /// that is known beforehand.
+    #[inline(always)]
     fn work(
         &mut self,
         making: &mut Making<'_>,

@@ -210,13 +210,18 @@ mod tests {
         }
     }
 
+    fn complete(join: &mut Join, completion: &Completion, found: &mut Vec<Found>) {
+        let work = join.complete(completion, found);
+        found.extend(work.map(|work| Found::Both(work, *completion)));
+    }
+
     #[test]
     fn either_order_joins() {
         let (mut join, mut found) = (Join::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
-        join.complete(&completion(2), &mut found);
+        complete(&mut join, &completion(2), &mut found);
         assert_eq!(found, []);
-        join.complete(&completion(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
         join.enqueue(enqueued(2), &mut found);
         let both = |work| Found::Both(enqueued(work), completion(work));
         assert_eq!(found, [both(1), both(2)]);
@@ -232,10 +237,10 @@ mod tests {
             ..completion(work)
         };
         join.enqueue(enqueued(1), &mut found);
-        join.complete(&asked_after(1), &mut found);
-        join.complete(&asked_after(2), &mut found);
+        complete(&mut join, &asked_after(1), &mut found);
+        complete(&mut join, &asked_after(2), &mut found);
         join.enqueue(enqueued(2), &mut found);
-        join.complete(&completion(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
         join.finish(&mut found);
         let expected = [
             Found::Both(enqueued(1), completion(1)),
@@ -253,7 +258,7 @@ mod tests {
         };
         join.enqueue(fill, &mut found);
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
-        join.complete(&completion(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
         join.enqueue(fill, &mut found);
         join.finish(&mut found);
         let both = |found: &Found| matches!(found, Found::Both(..));
@@ -264,7 +269,7 @@ mod tests {
     fn what_never_meets_its_partner_is_told_at_the_end() {
         let (mut join, mut found) = (Join::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
-        join.complete(&completion(2), &mut found);
+        complete(&mut join, &completion(2), &mut found);
         join.finish(&mut found);
         let expected = [
             Found::Enqueued(enqueued(1)),
@@ -279,7 +284,7 @@ mod tests {
         for work in 1..=3 {
             join.enqueue(enqueued(work), &mut found);
         }
-        (4..=6).for_each(|work| join.complete(&completion(work), &mut found));
+        (4..=6).for_each(|work| complete(&mut join, &completion(work), &mut found));
         let expected = [
             Found::Enqueued(enqueued(1)),
             Found::Completed(completion(4)),
@@ -303,7 +308,7 @@ mod tests {
         let (mut join, mut found) = (Join::default(), Vec::new());
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
-        join.complete(&completion(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         join.finish(&mut found);
         assert_eq!(found.len(), 3);

@@ -201,8 +201,10 @@ impl<'a> ProcessTrace<'a> {
             Kind::DEPENDENCY => self.dependency(making, thread, &read(record)),
             Kind::COMPLETION => {
                 let completion: Cow<'_, Completion> = read(record);
-                self.join.complete(&completion, &mut self.found);
-                self.tell_found(making)
+                match self.join.complete(&completion, &mut self.found) {
+                    Some(work) => self.tell_work(making, &work, &completion),
+                    None => self.tell_found(making),
+                }
             }
             Kind::ARGUMENTS => {
                 let arguments: Cow<'_, Arguments> = read(record);
@@ -512,15 +514,42 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
+    /// Tells work whose completion has come.
+    #[inline]
+    fn tell_work(
+        &mut self,
+        making: &mut Making<'_>,
+        work: &Enqueued,
+        completion: &Completion,
+    ) -> io::Result<()> {
+        if self.sampling.concern(work) {
+            let found = Found::Both(*work, *completion);
+            self.sampling.found(found, &mut self.ready);
+            return self.tell_ready(making);
+        }
+        let (metadata, host) = (&self.metadata, &self.host);
+        self.devices
+            .tell_complete(making, metadata, host, work, completion)
+    }
+
+    #[inline]
     fn tell_found(&mut self, making: &mut Making<'_>) -> io::Result<()> {
+        match self.found.is_empty() {
+            true => Ok(()),
+            false => self.tell_all_found(making),
+        }
+    }
+
+    fn tell_all_found(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         let mut found = std::mem::take(&mut self.found);
         for found in &found {
-            if self.sampling.concern(found) {
-                self.sampling.found(*found, &mut self.ready);
-                self.tell_ready(making)?;
-            } else {
-                let (metadata, host) = (&self.metadata, &self.host);
-                self.devices.tell(making, metadata, host, found, None)?;
+            match found {
+                Found::Both(work, completion) => self.tell_work(making, work, completion)?,
+                Found::Enqueued(_) | Found::Completed(_) => {
+                    let (metadata, host) = (&self.metadata, &self.host);
+                    self.devices
+                        .tell(making, metadata, host, found.parts(), None)?;
+                }
             }
         }
         found.clear();
@@ -532,8 +561,9 @@ impl<'a> ProcessTrace<'a> {
     fn tell_ready(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         for (found, samples) in self.ready.drain(..) {
             let (metadata, host) = (&self.metadata, &self.host);
+            let samples = samples.as_ref();
             self.devices
-                .tell(making, metadata, host, &found, samples.as_ref())?;
+                .tell(making, metadata, host, found.parts(), samples)?;
         }
         // Much of it comes at once, once.
         self.ready.shrink_to(MOST_READY);

@@ -204,11 +204,10 @@ impl Sampling {
         }
     }
 
-    /// Whether work that was found waits for samples.
+    /// Whether work that has completed waits for samples.
     #[inline]
-    pub fn concern(&self, found: &Found) -> bool {
-        let kernel = |work: &Enqueued| matches!(work.what, What::Kernel { .. });
-        self.active && matches!(found, Found::Both(work, _) if kernel(work))
+    pub fn concern(&self, work: &Enqueued) -> bool {
+        self.active && matches!(work.what, What::Kernel { .. })
     }
 
     /// Takes a kernel that [waits for samples](Sampling::concern); what may be told of it now, or of work that came
