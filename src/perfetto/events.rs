@@ -140,6 +140,29 @@ pub(super) struct TiedCall<'a> {
     pub api: Option<super::schema::GpuApi>,
 }
 
+impl TiedCall<'_> {
+    #[inline(always)]
+    fn has_few_ties(&self) -> bool {
+        self.submitted.len() + self.waited.len() <= 1
+    }
+
+    /// What it is tied to, if that is one piece of work, or none: as [`write_ties`].
+    #[inline(always)]
+    fn write_tie(&self, packet: &mut Few<'_>) {
+        let (field, id) = match (self.submitted, self.waited) {
+            ([id], _) => (number::SUBMITTED, *id),
+            (_, [id]) => (number::WAITED, *id),
+            _ => return,
+        };
+        let correlation = packet.open(number::GPU_CORRELATION);
+        packet.uint(field, id);
+        packet.close(correlation);
+        if let Some(api) = self.api {
+            packet.uint(number::GPU_API, api as u64);
+        }
+    }
+}
+
 /// A whole `TrackEvent` that ends a slice, as it stands in its packet.
 const SLICE_END: [u8; 4] = [
     (field::TRACK_EVENT << 3 | 2) as u8,
@@ -221,8 +244,51 @@ impl EventTrack {
         self.categories.has_name(heading.category) && self.names.has_name(heading.name)
     }
 
-    /// A call of a function whose names readers know begins, without annotations.
+    /// A whole call of a function whose names readers know, from which no other was made, and nothing beside it.
     #[inline(always)]
+    pub fn call<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        (start, end): (u64, u64),
+        heading: &Heading,
+        correlation: u64,
+    ) -> io::Result<()> {
+        if packets.nearly_full() {
+            return self.call_by_packets(packets, (start, end), heading, correlation);
+        }
+        packets.two_packets(
+            &mut self.sequence,
+            (start, end),
+            #[inline(always)]
+            |packet| {
+                let body = heading.begin(packet, correlation);
+                packet.close(body);
+            },
+            #[inline(always)]
+            |packet| packet.constant(SLICE_END),
+        );
+        Ok(())
+    }
+
+    #[cold]
+    fn call_by_packets<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        (start, end): (u64, u64),
+        heading: &Heading,
+        correlation: u64,
+    ) -> io::Result<()> {
+        let untied = TiedCall {
+            correlation,
+            submitted: &[],
+            waited: &[],
+            api: None,
+        };
+        self.begin_call(packets, start, heading, &untied)?;
+        self.end(packets, end)
+    }
+
+    /// A call of a function whose names readers know begins, without annotations.
     pub fn begin_call<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
@@ -230,26 +296,25 @@ impl EventTrack {
         heading: &Heading,
         call: &TiedCall<'_>,
     ) -> io::Result<()> {
-        let correlation = call.correlation;
-        if call.submitted.is_empty() && call.waited.is_empty() {
-            packets.short_packet(
+        if call.has_few_ties() {
+            return packets.short_packet(
                 &mut self.sequence,
                 time,
                 #[inline(always)]
                 |packet| {
-                    let body = heading.begin(packet, correlation);
+                    let body = heading.begin(packet, call.correlation);
+                    call.write_tie(packet);
                     packet.close(body);
                 },
-            )
-        } else {
-            let (packet, body) = packets.begin(&mut self.sequence, time, |packet| {
-                heading.begin(packet, correlation)
-            });
-            let encoder = packets.encoder();
-            write_ties(encoder, call.submitted, call.waited, call.api);
-            encoder.close(body);
-            packets.end(packet)
+            );
         }
+        let (packet, body) = packets.begin(&mut self.sequence, time, |packet| {
+            heading.begin(packet, call.correlation)
+        });
+        let encoder = packets.encoder();
+        write_ties(encoder, call.submitted, call.waited, call.api);
+        encoder.close(body);
+        packets.end(packet)
     }
 
     /// The end of the innermost open slice.

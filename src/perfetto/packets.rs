@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
-use super::wire::{Encoder, Few, Open, Start};
+use super::wire::{Encoder, Few, MOST_FEW, Open, Start};
 
 /// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
 pub(super) mod field {
@@ -164,6 +164,35 @@ impl<W: Write> Packets<W> {
             },
         );
         self.flush_if_full()
+    }
+
+    /// Whether a few fields more may fill the buffer.
+    #[inline(always)]
+    pub fn nearly_full(&self) -> bool {
+        self.encoder.len() >= FLUSH_AT - MOST_FEW
+    }
+
+    /// Two packets of a few numbers that follow on each other in one sequence, where the buffer is not nearly full.
+    #[inline(always)]
+    pub fn two_packets(
+        &mut self,
+        sequence: &mut Sequence,
+        (first, second): (u64, u64),
+        fill_first: impl FnOnce(&mut Few<'_>),
+        fill_second: impl FnOnce(&mut Few<'_>),
+    ) {
+        debug_assert!(!self.nearly_full(), "a packet too late to flush");
+        self.encoder.few(
+            #[inline(always)]
+            |few| {
+                let packet = sequence.begin(few, first);
+                fill_first(few);
+                few.close(packet);
+                let packet = sequence.begin(few, second);
+                fill_second(few);
+                few.close(packet);
+            },
+        );
     }
 
     /// One packet, written by prost.

@@ -170,14 +170,14 @@ impl<'a> ProcessTrace<'a> {
         thread: ThreadId,
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
-        match record.kind() {
-            // Most are.
-            Kind::API => self.call(making, &read(record)),
-            _ => self.other(making, thread, record),
+        match record.get() {
+            // Most are calls.
+            Some(call) => self.call(making, call),
+            None => self.other(making, thread, record),
         }
     }
 
-    /// Takes in a record that is no call.
+    /// Takes in a record that is no call, or one that cannot be taken where it lies.
     fn other(
         &mut self,
         making: &mut Making<'_>,
@@ -185,6 +185,7 @@ impl<'a> ProcessTrace<'a> {
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
         match record.kind() {
+            Kind::API => self.call(making, &read(record)),
             Kind::KERNEL_DISPATCH => {
                 let record: Cow<'_, KernelDispatch> = read(record);
                 self.enqueue(making, known_or(record.thread, thread), (&*record).into())
@@ -327,13 +328,18 @@ impl<'a> ProcessTrace<'a> {
 
     #[inline(never)]
     fn call(&mut self, making: &mut Making<'_>, record: &Api) -> io::Result<()> {
-        let start = self.time_or_latest(self.host.to_boottime(record.start));
+        let [start, end] = self.host.all_to_boottime([record.start, record.end]);
+        let start = self.time_or_latest(start);
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
-        let end = ended.then(|| self.host.to_boottime(record.end).max(start));
+        let end = ended.then(|| end.max(start));
         self.latest = self.latest.max(end.unwrap_or(start));
         making.report.calls += 1;
-        making.report.unfinished_calls += u64::from(!ended);
-        making.report.failed_calls += u64::from(record.header.has(flags::FAILED));
+        if !ended {
+            making.report.unfinished_calls += 1;
+        }
+        if record.header.has(flags::FAILED) {
+            making.report.failed_calls += 1;
+        }
         let place = self.thread_place(&mut making.writer, record.thread)?;
         let thread = &mut self.threads[place];
         if record.ancestor.is_some() || thread.calls.any_wait() {
@@ -342,13 +348,9 @@ impl<'a> ProcessTrace<'a> {
             return self.tell_calls(making, place, Some(call));
         }
         thread.ties.sort();
-        self.begin(making, place, &TimedCall::new(record, start, end))?;
-        let thread = &mut self.threads[place];
-        thread.ties.forget_told();
-        match end {
-            Some(end) => making.writer.end(thread.track, end.0),
-            None => Ok(()),
-        }
+        self.tell_call(making, place, &TimedCall::new(record, start, end), end)?;
+        self.threads[place].ties.forget_told();
+        Ok(())
     }
 
     fn enqueues(&mut self, making: &mut Making<'_>, operation: Operation) -> bool {
@@ -370,7 +372,7 @@ impl<'a> ProcessTrace<'a> {
         self.threads[place].ties.sort();
         let mut calls = std::mem::take(&mut self.threads[place].calls);
         let tell = |step: Step<'_>| match step {
-            Step::Begin(call) => self.begin(making, place, call),
+            Step::Begin(call) => self.tell_call(making, place, call, None),
             Step::End(time) => making.writer.end(self.threads[place].track, time.0),
         };
         let told = match call {
@@ -382,19 +384,53 @@ impl<'a> ProcessTrace<'a> {
         told
     }
 
-    /// Writes the begin of a call.
+    /// Writes the begin of a call, and its end if that is the next of its thread.
     #[inline(always)]
-    fn begin(&mut self, making: &mut Making<'_>, place: usize, call: &TimedCall) -> io::Result<()> {
+    fn tell_call(
+        &mut self,
+        making: &mut Making<'_>,
+        place: usize,
+        call: &TimedCall,
+        end: Option<Nanos>,
+    ) -> io::Result<()> {
         let writer = &mut making.writer;
-        let function = self
+        let number = self
             .functions
             .place(writer, &self.words, &self.metadata, call.operation);
-        let function = self.functions.at(function);
-        let thread = &mut self.threads[place];
+        let function = self.functions.at(number);
+        let thread = &self.threads[place];
         if self.hears_calls {
             let call = observed(self.index, thread.id, function, call);
             making.observer.call(&call);
         }
+        let bare = !call.failed
+            && !call.external.is_some()
+            && thread.arguments.is_empty()
+            && thread.ties.is_empty();
+        let track = thread.track;
+        match (&function.heading, end) {
+            // Nothing stands beside most calls.
+            (Some(heading), Some(end)) if bare && making.writer.knows_heading(track, heading) => {
+                let times = (call.start.0, end.0);
+                let correlation = call.correlation.0;
+                making.writer.call(track, times, heading, correlation)
+            }
+            _ => self.tell_more(making, place, number, *call, end),
+        }
+    }
+
+    /// As [`ProcessTrace::tell_call`], of any call: with what stands beside it.
+    #[inline(never)]
+    fn tell_more(
+        &mut self,
+        making: &mut Making<'_>,
+        place: usize,
+        function: usize,
+        call: TimedCall,
+        end: Option<Nanos>,
+    ) -> io::Result<()> {
+        let function = self.functions.at(function);
+        let thread = &mut self.threads[place];
         let mut tied = TiedCall {
             correlation: call.correlation.0,
             submitted: &[],
@@ -411,9 +447,10 @@ impl<'a> ProcessTrace<'a> {
         let bare = error.is_none() && !call.external.is_some() && thread.arguments.is_empty();
         let track = thread.track;
         match &function.heading {
-            Some(heading) if bare && making.writer.knows_heading(track, heading) => making
-                .writer
-                .begin_call(track, call.start.0, heading, &tied),
+            Some(heading) if bare && making.writer.knows_heading(track, heading) => {
+                let start = call.start.0;
+                making.writer.begin_call(track, start, heading, &tied)?;
+            }
             _ => {
                 let arguments = thread.arguments.remove(&call.correlation);
                 let annotations = annotations(
@@ -433,8 +470,12 @@ impl<'a> ProcessTrace<'a> {
                     api: tied.api,
                     annotations: &annotations,
                 };
-                making.writer.begin(track, call.start.0, &event)
+                making.writer.begin(track, call.start.0, &event)?;
             }
+        }
+        match end {
+            Some(end) => making.writer.end(track, end.0),
+            None => Ok(()),
         }
     }
 

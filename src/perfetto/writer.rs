@@ -396,8 +396,20 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].knows_heading(heading)
     }
 
-    /// A call of a function whose names readers of the track know begins, without annotations.
+    /// A whole call of a function whose names readers of the track know, from which no other was made, and nothing beside
+    /// it.
     #[inline(always)]
+    pub(super) fn call(
+        &mut self,
+        track: Track,
+        times: (u64, u64),
+        heading: &Heading,
+        correlation: u64,
+    ) -> io::Result<()> {
+        self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation)
+    }
+
+    /// A call of a function whose names readers of the track know begins, without annotations.
     pub(super) fn begin_call(
         &mut self,
         track: Track,
