@@ -79,7 +79,7 @@ impl AgentClock {
             _ => None,
         };
         match near {
-            Some(times) => times.map(|time| Some(Nanos(time.max(1)))),
+            Some(times) => times.map(|time| Some(Nanos(time))),
             None => times.map(|time| self.to_boottime(time)),
         }
     }

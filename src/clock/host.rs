@@ -81,7 +81,7 @@ impl HostClock {
             false => None,
         };
         match near {
-            Some(times) => times.map(|time| Nanos(time.max(1))),
+            Some(times) => times.map(Nanos),
             None => ticks.map(|ticks| self.to_boottime(ticks)),
         }
     }

@@ -15,8 +15,10 @@ const OUTER_SPAN: u64 = 1_000_000_000;
 /// a rate must not be carried on.
 const PLAUSIBLE: f64 = 0.01;
 
-/// Numbers up to here are far from overflow.
+/// What is added to a number is no more than this,
 const NEAR: f64 = (1u64 << 61) as f64;
+/// and to none that is greater than this.
+const NEAR_END: u64 = 1 << 63;
 
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Knot {
@@ -26,7 +28,8 @@ struct Knot {
     rate: f64,
     /// The next knot; in the last knot, as far as numbers go.
     next: (u64, u64),
-    /// What lies less than this behind the knot lies before the next one, and is computed without overflow.
+    /// What lies less than this behind the knot lies before the next one, and is computed without overflow, to no less
+    /// than 1.
     near: u64,
 }
 
@@ -38,28 +41,34 @@ impl Knot {
             y,
             rate,
             next,
-            near: (next.0 - x).min(before_overflow).min(NEAR as u64),
+            near: match y {
+                1..=NEAR_END => (next.0 - x).min(before_overflow).min(NEAR as u64),
+                _ => 0,
+            },
         }
     }
 
-    /// The value at `x`, if that is near.
+    /// The values at places that are all near.
     #[inline(always)]
-    fn at_near(&self, x: u64) -> Option<u64> {
-        let distance = x.wrapping_sub(self.x);
+    fn at_near<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
+        let distances = xs.map(|x| x.wrapping_sub(self.x));
+        if distances.iter().any(|distance| *distance >= self.near) {
+            return None;
+        }
         // In signed numbers, which are converted to and fro in half the steps.
-        let near = || (distance as i64 as f64 * self.rate + 0.5) as i64 as u64;
-        (distance < self.near).then(|| self.behind(near()))
+        let behind = |distance| (distance as i64 as f64 * self.rate + 0.5) as i64 as u64;
+        Some(distances.map(|distance| self.bounded(self.y.wrapping_add(behind(distance)))))
     }
 
     /// The value at `x`, which lies between this knot and the next.
     fn at(&self, x: u64) -> u64 {
-        self.behind(scaled(x - self.x, self.rate))
+        self.bounded(self.y.saturating_add(scaled(x - self.x, self.rate)))
     }
 
     #[inline(always)]
-    fn behind(&self, distance: u64) -> u64 {
+    fn bounded(&self, y: u64) -> u64 {
         // Rounding must not lead past the next knot.
-        self.y.saturating_add(distance).min(self.next.1)
+        y.min(self.next.1)
     }
 }
 
@@ -127,13 +136,11 @@ impl Line {
         }
     }
 
-    /// The values at several places, if all are near the knot that was looked up last.
+    /// The values at several places, if all are near the knot that was looked up last: none of them is 0.
     #[inline(always)]
     pub fn at_near<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
         let knot = self.knots.get(self.latest.0.load(Ordering::Relaxed))?;
-        let ys = xs.map(|x| knot.at_near(x));
-        let near = ys.iter().all(Option::is_some);
-        near.then(|| ys.map(Option::unwrap_or_default))
+        knot.at_near(xs)
     }
 
     #[cold]
@@ -368,9 +375,10 @@ mod tests {
             let distance = distance >> bits.2;
             if distance < knot.near {
                 let x = from.0 + distance;
-                prop_assert_eq!(knot.at_near(x), Some(knot.at(x)));
+                prop_assert_eq!(knot.at_near([x]), Some([knot.at(x)]));
+                prop_assert!(knot.at(x) > 0);
             } else {
-                prop_assert_eq!(knot.at_near(from.0.wrapping_add(distance)), None);
+                prop_assert_eq!(knot.at_near([from.0.wrapping_add(distance)]), None);
             }
         }
 
