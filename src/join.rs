@@ -89,16 +89,16 @@ impl<T> Waiting<T> {
         work.0 as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Adds what is of `work`; what was of it gives way.
-    #[inline]
-    fn insert(&mut self, work: WorkId, one: T) {
+    /// Adds what is of `work`; what was of it gives way. It is made where it is put.
+    #[inline(always)]
+    fn insert(&mut self, work: WorkId, make: impl FnOnce() -> T) {
         let place = self.place(work);
         match self.places.get_mut(place) {
             Some(free @ None) if self.others.is_empty() => {
-                *free = Some((work, one));
+                *free = Some((work, make()));
                 self.taken += 1;
             }
-            _ => self.make_room(work, one),
+            _ => self.make_room(work, make()),
         }
     }
 
@@ -209,7 +209,21 @@ impl<E: Enqueue + Copy> Join<E> {
 
     /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
     /// that the work was given.
-    pub fn enqueue(&mut self, mut work: E, found: &mut Vec<Found<E>>) -> u32 {
+    #[inline(always)]
+    pub fn enqueue(&mut self, record: impl Into<E> + Copy, found: &mut Vec<Found<E>>) -> u32 {
+        let work: E = record.into();
+        let id = work.work();
+        let waits = id.is_some() && !work.is_untracked() && !work.is_shared();
+        if !waits || !self.completed.is_empty() || !self.met.is_empty() {
+            return self.enqueue_any(record.into(), found);
+        }
+        self.enqueued.insert(id, || record.into());
+        self.bound_enqueued(found);
+        0
+    }
+
+    /// The same of work that may not have to wait for a completion of its own.
+    fn enqueue_any(&mut self, mut work: E, found: &mut Vec<Found<E>>) -> u32 {
         let shared = work.is_shared();
         if shared {
             self.serial = self.serial.wrapping_add(1).max(1);
@@ -231,12 +245,17 @@ impl<E: Enqueue + Copy> Join<E> {
                 found.push(Found::Enqueued(oldest));
             }
         } else {
-            self.enqueued.insert(work.work(), work);
-            if self.enqueued.len() > self.most {
-                found.extend(self.enqueued.take_older_half().map(Found::Enqueued));
-            }
+            self.enqueued.insert(work.work(), || work);
+            self.bound_enqueued(found);
         }
         work.serial()
+    }
+
+    #[inline]
+    fn bound_enqueued(&mut self, found: &mut Vec<Found<E>>) {
+        if self.enqueued.len() > self.most {
+            found.extend(self.enqueued.take_older_half().map(Found::Enqueued));
+        }
     }
 
     /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in full
@@ -264,7 +283,7 @@ impl<E: Enqueue + Copy> Join<E> {
             self.has_met(*completion);
             return;
         }
-        self.completed.insert(id, *completion);
+        self.completed.insert(id, || *completion);
         if self.completed.len() > self.most {
             found.extend(self.completed.take_older_half().map(Found::Completed));
         }
@@ -286,7 +305,7 @@ impl<E: Enqueue + Copy> Join<E> {
     }
 
     fn has_met(&mut self, completion: Completion) {
-        self.met.insert(completion.work, completion);
+        self.met.insert(completion.work, || completion);
         if self.met.len() > MOST_MET {
             self.met.take_older_half().for_each(drop);
         }
@@ -319,7 +338,7 @@ mod tests {
     fn the_older_half_gives_way_wherever_it_is() {
         let mut waiting = Waiting::default();
         let ids = (0..6).chain((0..4).map(|id| id << 20)).map(WorkId);
-        ids.for_each(|id| waiting.insert(id, id.0));
+        ids.for_each(|id| waiting.insert(id, || id.0));
         assert_eq!(waiting.take_older_half().collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(waiting.len(), 5);
         assert_eq!(waiting.remove(WorkId(3 << 20)), Some(3 << 20));
@@ -337,7 +356,7 @@ mod tests {
                 let id = WorkId(high << 40 | low);
                 prop_assert_eq!(waiting.get(id), table.get(&id));
                 if comes {
-                    waiting.insert(id, number);
+                    waiting.insert(id, || number);
                     table.insert(id, number);
                 } else {
                     prop_assert_eq!(waiting.remove(id), table.remove(&id));

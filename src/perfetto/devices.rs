@@ -15,7 +15,8 @@ use super::sampling::OfDispatch;
 use super::stages::Stages;
 use super::waits::Waits;
 use super::work::{
-    Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Work,
+    Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Resources, Stage, Submission,
+    Work,
 };
 use super::writer::{Device, TraceWriter};
 use crate::capture::Metadata;
@@ -156,7 +157,7 @@ impl Devices {
         known: (Option<&Enqueued>, Option<&Completion>),
         samples: Option<&OfDispatch>,
     ) -> io::Result<()> {
-        self.work(making, metadata, host, known, samples, None)
+        self.tell_any(making, metadata, host, known, samples, None)
     }
 
     /// The same of most work: both its records have come, and there is nothing else to tell of it.
@@ -193,7 +194,7 @@ impl Devices {
         for found in &*found {
             match found {
                 Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
-                    self.work(making, metadata, host, (Some(work), None), None, end)?;
+                    self.tell_any(making, metadata, host, (Some(work), None), None, end)?;
                 }
                 _ => self.tell(making, metadata, host, found.parts(), None)?,
             }
@@ -204,6 +205,19 @@ impl Devices {
     /// Tells the counters that are held back.
     pub fn finish<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
         self.gauges.finish(writer)
+    }
+
+    #[inline(never)]
+    fn tell_any(
+        &mut self,
+        making: &mut Making<'_>,
+        metadata: &Metadata,
+        host: &HostClock,
+        known: (Option<&Enqueued>, Option<&Completion>),
+        samples: Option<&OfDispatch>,
+        hangs: Option<Nanos>,
+    ) -> io::Result<()> {
+        self.work(making, metadata, host, known, samples, hangs)
     }
 
     /// Tells a piece of work, which lasts at least until `hangs`. What does not depend on what is known is left out where
@@ -284,10 +298,7 @@ impl Devices {
             (None, None) => {}
         }
 
-        // Named as OpenCL's profiling does, in nanoseconds against the start: short, for there are many.
         let mut details = Details::default();
-        details.number("queued", place.queued.map(|time| since(start, time)));
-        details.number("submit", place.submitted.map(|time| since(start, time)));
         details.number("bytes", (bytes > 0).then_some(bytes as i64));
         details.number("status", (status != 0).then_some(status.into()));
         let leading = samples.map(OfDispatch::leading).unwrap_or_default();
@@ -300,7 +311,10 @@ impl Devices {
             }
         }
         let shared = work.is_some_and(|work| work.shared);
-        let waits = id_of(work, completion).map_or(Vec::new(), |id| self.waits.take(id, shared));
+        let waits = match id_of(work, completion) {
+            Some(id) => self.waits.take(id, shared),
+            None => Vec::new(),
+        };
         // Older versions show no arrows, and no event ids but those beside calls.
         let mut waits_for = String::new();
         for event in &waits {
@@ -318,7 +332,7 @@ impl Devices {
             (None, Some(completion)) => (completion.correlation, completion.work, 0),
             (None, None) => return Ok(()),
         };
-        making.writer.work(
+        making.writer.submitted_work(
             self.device,
             &Work {
                 event: event(self.process, id, serial),
@@ -342,11 +356,15 @@ impl Devices {
                 waits: &waits,
                 details: details.get(),
             },
+            Submission {
+                queued: place.queued.map(|time| since(start, time)),
+                submitted: place.submitted.map(|time| since(start, time)),
+            },
         )
     }
 
     /// The place of a queue on a device, by the device's place.
-    #[inline]
+    #[inline(always)]
     fn lane<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
@@ -507,7 +525,7 @@ fn since(start: Nanos, time: Nanos) -> i64 {
 
 /// The few details of one piece of work, without allocating.
 struct Details<'a> {
-    list: [Detail<'a>; 9],
+    list: [Detail<'a>; 7],
     count: usize,
 }
 
@@ -518,7 +536,7 @@ impl Default for Details<'_> {
             value: DetailValue::Number(0),
         };
         Details {
-            list: [none; 9],
+            list: [none; 7],
             count: 0,
         }
     }

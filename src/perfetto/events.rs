@@ -140,22 +140,26 @@ pub(super) struct TiedCall<'a> {
     pub api: Option<super::schema::GpuApi>,
 }
 
-impl TiedCall<'_> {
-    #[inline(always)]
-    fn has_few_ties(&self) -> bool {
-        self.submitted.len() + self.waited.len() <= 1
-    }
+/// The only piece of work that a call is tied to.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Tie {
+    /// Its event id.
+    pub event: u64,
+    /// Whether the call waited for it, instead of submitting it.
+    pub waited: bool,
+    /// As of an [`Event`].
+    pub api: Option<super::schema::GpuApi>,
+}
 
-    /// What it is tied to, if that is one piece of work, or none: as [`write_ties`].
+impl Tie {
+    /// As [`write_ties`].
     #[inline(always)]
-    fn write_tie(&self, packet: &mut Few<'_>) {
-        let (field, id) = match (self.submitted, self.waited) {
-            ([id], _) => (number::SUBMITTED, *id),
-            (_, [id]) => (number::WAITED, *id),
-            _ => return,
-        };
+    fn write(&self, packet: &mut Few<'_>) {
         let correlation = packet.open(number::GPU_CORRELATION);
-        packet.uint(field, id);
+        match self.waited {
+            false => packet.uint(number::SUBMITTED, self.event),
+            true => packet.uint(number::WAITED, self.event),
+        }
         packet.close(correlation);
         if let Some(api) = self.api {
             packet.uint(number::GPU_API, api as u64);
@@ -244,7 +248,7 @@ impl EventTrack {
         self.categories.has_name(heading.category) && self.names.has_name(heading.name)
     }
 
-    /// A whole call of a function whose names readers know, from which no other was made, and nothing beside it.
+    /// A whole call of a function whose names readers know, from which no other was made, and no more than a tie beside it.
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,
@@ -252,9 +256,10 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
+        tie: Option<Tie>,
     ) -> io::Result<()> {
         if packets.nearly_full() {
-            return self.call_by_packets(packets, (start, end), heading, correlation);
+            return self.call_by_packets(packets, (start, end), heading, correlation, tie);
         }
         packets.two_packets(
             &mut self.sequence,
@@ -262,6 +267,9 @@ impl EventTrack {
             #[inline(always)]
             |packet| {
                 let body = heading.begin(packet, correlation);
+                if let Some(tie) = tie {
+                    tie.write(packet);
+                }
                 packet.close(body);
             },
             #[inline(always)]
@@ -277,14 +285,21 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
+        tie: Option<Tie>,
     ) -> io::Result<()> {
-        let untied = TiedCall {
-            correlation,
-            submitted: &[],
-            waited: &[],
-            api: None,
+        let all = tie.as_ref().map(|tie| &tie.event);
+        let all = all.map_or(&[][..], std::slice::from_ref);
+        let (submitted, waited) = match tie {
+            Some(Tie { waited: true, .. }) => (&[][..], all),
+            _ => (all, &[][..]),
         };
-        self.begin_call(packets, start, heading, &untied)?;
+        let call = TiedCall {
+            correlation,
+            submitted,
+            waited,
+            api: tie.and_then(|tie| tie.api),
+        };
+        self.begin_call(packets, start, heading, &call)?;
         self.end(packets, end)
     }
 
@@ -296,18 +311,6 @@ impl EventTrack {
         heading: &Heading,
         call: &TiedCall<'_>,
     ) -> io::Result<()> {
-        if call.has_few_ties() {
-            return packets.short_packet(
-                &mut self.sequence,
-                time,
-                #[inline(always)]
-                |packet| {
-                    let body = heading.begin(packet, call.correlation);
-                    call.write_tie(packet);
-                    packet.close(body);
-                },
-            );
-        }
         let (packet, body) = packets.begin(&mut self.sequence, time, |packet| {
             heading.begin(packet, call.correlation)
         });

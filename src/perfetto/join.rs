@@ -49,6 +49,7 @@ pub(super) struct Enqueued {
 }
 
 impl From<&KernelDispatch> for Enqueued {
+    #[inline(always)]
     fn from(record: &KernelDispatch) -> Enqueued {
         Enqueued {
             work: record.work,
@@ -80,6 +81,7 @@ impl From<&KernelDispatch> for Enqueued {
 }
 
 impl From<&MemoryCopy> for Enqueued {
+    #[inline(always)]
     fn from(record: &MemoryCopy) -> Enqueued {
         Enqueued {
             work: record.work,
@@ -101,6 +103,7 @@ impl From<&MemoryCopy> for Enqueued {
 }
 
 impl From<&MemorySet> for Enqueued {
+    #[inline(always)]
     fn from(record: &MemorySet) -> Enqueued {
         Enqueued {
             work: record.work,
@@ -121,6 +124,7 @@ impl From<&MemorySet> for Enqueued {
 }
 
 impl From<&Synchronization> for Enqueued {
+    #[inline(always)]
     fn from(record: &Synchronization) -> Enqueued {
         Enqueued {
             work: record.work,

@@ -121,7 +121,7 @@ impl<W: Write> Packets<W> {
 
     /// Begins a packet that is written by hand: where and when it belongs, and a few numbers. What it goes on with is
     /// written to [`Packets::encoder`], until [`Packets::end`].
-    #[inline]
+    #[inline(always)]
     pub fn begin<T>(
         &mut self,
         sequence: &mut Sequence,

@@ -77,7 +77,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    #[inline]
+    #[inline(always)]
     pub fn new(
         view: Option<&AgentView>,
         host: &HostClock,
@@ -104,7 +104,7 @@ impl Place {
         place
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, view: Option<&AgentView>, completion: &Completion, report: &mut Report) {
         if let Some(AgentView { clock, .. }) = view {
             let Completion {

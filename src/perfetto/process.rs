@@ -9,8 +9,7 @@ use std::io::{self, Write};
 use super::calls::{Calls, Step, TimedCall};
 use super::convert::Making;
 use super::devices::Devices;
-use super::directory::Directory;
-use super::events::{Annotation, Event, TiedCall, Value};
+use super::events::{Annotation, Event, Tie, TiedCall, Value};
 use super::functions::{Function, Functions, OwnLabel, Words};
 use super::join::{Enqueued, Found, Join, What};
 use super::markers::{Ranges, ThreadMarkers};
@@ -64,8 +63,10 @@ pub(super) struct ProcessTrace<'a> {
     words: Words,
     functions: Functions,
     threads: Vec<Thread>,
-    /// Directory in `threads`.
-    places: Directory<ThreadId>,
+    /// Where each stands in `threads`.
+    places: NumberMap<ThreadId, usize>,
+    /// Where the latest one stands there: records of one thread come many at a time.
+    current: usize,
     devices: Devices,
     join: Join,
     memory: Memory,
@@ -123,7 +124,8 @@ impl<'a> ProcessTrace<'a> {
             words,
             functions: Functions::default(),
             threads: Vec::new(),
-            places: Directory::default(),
+            places: NumberMap::default(),
+            current: 0,
             devices,
             join: Join::default(),
             memory: Memory::default(),
@@ -188,22 +190,23 @@ impl<'a> ProcessTrace<'a> {
             Kind::API => self.call(making, &read(record)),
             Kind::KERNEL_DISPATCH => {
                 let record: Cow<'_, KernelDispatch> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
+                self.enqueue(making, known_or(record.thread, thread), &*record)
             }
             Kind::MEMORY_COPY => {
                 let record: Cow<'_, MemoryCopy> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
+                self.enqueue(making, known_or(record.thread, thread), &*record)
             }
             Kind::MEMORY_SET => {
                 let record: Cow<'_, MemorySet> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), (&*record).into())
+                self.enqueue(making, known_or(record.thread, thread), &*record)
             }
             Kind::SYNCHRONIZATION => self.synchronization(making, thread, &read(record)),
             Kind::DEPENDENCY => self.dependency(making, thread, &read(record)),
             Kind::COMPLETION => {
                 let completion: Cow<'_, Completion> = read(record);
-                match self.join.complete(&completion, &mut self.found) {
-                    Some(work) => self.tell_work(making, &work, &completion),
+                // Looked at where it is: what was just put together is not moved on.
+                match &self.join.complete(&completion, &mut self.found) {
+                    Some(work) => self.tell_work(making, work, &completion),
                     None => self.tell_found(making),
                 }
             }
@@ -283,6 +286,7 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     fn thread<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
@@ -292,19 +296,31 @@ impl<'a> ProcessTrace<'a> {
         Ok(&mut self.threads[place])
     }
 
-    #[inline]
+    #[inline(always)]
     fn thread_place<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
         id: ThreadId,
     ) -> io::Result<usize> {
-        match self.places.get(id.0, id) {
-            Some(place) => Ok(place),
-            None => self.add_thread(writer, id),
+        match self.threads.get(self.current) {
+            Some(current) if current.id == id => Ok(self.current),
+            _ => self.turn_to(writer, id),
         }
     }
 
-    #[cold]
+    #[inline(never)]
+    fn turn_to<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        id: ThreadId,
+    ) -> io::Result<usize> {
+        self.current = match self.places.get(&id) {
+            Some(place) => *place,
+            None => self.add_thread(writer, id)?,
+        };
+        Ok(self.current)
+    }
+
     fn add_thread<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
@@ -398,22 +414,29 @@ impl<'a> ProcessTrace<'a> {
             .functions
             .place(writer, &self.words, &self.metadata, call.operation);
         let function = self.functions.at(number);
-        let thread = &self.threads[place];
+        let thread = &mut self.threads[place];
         if self.hears_calls {
             let call = observed(self.index, thread.id, function, call);
             making.observer.call(&call);
         }
+        let tie = thread.ties.only(call.correlation);
         let bare = !call.failed
             && !call.external.is_some()
             && thread.arguments.is_empty()
-            && thread.ties.is_empty();
+            && (thread.ties.is_empty() || tie.is_some());
         let track = thread.track;
         match (&function.heading, end) {
-            // Nothing stands beside most calls.
+            // Nothing stands beside most calls, or what they have enqueued.
             (Some(heading), Some(end)) if bare && making.writer.knows_heading(track, heading) => {
                 let times = (call.start.0, end.0);
                 let correlation = call.correlation.0;
-                making.writer.call(track, times, heading, correlation)
+                let tie = tie.map(|(event, waited)| Tie {
+                    event,
+                    waited,
+                    api: function.api,
+                });
+                thread.ties.clear();
+                making.writer.call(track, times, heading, correlation, tie)
             }
             _ => self.tell_more(making, place, number, *call, end),
         }
@@ -479,14 +502,16 @@ impl<'a> ProcessTrace<'a> {
         }
     }
 
+    #[inline(never)]
     fn enqueue(
         &mut self,
         making: &mut Making<'_>,
         thread: ThreadId,
-        work: Enqueued,
+        record: impl Into<Enqueued> + Copy,
     ) -> io::Result<()> {
+        let work: Enqueued = record.into();
         self.sampling.enqueued(&work);
-        let serial = self.join.enqueue(work, &mut self.found);
+        let serial = self.join.enqueue(record, &mut self.found);
         let event = self.devices.event(work.work, serial);
         self.devices.waits.enter(&Entering {
             work: work.work,
@@ -537,7 +562,7 @@ impl<'a> ProcessTrace<'a> {
             self.tie(making, thread, record.correlation, event, true)?;
         }
         if record.work.is_some() {
-            self.enqueue(making, thread, record.into())?;
+            self.enqueue(making, thread, record)?;
         }
         Ok(())
     }
@@ -556,7 +581,7 @@ impl<'a> ProcessTrace<'a> {
     }
 
     /// Tells work whose completion has come.
-    #[inline]
+    #[inline(always)]
     fn tell_work(
         &mut self,
         making: &mut Making<'_>,
@@ -573,7 +598,7 @@ impl<'a> ProcessTrace<'a> {
             .tell_complete(making, metadata, host, work, completion)
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell_found(&mut self, making: &mut Making<'_>) -> io::Result<()> {
         match self.found.is_empty() {
             true => Ok(()),

@@ -46,7 +46,7 @@ impl Stages {
     }
 
     /// What `work` is; without its enqueue record there is not much to tell.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, metadata: &Metadata, work: Option<&Enqueued>) -> Called<'_> {
         let other = |kind, family: u64, member: u64, name| Called {
             kind,

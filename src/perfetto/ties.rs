@@ -55,6 +55,20 @@ impl Ties {
         self.list.is_empty()
     }
 
+    /// The work of the only tie that is known, and whether it was waited for, if it is of `call`.
+    #[inline]
+    pub fn only(&self, call: CorrelationId) -> Option<(u64, bool)> {
+        match self.list[..] {
+            [tie] if tie.call == call => Some((tie.event, tie.waited)),
+            _ => None,
+        }
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
     /// To be called before calls are asked after.
     #[inline]
     pub fn sort(&mut self) {

@@ -1,5 +1,6 @@
 //! What device work waited for: the events of the lists it was enqueued with, and what barriers keep apart in a queue.
 
+use super::directory::Directory;
 use crate::number_map::NumberMap;
 use crate::record::{QueueId, Ticks, WorkId};
 
@@ -10,7 +11,9 @@ const MOST: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     of: NumberMap<WorkId, Vec<u64>>,
-    queues: NumberMap<QueueId, Order>,
+    queues: Vec<Order>,
+    /// Directory in `queues`.
+    places: Directory<QueueId>,
 }
 
 /// A queue, as far as barriers need it.
@@ -47,8 +50,9 @@ impl Waits {
 
     /// `entering` was put into its queue. Records of several threads come one thread after the other: what seems
     /// to have been enqueued later does not count.
+    #[inline(always)]
     pub fn enter(&mut self, entering: &Entering) {
-        let order = self.queues.entry(entering.queue).or_default();
+        let order = self.order(entering.queue);
         let before = |(time, _): &(Ticks, u64)| *time < entering.enqueued;
         let own = (entering.enqueued, entering.event);
         let behind = if entering.after_all {
@@ -66,7 +70,18 @@ impl Waits {
         }
     }
 
+    #[inline(always)]
+    fn order(&mut self, queue: QueueId) -> &mut Order {
+        let place = self.places.get(queue.0, queue).unwrap_or_else(|| {
+            self.queues.push(Order::default());
+            self.places.insert(queue, self.queues.len() - 1);
+            self.queues.len() - 1
+        });
+        &mut self.queues[place]
+    }
+
     /// What `work` waits for; forgotten, unless others share its id.
+    #[inline]
     pub fn take(&mut self, work: WorkId, shared: bool) -> Vec<u64> {
         match shared {
             _ if self.of.is_empty() => Vec::new(),

@@ -23,8 +23,6 @@ pub struct Open {
 
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
-/// Most bytes of a string in [`Few`].
-pub const MOST_TEXT: usize = ROOM;
 /// Most bytes of [`Few`].
 pub const MOST_FEW: usize = 128;
 /// The same, and room for one more.
@@ -119,15 +117,6 @@ impl Few<'_> {
         let text = eight_digits(value % EIGHT_DIGITS) | ASCII_ZEROS;
         *first(self.next()) = text.to_le_bytes();
         self.at += 8;
-    }
-
-    /// A string of at most 16 bytes.
-    #[inline(always)]
-    pub fn string(&mut self, field: Field, value: &str) {
-        let text = self.open(field);
-        put_text(self.next(), value.as_bytes());
-        self.at += value.len();
-        self.close(text);
     }
 
     /// Room for the next number.
@@ -310,7 +299,11 @@ impl Encoder {
     pub fn append(&mut self, fields: &[u8]) {
         match fields.len() {
             length @ 4..=8 => {
-                put_text(self.room(), fields);
+                // A short name: its front and its end, which may overlap.
+                let room = self.room::<ROOM>();
+                let (front, end) = (fields.first_chunk::<4>(), fields.last_chunk::<4>());
+                *first(&mut room[..]) = *front.expect("it is long enough");
+                *first(&mut room[length - 4..]) = *end.expect("it is long enough");
                 self.at += length;
             }
             _ => self.append_any(fields),
@@ -405,19 +398,6 @@ fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
         at + length
     } else {
         put_long(room, at, value)
-    }
-}
-
-/// Writes a text of at most 16 bytes.
-#[inline(always)]
-fn put_text(room: &mut [u8; ROOM], text: &[u8]) {
-    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        // A short name: its front and its end, which may overlap.
-        (Some(front), Some(end)) if text.len() <= 8 => {
-            *first(room) = *front;
-            *first(&mut room[text.len() - 4..]) = *end;
-        }
-        _ => room[..text.len()].copy_from_slice(text),
     }
 }
 
@@ -571,14 +551,6 @@ mod tests {
             ours.few(|few| few.decimal(2, value));
             theirs.string(2, &value.to_string());
             prop_assert_eq!(ours.bytes(), theirs.bytes());
-        }
-
-        #[test]
-        fn a_short_text_is_the_one_written_alone(text in "[a-zé]{0,8}") {
-            let (mut few, mut alone) = (Encoder::default(), Encoder::default());
-            few.few(|few| few.string(3, &text));
-            alone.string(3, &text);
-            prop_assert_eq!(few.bytes(), alone.bytes());
         }
 
         #[test]

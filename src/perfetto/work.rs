@@ -18,7 +18,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, interned_graphics_context,
 };
-use super::wire::{Encoder, Fields, MOST_TEXT};
+use super::wire::{Encoder, Few, Fields};
 use crate::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
@@ -90,6 +90,33 @@ impl Queues {
     }
 }
 
+/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown ahead of its details, and
+/// named as OpenCL's profiling does.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Submission {
+    pub queued: Option<i64>,
+    pub submitted: Option<i64>,
+}
+
+impl Submission {
+    #[inline(always)]
+    fn write(&self, packet: &mut Few<'_>) {
+        // A name is field 1 and takes six bytes.
+        write_detail(packet, *b"\x0a\x06queued", self.queued);
+        write_detail(packet, *b"\x0a\x06submit", self.submitted);
+    }
+}
+
+#[inline(always)]
+fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
+    if let Some(value) = value {
+        let message = packet.open(number::EXTRA_DATA);
+        packet.constant(name);
+        packet.decimal(2, value);
+        packet.close(message);
+    }
+}
+
 /// What kind of work an event is.
 #[derive(Copy, Clone, Debug)]
 pub struct Stage<'a> {
@@ -158,31 +185,6 @@ pub struct Detail<'a> {
     pub name: &'a str,
     /// Its value.
     pub value: DetailValue<'a>,
-}
-
-impl Detail<'_> {
-    #[inline]
-    fn write(&self, packet: &mut Encoder) {
-        match self.value {
-            DetailValue::Number(value) if self.name.len() <= MOST_TEXT => packet.few(|few| {
-                let message = few.open(number::EXTRA_DATA);
-                few.string(1, self.name);
-                few.decimal(2, value);
-                few.close(message);
-            }),
-            _ => self.write_long(packet),
-        }
-    }
-
-    fn write_long(&self, packet: &mut Encoder) {
-        let message = packet.open(number::EXTRA_DATA);
-        packet.string(1, self.name);
-        match self.value {
-            DetailValue::Number(value) => packet.few(|few| few.decimal(2, value)),
-            DetailValue::Text(value) => packet.string(2, value),
-        }
-        packet.close(message);
-    }
 }
 
 /// Value of a [`Detail`].
@@ -339,11 +341,13 @@ impl WorkTrack {
     }
 
     /// One piece of work.
+    #[inline(always)]
     pub fn work<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
         queues: &Queues,
         work: &Work<'_>,
+        submission: Submission,
     ) -> io::Result<()> {
         if self.stages.len() + self.kernels.len() >= MOST {
             self.clear();
@@ -353,30 +357,46 @@ impl WorkTrack {
             self.sequence.restart(packets, defaults)?;
         }
         let queue = &queues.queues[work.queue.0 as usize];
-        let (begun, ()) = packets.begin(&mut self.sequence, work.start, |few| {
-            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-        });
+        let (begun, ()) = packets.begin(
+            &mut self.sequence,
+            work.start,
+            #[inline(always)]
+            |few| few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE),
+        );
         let packet = packets.encoder();
         let same = self.same(packet, queues, queue, work);
-        let body = packet.few(|few| {
-            let body = few.open(field::RENDER_STAGE);
-            few.uint(number::EVENT_ID, work.event);
-            if let Some(duration) = work.duration {
-                few.uint(number::DURATION, duration);
-            }
-            few.uint(number::CONTEXT, context_iid(queue.context));
-            if work.correlation != 0 {
-                few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
-            }
-            body
-        });
+        let body = packet.few(
+            #[inline(always)]
+            |few| {
+                let body = few.open(field::RENDER_STAGE);
+                few.uint(number::EVENT_ID, work.event);
+                if let Some(duration) = work.duration {
+                    few.uint(number::DURATION, duration);
+                }
+                few.uint(number::CONTEXT, context_iid(queue.context));
+                if work.correlation != 0 {
+                    few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
+                }
+                body
+            },
+        );
         packet.fields(&same.numbers);
         for id in work.waits {
             packet.uint(number::WAITS, *id);
         }
         packet.fields(&same.launch);
+        packet.few(
+            #[inline(always)]
+            |few| submission.write(few),
+        );
         for detail in work.details {
-            detail.write(packet);
+            let message = packet.open(number::EXTRA_DATA);
+            packet.string(1, detail.name);
+            match detail.value {
+                DetailValue::Number(value) => packet.few(|few| few.decimal(2, value)),
+                DetailValue::Text(value) => packet.string(2, value),
+            }
+            packet.close(message);
         }
         packet.close(body);
         packets.end(begun)
@@ -384,7 +404,7 @@ impl WorkTrack {
 
     /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data of
     /// the packet.
-    #[inline]
+    #[inline(always)]
     fn same(
         &mut self,
         packet: &mut Encoder,

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::counters::{BlockDescription, CounterBlock, CounterTrack, CounterValue};
-use super::events::{Event, EventTrack, Heading, TiedCall};
+use super::events::{Event, EventTrack, Heading, Tie, TiedCall};
 use super::header::{self, Machine, SystemClocks};
 use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
@@ -18,7 +18,7 @@ use super::schema::{
     counter_descriptor, gpu_info, trace_attributes, trace_stats, track_event,
 };
 use super::work::{
-    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Work, WorkTrack,
+    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Submission, Work, WorkTrack,
 };
 
 /// The sequence of packets that describe the trace itself.
@@ -396,8 +396,8 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].knows_heading(heading)
     }
 
-    /// A whole call of a function whose names readers of the track know, from which no other was made, and nothing beside
-    /// it.
+    /// A whole call of a function whose names readers of the track know, from which no other was made, and no more than a
+    /// tie beside it.
     #[inline(always)]
     pub(super) fn call(
         &mut self,
@@ -405,8 +405,9 @@ impl<W: Write> TraceWriter<W> {
         times: (u64, u64),
         heading: &Heading,
         correlation: u64,
+        tie: Option<Tie>,
     ) -> io::Result<()> {
-        self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation)
+        self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation, tie)
     }
 
     /// A call of a function whose names readers of the track know begins, without annotations.
@@ -448,9 +449,20 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// A piece of device work.
-    #[inline]
     pub fn work(&mut self, device: Device, work: &Work<'_>) -> io::Result<()> {
-        self.devices[device.0 as usize].work(&mut self.packets, &self.queues, work)
+        self.submitted_work(device, work, Submission::default())
+    }
+
+    /// A piece of device work, and when it came to the device.
+    #[inline(always)]
+    pub(super) fn submitted_work(
+        &mut self,
+        device: Device,
+        work: &Work<'_>,
+        submission: Submission,
+    ) -> io::Result<()> {
+        let track = &mut self.devices[device.0 as usize];
+        track.work(&mut self.packets, &self.queues, work, submission)
     }
 
     /// Counts records that are missing. They become part of the statistics that every version of

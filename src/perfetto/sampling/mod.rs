@@ -179,7 +179,7 @@ impl Sampling {
     }
 
     /// A kernel was enqueued.
-    #[inline]
+    #[inline(always)]
     pub fn enqueued(&mut self, work: &Enqueued) {
         if self.active
             && let What::Kernel { kernel, .. } = work.what
