@@ -148,7 +148,8 @@ impl Devices {
         event(self.process, work, serial)
     }
 
-    /// Tells a piece of work, as far as it is `known`.
+    /// Tells a piece of work, as far as it is `known`. It lasts at least until `hangs`.
+    #[inline(never)]
     pub fn tell(
         &mut self,
         making: &mut Making<'_>,
@@ -156,8 +157,9 @@ impl Devices {
         host: &HostClock,
         known: (Option<&Enqueued>, Option<&Completion>),
         samples: Option<&OfDispatch>,
+        hangs: Option<Nanos>,
     ) -> io::Result<()> {
-        self.tell_any(making, metadata, host, known, samples, None)
+        self.work(making, metadata, host, known, samples, hangs)
     }
 
     /// The same of most work: both its records have come, and there is nothing else to tell of it.
@@ -194,9 +196,9 @@ impl Devices {
         for found in &*found {
             match found {
                 Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
-                    self.tell_any(making, metadata, host, (Some(work), None), None, end)?;
+                    self.tell(making, metadata, host, (Some(work), None), None, end)?;
                 }
-                _ => self.tell(making, metadata, host, found.parts(), None)?,
+                _ => self.tell(making, metadata, host, found.parts(), None, None)?,
             }
         }
         Ok(())
@@ -207,21 +209,7 @@ impl Devices {
         self.gauges.finish(writer)
     }
 
-    #[inline(never)]
-    fn tell_any(
-        &mut self,
-        making: &mut Making<'_>,
-        metadata: &Metadata,
-        host: &HostClock,
-        known: (Option<&Enqueued>, Option<&Completion>),
-        samples: Option<&OfDispatch>,
-        hangs: Option<Nanos>,
-    ) -> io::Result<()> {
-        self.work(making, metadata, host, known, samples, hangs)
-    }
-
-    /// Tells a piece of work, which lasts at least until `hangs`. What does not depend on what is known is left out where
-    /// that is known beforehand.
+    /// What tells a piece of work: compiled for any, and for what there is most of.
     #[inline(always)]
     fn work(
         &mut self,

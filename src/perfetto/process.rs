@@ -614,7 +614,7 @@ impl<'a> ProcessTrace<'a> {
                 Found::Enqueued(_) | Found::Completed(_) => {
                     let (metadata, host) = (&self.metadata, &self.host);
                     self.devices
-                        .tell(making, metadata, host, found.parts(), None)?;
+                        .tell(making, metadata, host, found.parts(), None, None)?;
                 }
             }
         }
@@ -629,7 +629,7 @@ impl<'a> ProcessTrace<'a> {
             let (metadata, host) = (&self.metadata, &self.host);
             let samples = samples.as_ref();
             self.devices
-                .tell(making, metadata, host, found.parts(), samples)?;
+                .tell(making, metadata, host, found.parts(), samples, None)?;
         }
         // Much of it comes at once, once.
         self.ready.shrink_to(MOST_READY);
