@@ -455,3 +455,47 @@ fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
     }
     packet.close(message);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::Names;
+    use super::super::schema::GpuApi;
+    use super::*;
+
+    /// Far more calls than fit the buffer, written by `write`.
+    fn many(
+        write: impl Fn(&mut EventTrack, &mut Packets<Vec<u8>>, (u64, u64), &Heading, u64, Option<Tie>),
+    ) -> Vec<u8> {
+        let mut names = Names::default();
+        let mut name = |text| names.intern(text).unwrap();
+        let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
+        let (mut packets, mut track) = (Packets::new(Vec::new(), 1), EventTrack::new(2, 3));
+        track.end(&mut packets, 10).unwrap();
+        for number in 0..20_000 {
+            let tie = Tie {
+                event: number << 30,
+                waited: number % 2 == 0,
+                api: (number % 5 == 0).then_some(GpuApi::OpenCl),
+            };
+            let tie = (number % 3 > 0).then_some(tie);
+            // Some begin before the latest has ended.
+            let times = (number * 1_000, number * 1_000 + 1_400);
+            write(&mut track, &mut packets, times, &heading, number, tie);
+        }
+        packets.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_call_in_one_piece_is_the_one_written_in_two() {
+        let whole = many(|track, packets, times, heading, correlation, tie| {
+            track
+                .call(packets, times, heading, correlation, tie)
+                .unwrap();
+        });
+        let pieces = many(|track, packets, times, heading, correlation, tie| {
+            let written = track.call_by_packets(packets, times, heading, correlation, tie);
+            written.unwrap();
+        });
+        assert!(whole == pieces && whole.len() > 1 << 19);
+    }
+}
