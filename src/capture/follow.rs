@@ -88,8 +88,10 @@ impl Follower {
             self.at = at + (ChunkHeader::BYTES + self.payload.len()) as u64;
             match header.kind {
                 ChunkKind::RECORDS if !self.delivered.has(&header) => {
+                    let before = self.delivered.bytes_of(&header);
                     self.delivered.add(&header);
-                    return Ok(Step::Records(Chunk::new(&header, at, &self.payload)));
+                    let chunk = Chunk::new(&header, at, &self.payload, before);
+                    return Ok(Step::Records(chunk));
                 }
                 ChunkKind::METADATA => return Ok(Step::Metadata(Records::new(&self.payload))),
                 _ => {}

@@ -95,15 +95,21 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    pub(super) fn new(header: &ChunkHeader, file_offset: u64, bytes: &'a [u8]) -> Chunk<'a> {
+    /// What `payload` has behind the first `before` bytes.
+    pub(super) fn new(
+        header: &ChunkHeader,
+        file_offset: u64,
+        payload: &'a [u8],
+        before: usize,
+    ) -> Chunk<'a> {
         Chunk {
             lane: header.lane,
             thread: header.thread,
             sequence: header.sequence,
-            offset: header.offset,
+            offset: header.offset + before as u32,
             first_record: header.first_record,
-            file_offset,
-            bytes,
+            file_offset: file_offset + before as u64,
+            bytes: &payload[before..],
         }
     }
 
@@ -268,14 +274,24 @@ pub struct Chunks<'a> {
 pub(super) struct Delivered(HashMap<u32, (u32, u32)>);
 
 impl Delivered {
-    /// Whether the records of a chunk have come before.
-    pub fn has(&self, header: &ChunkHeader) -> bool {
+    /// How many bytes of a chunk's payload have come before. Not all, where a lane went on after they had been written
+    /// and before that had been noted.
+    pub fn bytes_of(&self, header: &ChunkHeader) -> usize {
         // Lane 0 is no lane: what the collector and the recovery say for themselves.
-        header.lane != 0
-            && self
-                .0
-                .get(&header.lane)
-                .is_some_and(|last| *last >= place(header))
+        let last = self.0.get(&header.lane).filter(|_| header.lane != 0);
+        let before = match last {
+            Some((sequence, _)) if header.sequence < *sequence => u32::MAX,
+            Some((sequence, end)) if header.sequence == *sequence => {
+                end.saturating_sub(header.offset)
+            }
+            _ => 0,
+        };
+        before.min(header.payload_bytes) as usize
+    }
+
+    /// Whether all records of a chunk have come before.
+    pub fn has(&self, header: &ChunkHeader) -> bool {
+        self.bytes_of(header) == header.payload_bytes as usize
     }
 
     /// The records of a chunk have come.
@@ -294,12 +310,12 @@ impl Chunks<'_> {
     /// The next run of records, or `None` at the end. It is valid until the next call.
     #[allow(clippy::should_implement_trait)] // the item borrows from the iterator
     pub fn next(&mut self) -> Option<Chunk<'_>> {
-        let (header, at) = self.step()?;
-        let mut records = Records::new(self.walk.payload());
+        let (header, at, before) = self.step()?;
+        let mut records = Records::new(&self.walk.payload()[before..]);
         records.by_ref().for_each(drop);
         let malformed = records.malformed();
-        self.check(at, malformed);
-        Some(Chunk::new(&header, at, self.walk.payload()))
+        self.check(at, before, malformed);
+        Some(Chunk::new(&header, at, self.walk.payload(), before))
     }
 
     /// Hands all records that are left to `take`, with the threads of their lanes. Unlike with [`Chunks::next`], each is
@@ -309,35 +325,37 @@ impl Chunks<'_> {
         &mut self,
         mut take: impl FnMut(ThreadId, &RecordRef<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        while let Some((header, at)) = self.step() {
-            let mut records = Records::new(self.walk.payload());
+        while let Some((header, at, before)) = self.step() {
+            let mut records = Records::new(&self.walk.payload()[before..]);
             for record in records.by_ref() {
                 take(header.thread, &record)?;
             }
             let malformed = records.malformed();
-            self.check(at, malformed);
+            self.check(at, before, malformed);
         }
         Ok(())
     }
 
-    /// Goes to the next run of records that has not been delivered, and tells its header and where it is.
-    fn step(&mut self) -> Option<(ChunkHeader, u64)> {
+    /// Goes to the next run of records that has not been delivered, and tells its header, where it is, and how many of its
+    /// bytes have been delivered all the same.
+    fn step(&mut self) -> Option<(ChunkHeader, u64, usize)> {
         loop {
             let delivered = &self.delivered;
             let due =
                 |header: &ChunkHeader| header.kind == ChunkKind::RECORDS && !delivered.has(header);
             let (header, at) = self.walk.next(due)?;
             if due(&header) {
+                let before = self.delivered.bytes_of(&header);
                 self.delivered.add(&header);
-                return Some((header, at));
+                return Some((header, at, before));
             }
         }
     }
 
     /// Notes what stopped the walk over the records of the run at `at`, if anything did.
-    fn check(&mut self, at: u64, malformed: Option<Malformed>) {
+    fn check(&mut self, at: u64, before: usize, malformed: Option<Malformed>) {
         if let Some(malformed) = malformed {
-            let at = at + ChunkHeader::BYTES as u64 + malformed.offset as u64;
+            let at = at + (ChunkHeader::BYTES + before + malformed.offset) as u64;
             self.walk.findings.add(at, malformed.to_string());
         }
     }

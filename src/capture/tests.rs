@@ -127,6 +127,16 @@ fn runs_that_were_written_twice_come_once() {
 }
 
 #[test]
+fn a_run_that_was_written_again_and_had_grown_meanwhile_comes_once() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 64, &run(0, 2))).unwrap();
+    // Others had gone on recording when the process died, and recovery sees more than had been written.
+    writer.records(&view(1, 0, 64, &run(0, 5))).unwrap();
+    writer.records(&view(1, 1, 0, &run(5, 1))).unwrap();
+    assert_eq!(read(&file.path), (vec![0, 1, 2, 3, 4, 5], vec![]));
+}
+
+#[test]
 fn a_damaged_chunk_costs_itself_alone() {
     let (file, writer) = capture();
     let places: Vec<u64> = (0..5)
