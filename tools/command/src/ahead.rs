@@ -200,6 +200,11 @@ impl Running<'_, '_> {
         thread.map(|_| self.making.arrivals.first_ended())
     }
 
+    /// Whether the caller makes it.
+    pub fn is_taken_over(&self) -> bool {
+        self.thread.is_none()
+    }
+
     /// From now on the caller makes it.
     pub fn take_over(&mut self) {
         self.making.running.store(false, Ordering::Release);
@@ -210,7 +215,7 @@ impl Running<'_, '_> {
 
     /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none, for now.
     pub fn advance(&self) -> bool {
-        self.thread.is_none() && self.making.advance()
+        self.is_taken_over() && self.making.advance()
     }
 
     /// Makes the rest, now that the program has ended and its capture is whole.

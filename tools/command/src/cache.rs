@@ -1,17 +1,17 @@
 //! The carried library in the user's cache: written there once, and loaded from there by every program that is recorded.
 //!
 //! What is loaded into a program must be what we carry: it is used only where nobody but the user and root can change it,
-//! and when every byte of it is the right one. Wherever anything is not so, or the cache cannot be had, there is none, and
+//! and as long as nobody has. When it is whole and on the disk, it gets a time of modification that nothing else gives;
+//! whoever writes to it changes that. Wherever anything is not so, or the cache cannot be had, there is none, and
 //! the library is written for one recording alone.
 
 use crate::{Carried, layers, private_dir};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, StatVfsMountFlags, Timestamps};
+use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "libgputrail-";
@@ -21,8 +21,8 @@ const OTHERS: usize = 4;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 /// When a library is used, that is noted unless it has been since.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Bytes that are compared at a time.
-const PIECE: usize = 64 << 10;
+/// When a library that is whole was modified, as it says itself: 2000-01-01.
+const WHOLE: Duration = Duration::from_secs(946_684_800);
 
 /// A library in the cache.
 pub struct Cached {
@@ -31,34 +31,9 @@ pub struct Cached {
     _file: File,
 }
 
-/// A look for the library in the user's cache, which goes on beside the caller: comparing all of it takes as long as reading
-/// the options.
-pub struct Look {
-    library: Carried,
-    found: Option<JoinHandle<Option<Cached>>>,
-}
-
-impl Look {
-    /// Begins to look for `library`.
-    pub fn begin(library: Carried) -> Look {
-        let look = move || {
-            let path = path_in(&user_cache()?, library.id)?;
-            open(&path, library.bytes)
-        };
-        let thread = std::thread::Builder::new().name("library".into());
-        Look {
-            library,
-            found: thread.spawn(look).ok(),
-        }
-    }
-
-    /// What was found, or is put there now; and the library in any case.
-    pub fn end(self) -> (Carried, Option<Cached>) {
-        let library = self.library;
-        let found = self.found.and_then(|found| found.join().ok().flatten());
-        let found = found.or_else(|| library_in(&user_cache()?, library.bytes, library.id));
-        (library, found)
-    }
+/// The library that the command carries, in the user's cache.
+pub fn library(carried: Carried) -> Option<Cached> {
+    library_in(&user_cache()?, carried.bytes, carried.id)
 }
 
 /// Where the user keeps what can be made again.
@@ -78,13 +53,13 @@ fn library_in(cache: &Path, bytes: &[u8], id: &str) -> Option<Cached> {
     if bytes.is_empty() {
         return None;
     }
-    if let Some(cached) = open(&path, bytes) {
+    if let Some(cached) = open(&path, bytes.len()) {
         return Some(cached);
     }
     let directory = path.parent()?;
     write(directory, &path, bytes)?;
     remove_others(directory, &path);
-    open(&path, bytes)
+    open(&path, bytes.len())
 }
 
 /// Where the library is, if it can be there.
@@ -126,8 +101,8 @@ fn is_only_ours(data: &std::fs::Metadata) -> bool {
     data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0
 }
 
-/// The library at `path`, if programs may load it and it holds `bytes`.
-fn open(path: &Path, bytes: &[u8]) -> Option<Cached> {
+/// The library at `path`, if programs may load it and it has its `length` and has not been changed.
+fn open(path: &Path, length: usize) -> Option<Cached> {
     // Whatever it is, opening it must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -141,13 +116,15 @@ fn open(path: &Path, bytes: &[u8]) -> Option<Cached> {
         && is_only_ours(&data)
         // Somebody may have removed it before it was locked.
         && data.nlink() > 0
-        && data.len() == bytes.len() as u64;
-    if !sound || !holds(&file, bytes) {
+        && data.len() == length as u64
+        && data.modified().ok()? == SystemTime::UNIX_EPOCH + WHOLE;
+    if !sound {
         return None;
     }
-    let used = data.modified().ok()?.elapsed();
+    let used = data.accessed().ok()?.elapsed();
     if used.is_ok_and(|used| used > DAY) {
-        note_use(path);
+        // Where it cannot be noted, it is written again one day.
+        let _ = note_use(&file);
     }
     Some(Cached {
         path: path.to_owned(),
@@ -155,25 +132,21 @@ fn open(path: &Path, bytes: &[u8]) -> Option<Cached> {
     })
 }
 
-fn holds(mut file: &File, bytes: &[u8]) -> bool {
-    let mut piece = vec![0; PIECE];
-    bytes.chunks(PIECE).all(|expected| {
-        let piece = &mut piece[..expected.len()];
-        file.read_exact(piece).is_ok() && piece == expected
-    })
-}
-
-/// Where it cannot be noted, it is written again one day.
-fn note_use(path: &Path) {
-    let now = rustix::fs::Timespec {
+/// Notes that `file` is whole, and used now.
+fn note_use(file: &File) -> rustix::io::Result<()> {
+    let now = Timespec {
         tv_sec: 0,
         tv_nsec: rustix::fs::UTIME_NOW,
     };
+    let whole = Timespec {
+        tv_sec: WHOLE.as_secs() as i64,
+        tv_nsec: 0,
+    };
     let times = Timestamps {
         last_access: now,
-        last_modification: now,
+        last_modification: whole,
     };
-    let _ = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    rustix::fs::futimens(file, &times)
 }
 
 /// Writes the library beside `path` first: it is there as a whole, or not at all.
@@ -181,8 +154,11 @@ fn write(directory: &Path, path: &Path, bytes: &[u8]) -> Option<()> {
     let draft = private_dir::PrivateDir::create_in(directory, "new-").ok()?;
     let file = draft.path().join("library");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = rustix::fs::open(&file, flags, Mode::from_raw_mode(0o755)).ok()?;
-    File::from(open).write_all(bytes).ok()?;
+    let mut open = File::from(rustix::fs::open(&file, flags, Mode::from_raw_mode(0o755)).ok()?);
+    open.write_all(bytes).ok()?;
+    // It is to be whole after a crash of the machine too.
+    open.sync_all().ok()?;
+    note_use(&open).ok()?;
     std::fs::rename(&file, path).ok()
 }
 
@@ -198,7 +174,7 @@ fn remove_others(directory: &Path, ours: &Path) {
             let name = name.to_string_lossy();
             name.starts_with(PREFIX) && name.ends_with(SUFFIX) || name.starts_with("new-")
         })
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .filter_map(|entry| Some((entry.metadata().ok()?.accessed().ok()?, entry.path())))
         .filter(|(_, path)| path != ours)
         .collect();
     others.sort_by(|a, b| b.cmp(a));
@@ -282,24 +258,34 @@ mod tests {
         assert!(library_in(Path::new("/proc/1/no-such-place"), b"x", "1").is_none());
     }
 
+    fn set_used(path: &Path, time: SystemTime) {
+        let times = std::fs::FileTimes::new().set_accessed(time);
+        File::open(path).unwrap().set_times(times).unwrap();
+    }
+
+    #[test]
+    fn that_it_is_used_is_noted_again() {
+        let cache = cache();
+        let used = library_in(cache.path(), b"x", "1").unwrap().path;
+        let long_ago = SystemTime::now() - 3 * DAY;
+        set_used(&used, long_ago);
+        library_in(cache.path(), b"x", "1").unwrap();
+        assert!(used.metadata().unwrap().accessed().unwrap() > long_ago + DAY);
+    }
+
     #[test]
     fn what_nobody_uses_any_more_goes() {
         let cache = cache();
         let old = SystemTime::now() - 2 * MONTH;
         let place = |id: &str, age: SystemTime| {
             let path = library_in(cache.path(), id.as_bytes(), id).unwrap().path;
-            File::options()
-                .write(true)
-                .open(&path)
-                .unwrap()
-                .set_modified(age)
-                .unwrap();
+            set_used(&path, age);
             path
         };
         let unused = place("unused", old);
         let in_use = place("in-use", SystemTime::now());
-        let locked = open(&in_use, b"in-use").unwrap();
-        File::open(&in_use).unwrap().set_modified(old).unwrap();
+        let locked = open(&in_use, 6).unwrap();
+        set_used(&in_use, old);
         let recent = place("recent", SystemTime::now());
         // One that is found when another is written.
         place("new", SystemTime::now());

@@ -90,11 +90,6 @@ impl From<anyhow::Error> for Failure {
 
 /// Does what the command line asks for. `library` is what `gputrail record` puts into programs.
 pub fn run(library: Carried) -> ExitCode {
-    // What a program is recorded with.
-    let records = std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == "record");
-    let look = records.then(|| cache::Look::begin(library));
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -105,10 +100,7 @@ pub fn run(library: Carried) -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Record(arguments) => {
-            let look = look.unwrap_or_else(|| cache::Look::begin(library));
-            record::run(*arguments, look)
-        }
+        Command::Record(arguments) => record::run(*arguments, library),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Agents => agents::run(),

@@ -1,7 +1,7 @@
 //! The injected library: the command carries its bytes, and programs load it from the user's cache, or from where it is
 //! written for one recording.
 
-use crate::cache::{Cached, Look};
+use crate::cache::{self, Cached};
 use crate::layers;
 use crate::private_dir::{self, PrivateDir};
 use anyhow::{Context, Result, bail};
@@ -38,8 +38,8 @@ pub struct Unpacked {
 }
 
 /// Puts the library into the first place that serves.
-pub fn unpack(look: Look) -> Result<Unpacked> {
-    let (carried, mut cached) = look.end();
+pub fn unpack(carried: Carried) -> Result<Unpacked> {
+    let mut cached = cache::library(carried);
     let mut refusals = Vec::new();
     for parent in candidates() {
         match unpack_in(&parent, carried.bytes, &mut cached) {

@@ -1,7 +1,6 @@
 //! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
 
 use crate::ahead::{Ahead, Running};
-use crate::cache::Look;
 use crate::cli::{Contents, Record};
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
@@ -12,7 +11,7 @@ use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Failure, layers, sampling, say, summary_text, tools, view};
+use crate::{Carried, Failure, layers, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::sampling::perf::SampleSource;
@@ -51,7 +50,7 @@ struct Recorded {
 }
 
 /// Runs the command, which carries `library`; the result is the exit code.
-pub fn run(mut arguments: Record, library: Look) -> Result<u8, Failure> {
+pub fn run(mut arguments: Record, library: Carried) -> Result<u8, Failure> {
     let (buffers, policy) = match arguments.flight_recorder {
         Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
         Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
@@ -85,12 +84,12 @@ pub fn run(mut arguments: Record, library: Look) -> Result<u8, Failure> {
         arguments.sampling.sampling_source.into(),
         &signals,
         workshop.path(),
+        reserve,
         layout,
         policy,
         flight,
         arguments.contents,
     )?;
-    drop(reserve);
     for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
@@ -142,12 +141,13 @@ pub fn run(mut arguments: Record, library: Look) -> Result<u8, Failure> {
 #[expect(clippy::too_many_arguments, reason = "what the command line says")]
 fn record(
     program: &Program,
-    library: Look,
+    library: Carried,
     tools: &[PathBuf],
     scope: &Scope,
     source: SampleSource,
     signals: &Signals,
     captures: &Path,
+    reserve: Reserve,
     layout: Layout,
     policy: Policy,
     flight: Option<Asked<'_>>,
@@ -171,6 +171,7 @@ fn record(
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
     let mut ahead = Ahead::new(captures, contents);
+    let mut reserve = Some(reserve);
     let (outcome, mut known, finished, status) = {
         let making = ahead.making(server.arrivals());
         std::thread::scope(|scope| {
@@ -178,7 +179,14 @@ fn record(
             if let Some(traces) = traces {
                 scope.spawn(move || traces.make(pid));
             }
-            let waited = wait(&child, signals, &server, &mut watch, &mut making);
+            let waited = wait(
+                &child,
+                signals,
+                &server,
+                &mut watch,
+                &mut making,
+                &mut reserve,
+            );
             // The session ends first: it tells how a process died by looking at one that is not reaped yet.
             let known = server.attached();
             let finished = server.finish();
@@ -220,20 +228,26 @@ fn variables(
     variables
 }
 
-/// Waits until the program has ended. It is not reaped.
+/// Waits until the program has ended. It is not reaped. `reserve` is given back as soon as nobody needs it.
 fn wait(
     child: &Child,
     signals: &Signals,
     server: &Server,
     watch: &mut Watch,
     trace: &mut Running<'_, '_>,
+    reserve: &mut Option<Reserve>,
 ) -> Result<(), Failure> {
     let pid = Pid::from_child(child);
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .context("cannot watch the program")?;
     let mut killed = false;
     loop {
-        let pause = match trace.advance() {
+        let more = trace.advance();
+        if !more && trace.is_taken_over() && server.attached().len() == 1 {
+            // Nobody records any more. There is time for it now, while the program is torn down.
+            drop(reserve.take());
+        }
+        let pause = match more {
             true => Duration::ZERO,
             false => watch.pause().max(Duration::from_millis(1)),
         };
