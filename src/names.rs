@@ -220,18 +220,22 @@ impl Names {
         arguments: &str,
         group: OperationGroup,
     ) {
+        self.append(|state| state.operation(operation, name, arguments, group));
+    }
+
+    /// Names many operations at once.
+    pub(crate) fn operations<'a>(
+        &self,
+        operations: impl IntoIterator<Item = (Operation, &'a str, String, OperationGroup)>,
+    ) {
+        let operations = operations.into_iter();
+        let most = operations.size_hint().1.unwrap_or(0);
         self.append(|state| {
-            let mut record = OperationName::blank();
-            record.operation = operation;
-            record.name = state.string(name);
-            record.arguments = if arguments.is_empty() {
-                StringId::NONE
-            } else {
-                state.string(arguments)
-            };
-            record.group = u32::from(group.0);
-            let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
-            state.name(id, &record);
+            state.strings.reserve(2 * most);
+            state.places.reserve(3 * most);
+            for (operation, name, arguments, group) in operations {
+                state.operation(operation, name, &arguments, group);
+            }
         });
     }
 
@@ -329,10 +333,34 @@ impl State {
         }
         let id = StringId(self.strings.len() as u32 + 1);
         self.strings.insert(text.into(), id);
-        let record = string_record(id, text);
-        self.keep(Kind::STRING, id.0, &record);
-        self.push(&record);
+        let begin = self.pending.len();
+        write_string(id, text, &mut self.pending);
+        let record = &self.pending[begin..];
+        if self.kept.len() + record.len() <= MAX_KEPT {
+            self.places.insert((Kind::STRING, id.0), self.kept.len());
+            self.kept.extend_from_slice(record);
+        }
         id
+    }
+
+    fn operation(
+        &mut self,
+        operation: Operation,
+        name: &str,
+        arguments: &str,
+        group: OperationGroup,
+    ) {
+        let mut record = OperationName::blank();
+        record.operation = operation;
+        record.name = self.string(name);
+        record.arguments = if arguments.is_empty() {
+            StringId::NONE
+        } else {
+            self.string(arguments)
+        };
+        record.group = u32::from(group.0);
+        let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
+        self.name(id, &record);
     }
 
     /// `record` says what `id` stands for.
@@ -409,13 +437,20 @@ fn cut(text: &str) -> &str {
 
 /// The record of a string.
 pub(crate) fn string_record(id: StringId, text: &str) -> Vec<u8> {
+    let mut record = Vec::new();
+    write_string(id, text, &mut record);
+    record
+}
+
+fn write_string(id: StringId, text: &str, record: &mut Vec<u8>) {
     let text = cut(text);
     let mut name = StringName::blank();
     let bytes = (size_of::<StringName>() + text.len()).next_multiple_of(8);
     name.header.words = (bytes / 8) as u16;
     (name.id, name.length) = (id, text.len() as u32);
-    let mut record = bytemuck::bytes_of(&name).to_vec();
+    let end = record.len() + bytes;
+    record.reserve(bytes);
+    record.extend_from_slice(bytemuck::bytes_of(&name));
     record.extend_from_slice(text.as_bytes());
-    record.resize(bytes, 0);
-    record
+    record.resize(end, 0);
 }

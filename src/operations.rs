@@ -38,12 +38,19 @@ pub struct OperationInfo {
 impl OperationInfo {
     /// The arguments that records keep, as `name:type,name:type`.
     pub(crate) fn signature(arguments: &[ArgumentInfo]) -> String {
-        let kept = arguments
-            .iter()
-            .filter_map(|argument| Some((argument.name, argument.kept?.name()?)));
-        kept.map(|(name, kind)| format!("{name}:{kind}"))
-            .collect::<Vec<_>>()
-            .join(",")
+        let mut signature = String::new();
+        for argument in arguments {
+            let Some(kind) = argument.kept.and_then(|kept| kept.name()) else {
+                continue;
+            };
+            if !signature.is_empty() {
+                signature.push(',');
+            }
+            signature.push_str(argument.name);
+            signature.push(':');
+            signature.push_str(kind);
+        }
+        signature
     }
 }
 

@@ -4,6 +4,7 @@ use super::{End, signal_name};
 use crate::buffer::{Collector, Layout, Mapping, MappingError, Policy};
 use crate::capture::{self, Cause, Writer};
 use crate::record::NoteKind;
+use crate::recorder::FIRST_BLOCKS;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -47,6 +48,8 @@ pub(super) fn make(layout: &Layout, policy: Policy) -> io::Result<Pool> {
             MappingError::Map { source, .. } => source,
             other => io::Error::other(other),
         })?;
+    // Pages come zeroed here, and not when the program begins.
+    mapping.populate(0..FIRST_BLOCKS.min(first));
     Ok(Pool {
         file,
         mapping,

@@ -1,6 +1,6 @@
 //! Who wants what: one word for each operation and each kind of record, read on the hot path.
 
-use crate::record::{KINDS, Kind, Operation};
+use crate::record::{Domain, KINDS, Kind, Operation};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Buffers that a process has at a time.
@@ -273,9 +273,13 @@ impl Wanted {
         self.exits_from.store(!ticks, Ordering::Release);
     }
 
-    pub fn set_operation(&self, operation: Operation, interest: Interest) {
-        if let Some(word) = self.word(operation) {
-            word.store(interest.0, Ordering::Release);
+    /// Who wants calls of each operation of `domain`. Pages of domains that nobody uses stay untouched.
+    pub fn set_operations(&self, domain: Domain, interests: &[Interest; OPERATIONS]) {
+        let words = self.operations.get(domain.0 as usize);
+        for (word, interest) in words.into_iter().flatten().zip(interests) {
+            if word.load(Ordering::Relaxed) != interest.0 {
+                word.store(interest.0, Ordering::Release);
+            }
         }
     }
 

@@ -68,6 +68,11 @@ impl OperationSet {
             .is_some_and(|word| word & 1 << (operation.number % 64) != 0)
     }
 
+    /// A bit for each operation of `domain`.
+    pub(super) fn of(&self, domain: Domain) -> [u64; OPERATIONS / 64] {
+        self.0.get(domain.0 as usize).copied().unwrap_or_default()
+    }
+
     /// Puts `operation` in, or takes it out. `false`: no table has room for it.
     pub fn set(&mut self, operation: Operation, within: bool) -> bool {
         let word = self

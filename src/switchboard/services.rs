@@ -194,32 +194,43 @@ impl Services {
         let wants: Vec<_> = running.iter().map(wants).collect();
         for (domain, _) in Domain::ALL {
             let observed = self.observed.get(domain.0 as usize);
-            let observed = observed.unwrap_or(&[Observed::No; OPERATIONS]);
-            for (number, observed) in (0..).zip(observed) {
-                let operation = Operation {
-                    domain: *domain,
-                    number,
-                };
-                let mut interest = match observed {
-                    _ if self.ended => Interest::LATE,
+            let mut row = match observed {
+                _ if self.ended => [Interest::LATE; OPERATIONS],
+                None => [Interest::NONE; OPERATIONS],
+                Some(observed) => observed.map(|observed| match observed {
                     Observed::No => Interest::NONE,
                     Observed::Books => Interest::OBSERVED,
                     Observed::Work => Interest::OBSERVED.with(inside),
+                }),
+            };
+            if !self.ended {
+                add(&mut row, &self.gated.of(*domain), Interest::GATED);
+            }
+            let enqueues = enqueues.of(*domain);
+            for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
+                let selected = selection.operations.of(*domain);
+                let and = |those: fn(u64, u64) -> u64| {
+                    std::array::from_fn(|word| those(selected[word], enqueues[word]))
                 };
-                if self.gated.has(operation) && !self.ended {
-                    interest = interest.with(Interest::GATED);
-                }
-                for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
-                    if selection.operations.has(operation) {
-                        interest = interest.with(match enqueues.has(operation) {
-                            true => *of_enqueues,
-                            false => *of_most,
-                        });
+                add(&mut row, &and(|selected, of| selected & !of), *of_most);
+                add(&mut row, &and(|selected, of| selected & of), *of_enqueues);
+            }
+            wanted.set_operations(*domain, &row);
+        }
+    }
+}
+
+/// Adds `interest` in those operations that have a bit.
+fn add(row: &mut [Interest; OPERATIONS], bits: &[u64; OPERATIONS / 64], interest: Interest) {
+    for (some, bits) in row.chunks_exact_mut(64).zip(bits) {
+        match *bits {
+            0 => {}
+            u64::MAX => some.iter_mut().for_each(|of| *of = of.with(interest)),
+            bits => {
+                for (number, of) in some.iter_mut().enumerate() {
+                    if bits & 1 << number != 0 {
+                        *of = of.with(interest);
                     }
-                }
-                // Pages of domains that nobody uses stay untouched.
-                if wanted.operation(operation) != interest {
-                    wanted.set_operation(operation, interest);
                 }
             }
         }

@@ -70,21 +70,15 @@ fn prepare(board: &Switchboard) -> bool {
         return false;
     }
     board.on_flush(completion::flush);
-    names.together(functions::functions().count(), |names| {
-        for (number, function) in functions::functions() {
-            let arguments = if function.annotated() {
-                OperationInfo::signature(function.arguments)
-            } else {
-                String::new()
-            };
-            names.operation(
-                functions::operation(number),
-                function.name,
-                &arguments,
-                function.group,
-            );
-        }
-    });
+    names.operations(functions::functions().map(|(number, function)| {
+        let arguments = if function.annotated() {
+            OperationInfo::signature(function.arguments)
+        } else {
+            String::new()
+        };
+        let operation = functions::operation(number);
+        (operation, function.name, arguments, function.group)
+    }));
     true
 }
 
