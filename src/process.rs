@@ -475,13 +475,16 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
         return false;
     }
     let start = clock::now();
-    if let Some(recorder) = (source.begin)(&process.board) {
-        // Without this a child would write into its parent's blocks; the wiped table keeps it away
-        // from them too, so a kernel without it is no reason not to record.
-        let _ = recorder.buffer().mapping().keep_from_children();
-        let _ = process.recorder.set(recorder);
-    }
-    observe_locked(process);
+    // Nothing is recorded before all that begins has its names.
+    process.board.names().together(0, |_| {
+        if let Some(recorder) = (source.begin)(&process.board) {
+            // Without this a child would write into its parent's blocks; the wiped table keeps it away
+            // from them too, so a kernel without it is no reason not to record.
+            let _ = recorder.buffer().mapping().keep_from_children();
+            let _ = process.recorder.set(recorder);
+        }
+        observe_locked(process);
+    });
     if let Some(recorder) = process.recorder.get() {
         recorder.open_gate();
         overhead(OverheadKind::INSTRUMENTATION, start);

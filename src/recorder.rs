@@ -29,7 +29,7 @@ pub const DEFAULT_POOL_BYTES: usize = 16 << 20;
 /// longer than changing it.
 pub const DEFAULT_BLOCK_BYTES: usize = 64 << 10;
 /// Blocks whose pages are in place when a recording begins that has no thread to do it meanwhile.
-pub(crate) const FIRST_BLOCKS: u32 = 16;
+pub(crate) const FIRST_BLOCKS: u32 = 8;
 /// Lanes of a pool.
 pub const DEFAULT_LANES: u32 = 1024;
 

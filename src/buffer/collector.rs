@@ -49,7 +49,7 @@ impl Default for CollectorOptions {
 }
 
 /// Longest sleep after there was something to deliver.
-const BUSY_PERIOD: Duration = Duration::from_millis(5);
+const BUSY_PERIOD: Duration = Duration::from_millis(2);
 /// Time to the first call of [`Sink::tick`].
 const FIRST_TICK: Duration = Duration::from_millis(20);
 /// Time between two calls of [`Sink::tick`], once the collector has run for as long.

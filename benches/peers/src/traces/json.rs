@@ -71,19 +71,30 @@ impl Observer for LayerLines {
     }
 }
 
+/// How a call is told of.
+#[derive(Copy, Clone, PartialEq)]
+pub enum Calls {
+    /// By an event when it begins and one when it ends, as in ours.
+    BeginsAndEnds,
+    /// By one event, when it has ended, as most who write such files do.
+    Complete,
+}
+
 /// A whole trace, with as much told of each event as ours tells, the way PyTorch's profiler writes it: a correlation id
 /// for each, and of a kernel its launch, its queue, and when it was queued and submitted. Without arrows, for the version
 /// of trace processor that loads it draws none for ours.
 pub struct Chrome {
     text: Vec<u8>,
+    of_calls: Calls,
     calls: u64,
     work: u64,
 }
 
 impl Chrome {
-    pub fn new() -> Chrome {
+    pub fn new(of_calls: Calls) -> Chrome {
         Chrome {
             text: b"[\n".to_vec(),
+            of_calls,
             calls: 0,
             work: 0,
         }
@@ -100,13 +111,21 @@ impl Chrome {
 impl Observer for Chrome {
     fn call(&mut self, call: &Call<'_>) {
         self.calls += 1;
-        event(
-            &mut self.text,
-            &format!(r#""cat":"opencl","pid":4242,"tid":{}"#, call.thread.0),
-            call.name,
-            (call.start, call.end.unwrap_or(call.start)),
-            format_args!(r#","args":{{"correlation":{}}}"#, self.calls),
-        );
+        let track = format!(r#""cat":"opencl","pid":4242,"tid":{}"#, call.thread.0);
+        let (start, end) = (call.start, call.end.unwrap_or(call.start));
+        let arguments = format!(r#","args":{{"correlation":{}}}"#, self.calls);
+        if self.of_calls == Calls::Complete {
+            let rest = format_args!("{arguments}");
+            event(&mut self.text, &track, call.name, (start, end), rest);
+            return;
+        }
+        let (name, start, end) = (call.name, start.0 as f64 / 1e3, end.0 as f64 / 1e3);
+        writeln!(
+            self.text,
+            "{{\"ph\":\"B\",{track},\"name\":\"{name}\",\"ts\":{start:.3}{arguments}}},\n\
+             {{\"ph\":\"E\",{track},\"ts\":{end:.3}}},"
+        )
+        .expect("room");
     }
 
     fn work(&mut self, work: &DeviceWork<'_>) {

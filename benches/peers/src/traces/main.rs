@@ -40,7 +40,8 @@ struct Row {
     what: &'static str,
     measured: String,
     target: String,
-    met: bool,
+    /// Where there is a target.
+    met: Option<bool>,
 }
 
 impl Row {
@@ -50,7 +51,17 @@ impl Row {
             what,
             measured: format!("{measured:.1} {unit}"),
             target: format!("at least {target} {unit}"),
-            met: measured >= target,
+            met: Some(measured >= target),
+        }
+    }
+
+    /// A figure without a target, to compare with.
+    fn beside(what: &'static str, measured: f64, unit: &str) -> Row {
+        Row {
+            what,
+            measured: format!("{measured:.1} {unit}"),
+            target: String::new(),
+            met: None,
         }
     }
 
@@ -60,7 +71,7 @@ impl Row {
             what,
             measured: format!("{measured:.1} {unit}"),
             target: format!("at most {target} {unit}"),
-            met: measured <= target,
+            met: Some(measured <= target),
         }
     }
 }
@@ -98,7 +109,7 @@ fn run() -> Outcome<()> {
     rows.extend(sizes(&plain, &with_arguments, &trace)?);
     rows.extend(reading(&trace));
     match opening::measure(&plain, &trace, scratch.path()) {
-        Ok(row) => rows.push(row),
+        Ok(measured) => rows.extend(measured),
         Err(error) => eprintln!("gputrail-traces: opening could not be measured: {error}"),
     }
     if let Some(command) = command {
@@ -107,7 +118,11 @@ fn run() -> Outcome<()> {
     println!("| what | result | target | |");
     println!("|---|---|---|---|");
     for row in rows {
-        let verdict = if row.met { "met" } else { "missed" };
+        let verdict = match row.met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "",
+        };
         println!(
             "| {} | {} | {} | {verdict} |",
             row.what, row.measured, row.target

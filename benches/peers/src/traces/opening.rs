@@ -1,25 +1,28 @@
-//! How long Perfetto's trace processor takes to load a trace, and the same events as Chrome's JSON.
+//! How long Perfetto's trace processor takes to load a trace, and the same events as Chrome's JSON: events as ours are, a call's
+//! begin and its end, and complete ones, which are half as many.
 
 use std::path::Path;
 use std::process::Command;
 
 use gputrail::perfetto::Options;
 
-use crate::json::Chrome;
+use crate::json::{Calls, Chrome};
 use crate::{Outcome, Row, made_of};
 
-/// Loads `trace`, which was made of `capture`, and the JSON, in turns.
-pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<Row> {
-    let mut json = Chrome::new();
-    made_of(capture, &Options::default(), &mut json)?;
-    let (ours, theirs) = (scratch.join("ours.pftrace"), scratch.join("theirs.json"));
-    std::fs::write(&ours, trace)?;
-    std::fs::write(&theirs, json.finish())?;
+/// Loads `trace`, which was made of `capture`, and the JSON of both kinds, in turns.
+pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<[Row; 2]> {
+    let files = ["ours.pftrace", "events.json", "complete.json"].map(|name| scratch.join(name));
+    std::fs::write(&files[0], trace)?;
+    for (file, of_calls) in files[1..]
+        .iter()
+        .zip([Calls::BeginsAndEnds, Calls::Complete])
+    {
+        let mut json = Chrome::new(of_calls);
+        made_of(capture, &Options::default(), &mut json)?;
+        std::fs::write(file, json.finish())?;
+    }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/perfetto/load_times.mjs");
-    let output = Command::new("node")
-        .arg(program)
-        .args([&ours, &theirs])
-        .output()?;
+    let output = Command::new("node").arg(program).args(&files).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
@@ -29,23 +32,38 @@ pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<Row> {
         Ok((seconds.parse()?, slices.parse()?))
     });
     let loads = loads.collect::<Outcome<Vec<(f64, u64)>>>()?;
-    let [(ours, our_slices), (theirs, their_slices)] = loads[..] else {
-        return Err("expected two lines".into());
+    let [
+        (ours, our_slices),
+        (events, slices),
+        (complete, also_slices),
+    ] = loads[..]
+    else {
+        return Err("expected three lines".into());
     };
     // Ours has one more for the recording itself.
-    if our_slices != their_slices + 1 {
-        return Err(format!("{our_slices} slices of ours, {their_slices} of the JSON").into());
+    if our_slices != slices + 1 || slices != also_slices {
+        return Err(
+            format!("{our_slices} slices of ours, {slices} and {also_slices} of JSON").into(),
+        );
     }
-    let nanos = |seconds: f64| 1e9 * seconds / their_slices as f64;
+    let nanos = |seconds: f64| 1e9 * seconds / slices as f64;
     eprintln!(
-        "trace processor loads an event of ours in {:.0} ns, of the JSON in {:.0} ns",
+        "trace processor loads a slice of ours in {:.0} ns, of JSON in {:.0} ns, of JSON with complete events in {:.0} ns",
         nanos(ours),
-        nanos(theirs)
+        nanos(events),
+        nanos(complete)
     );
-    Ok(Row::at_least(
-        "opening in trace processor, times as fast as the same events as Chrome's JSON",
-        theirs / ours,
-        1.5,
-        "x",
-    ))
+    Ok([
+        Row::at_least(
+            "opening in trace processor, times as fast as the same events as Chrome's JSON",
+            events / ours,
+            1.5,
+            "x",
+        ),
+        Row::beside(
+            "the same, where begin and end of a call are one complete event in the JSON",
+            complete / ours,
+            "x",
+        ),
+    ])
 }
