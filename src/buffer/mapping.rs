@@ -232,7 +232,7 @@ pub struct Mapping {
 
 /// Bytes of blocks whose pages a lane brings into place together.
 #[cfg(not(loom))]
-const TOGETHER: u32 = 512 << 10;
+const TOGETHER: u32 = 256 << 10;
 
 /// Where a client's block is. Written by the collector before the block goes to the pool, which hands it over.
 #[cfg(not(loom))]

@@ -48,8 +48,8 @@ pub(super) fn make(layout: &Layout, policy: Policy) -> io::Result<Pool> {
             MappingError::Map { source, .. } => source,
             other => io::Error::other(other),
         })?;
-    // Pages come zeroed here, and not when the program begins.
-    mapping.populate(0..FIRST_BLOCKS.min(first));
+    // Pages of blocks that are soon in use come zeroed here, and not in the program's time.
+    mapping.populate(0..(2 * FIRST_BLOCKS).min(first));
     Ok(Pool {
         file,
         mapping,
