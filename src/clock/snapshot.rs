@@ -69,19 +69,25 @@ pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
 
 /// How many ticks a second has, for the header of a capture.
 ///
-/// Where the source does not say, this is measured from the first call of this function on, and
-/// that first call takes a fifth of a millisecond. Later calls take the longer span, for free.
+/// Where the source does not say, this is measured from the first call of this function on, or of
+/// [`measure_frequency`], and takes a fifth of a millisecond from then on. Later calls take the longer span, for free.
 /// A reader that finds snapshots far enough apart goes by them instead.
 pub fn frequency() -> u64 {
     match init() {
         TickSource::Monotonic | TickSource::Virtual => 1_000_000_000,
-        TickSource::Tsc | TickSource::Counter => measured(),
+        TickSource::Tsc | TickSource::Counter => measured(START.get_or_init(snapshot)),
     }
 }
 
-fn measured() -> u64 {
-    static START: OnceLock<ClockSnapshot> = OnceLock::new();
-    let start = START.get_or_init(snapshot);
+/// Begins to measure the [`frequency`], for who asks for it soon.
+pub(crate) fn measure_frequency() {
+    START.get_or_init(snapshot);
+}
+
+/// From when on the frequency is measured.
+static START: OnceLock<ClockSnapshot> = OnceLock::new();
+
+fn measured(start: &ClockSnapshot) -> u64 {
     loop {
         let end = snapshot();
         let span = end.monotonic_raw.0.saturating_sub(start.monotonic_raw.0);

@@ -65,6 +65,10 @@ pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
             START.get_or_init(|| asked)
         }
     };
+    if !matches!(start, Start::Nothing) {
+        // What is done until the capture's header asks for it need not be waited for.
+        clock::measure_frequency();
+    }
     match start {
         Start::Nothing => Ok(None),
         Start::Session(directory, scope) => in_session(board, directory, reason, scope),
