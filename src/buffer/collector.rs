@@ -85,8 +85,6 @@ pub(super) struct Inner {
 pub(crate) enum News {
     /// Something asks for a dump.
     Triggered,
-    /// Few blocks were empty, and there could be more.
-    Low,
     /// The process has ended its session. What was committed by then has been delivered.
     Ended,
 }
@@ -305,14 +303,10 @@ impl Inner {
             true => 0,
             false => self.options.watermark,
         };
-        let is_low = mapping.pool().is_low() && mapping.there() < mapping.layout().blocks();
         rounds.pause = match self.deliver(watermark) {
             true => BUSY_PERIOD.min(self.options.period),
             false => self.options.period.min(rounds.pause * 2),
         };
-        if is_low && !closed {
-            self.tell(News::Low);
-        }
         let triggers = mapping.triggers().load(Ordering::Acquire);
         if triggers != rounds.triggers {
             rounds.triggers = triggers;

@@ -86,12 +86,7 @@ impl Layout {
 
     /// Bytes of the whole mapping.
     pub fn total_bytes(&self) -> usize {
-        self.bytes_of(self.blocks) as usize
-    }
-
-    /// Bytes of it up to the end of the first `blocks` blocks.
-    pub(crate) fn bytes_of(&self, blocks: u32) -> u64 {
-        self.data_offset() as u64 + u64::from(blocks) * u64::from(self.block_bytes)
+        self.data_offset() + self.blocks as usize * self.block_bytes as usize
     }
 
     /// Number of blocks.
@@ -164,8 +159,7 @@ struct MappingHeader {
     waiting: Waiting,
     /// Counts what is to trigger a dump of what is kept.
     triggers: PlainU32,
-    /// Blocks whose memory is there; those behind them come into the pool when it is needed.
-    there: PlainU32,
+    reserved2: u32,
 }
 
 /// One call in progress on a lane. 32 bytes.
@@ -265,11 +259,7 @@ impl Mapping {
             .len(bytes)
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
-        Ok(Mapping::format(
-            Memory(memory.into()),
-            layout,
-            layout.blocks,
-        ))
+        Ok(Mapping::format(Memory(memory.into()), layout))
     }
 
     /// Memory of this process for up to `blocks` blocks of a client, none of which is there yet.
@@ -317,26 +307,8 @@ impl Mapping {
         file: impl memmap2::MmapAsRawDesc,
         layout: Layout,
     ) -> Result<Mapping, MappingError> {
-        Mapping::create_with(file, layout, layout.blocks)
-    }
-
-    /// The same with the first `there` blocks in the pool. [`Mapping::add_blocks`] brings others.
-    pub(crate) fn create_with(
-        file: impl memmap2::MmapAsRawDesc,
-        layout: Layout,
-        there: u32,
-    ) -> Result<Mapping, MappingError> {
         let memory = Self::map(file, layout.total_bytes())?;
-        Ok(Mapping::format(memory, layout, there.min(layout.blocks)))
-    }
-
-    /// The memory of blocks up to number `end` is there now: they go to the pool. For the owner of the memory.
-    pub(crate) fn add_blocks(&self, end: u32) {
-        let before = self.there();
-        self.header()
-            .there
-            .store(end.min(self.layout.blocks), Ordering::Relaxed);
-        (before..self.there()).for_each(|block| self.pool().put(block));
+        Ok(Mapping::format(memory, layout))
     }
 
     /// The pool that somebody else made in `file`, of `file_bytes` bytes. The header is checked,
@@ -416,12 +388,12 @@ impl Mapping {
         if index >= self.populated.load(Ordering::Relaxed) {
             // Of blocks that are larger than that, perhaps only a part is ever used.
             let blocks = TOGETHER / self.layout.block_bytes.max(1);
-            self.populate(index..(index + blocks).min(self.there()).max(index + 1));
+            self.populate(index..(index + blocks).min(self.layout.blocks));
         }
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
-    fn format(memory: Memory, layout: Layout, there: u32) -> Mapping {
+    fn format(memory: Memory, layout: Layout) -> Mapping {
         let header = memory.header().cast_mut();
         // SAFETY: the memory was just made, is large enough (`Layout`), and nobody else knows it yet.
         unsafe {
@@ -438,11 +410,9 @@ impl Mapping {
             populated: PlainU32::new(0),
         };
         for (place, word) in mapping.empty_bits().iter().enumerate() {
-            let blocks = (there as usize).saturating_sub(place * 64).min(64);
-            let bits = u64::MAX.checked_shr(64 - blocks as u32).unwrap_or(0);
-            word.store(bits, Ordering::Relaxed);
+            let blocks = (layout.blocks as usize - place * 64).min(64);
+            word.store(u64::MAX >> (64 - blocks), Ordering::Relaxed);
         }
-        mapping.header().there.store(there, Ordering::Relaxed);
         mapping
     }
 
@@ -574,14 +544,6 @@ impl Mapping {
         &self.header().wake
     }
 
-    /// Blocks whose memory is there, the first ones; of an owner who does not say, all.
-    pub(crate) fn there(&self) -> u32 {
-        match self.header().there.load(Ordering::Relaxed) {
-            0 => self.layout.blocks,
-            there => there.min(self.layout.blocks),
-        }
-    }
-
     /// Counts what the collector does: it changes while there is one.
     pub(super) fn looks(&self) -> &PlainU32 {
         &self.header().looks
@@ -684,7 +646,7 @@ impl Mapping {
                     looks: PlainU32::new(0),
                     waiting: Waiting::new(),
                     triggers: PlainU32::new(0),
-                    there: PlainU32::new(blocks),
+                    reserved2: 0,
                 },
                 slots: (0..lanes).map(|_| zeroed_slot()).collect(),
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),

@@ -125,7 +125,7 @@ impl<'a> Pool<'a> {
 
     /// Whether so few blocks are empty that the collector had better come at once.
     pub fn is_low(&self) -> bool {
-        self.len() <= self.mapping.there() as usize / 2
+        self.len() <= self.blocks() as usize / 2
     }
 
     fn any(&self) -> bool {

@@ -18,6 +18,7 @@ mod tick;
 pub use agent::{AgentClock, Domain};
 pub use clamp::{Causality, Clamped, clamp};
 pub use host::{HostClock, NoSnapshot};
+#[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) use snapshot::measure_frequency;
 pub use snapshot::{frequency, snapshot, snapshot_of, virtual_snapshot};
 pub use system::SystemClock;

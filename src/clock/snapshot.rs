@@ -80,6 +80,7 @@ pub fn frequency() -> u64 {
 }
 
 /// Begins to measure the [`frequency`], for who asks for it soon.
+#[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) fn measure_frequency() {
     START.get_or_init(snapshot);
 }

@@ -1,7 +1,7 @@
 //! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
-use crate::buffer::{Collector, Layout, Mapping, MappingError, Policy};
+use crate::buffer::{Collector, Layout, Mapping, MappingError};
 use crate::capture::{self, Cause, Writer};
 use crate::record::NoteKind;
 use crate::recorder::FIRST_BLOCKS;
@@ -22,16 +22,9 @@ pub(super) struct Pool {
     pub bytes: u64,
 }
 
-/// Memory of blocks that is there from the start, where lanes wait for more.
-const FIRST: usize = 2 << 20;
-
-/// Makes a pool. The pages of all blocks that are in it exist, and it cannot shrink: touching it never
-/// kills whoever maps it. Where lanes can wait for more, it has few blocks at first, and [`grow`] adds others.
-pub(super) fn make(layout: &Layout, policy: Policy) -> io::Result<Pool> {
-    let first = match policy {
-        Policy::Lossless => ((FIRST / layout.block_bytes()).max(4) as u32).min(layout.blocks()),
-        Policy::Discard | Policy::Overwrite => layout.blocks(),
-    };
+/// Makes a pool. All of its pages exist from the start and it cannot shrink: touching it never
+/// kills whoever maps it.
+pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let name = "gputrail-pool";
     let file = match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
@@ -41,31 +34,19 @@ pub(super) fn make(layout: &Layout, policy: Policy) -> io::Result<Pool> {
     };
     let bytes = layout.total_bytes() as u64;
     rustix::fs::ftruncate(&file, bytes)?;
-    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, layout.bytes_of(first))?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    let mapping =
-        Mapping::create_with(file.as_raw_fd(), *layout, first).map_err(|error| match error {
-            MappingError::Map { source, .. } => source,
-            other => io::Error::other(other),
-        })?;
+    let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(|error| match error {
+        MappingError::Map { source, .. } => source,
+        other => io::Error::other(other),
+    })?;
     // Pages of blocks that are soon in use come zeroed here, and not in the program's time.
-    mapping.populate(0..(2 * FIRST_BLOCKS).min(first));
+    mapping.populate(0..(2 * FIRST_BLOCKS).min(layout.blocks()));
     Ok(Pool {
         file,
         mapping,
         bytes,
     })
-}
-
-/// Twice as many blocks as there are, or as many as there can be. Where there is no memory for them, lanes wait.
-pub(super) fn grow(file: &OwnedFd, mapping: &Mapping) {
-    let (layout, there) = (mapping.layout(), mapping.there());
-    let end = there.saturating_mul(2).min(layout.blocks());
-    let start = layout.bytes_of(there);
-    let more = layout.bytes_of(end) - start;
-    if more > 0 && rustix::fs::fallocate(file, FallocateFlags::empty(), start, more).is_ok() {
-        mapping.add_blocks(end);
-    }
 }
 
 /// Takes to the capture what a process left in its pool, and says there how it ended.
@@ -112,52 +93,4 @@ pub(super) fn note(path: &Path, words: &str) -> io::Result<()> {
     writer
         .error()
         .map_or(Ok(()), |(error, _)| Err(io::Error::other(error)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Buffer;
-    use crate::record::{Api, ThreadId};
-
-    fn allocated(pool: &Pool) -> u64 {
-        rustix::fs::fstat(&pool.file).unwrap().st_blocks as u64 * 512
-    }
-
-    #[test]
-    fn a_pool_has_all_memory_from_the_start_where_lanes_do_not_wait() {
-        let layout = Layout::new(8 << 20, 64 << 10, 8).unwrap();
-        for policy in [Policy::Discard, Policy::Overwrite] {
-            let pool = make(&layout, policy).unwrap();
-            assert!(allocated(&pool) >= pool.bytes);
-            assert_eq!(pool.mapping.there(), 128);
-        }
-    }
-
-    #[test]
-    fn where_they_do_it_grows_and_no_block_is_in_it_that_has_no_memory() {
-        let layout = Layout::new(8 << 20, 64 << 10, 64).unwrap();
-        let pool = make(&layout, Policy::Lossless).unwrap();
-        let program = Mapping::open(pool.file.as_raw_fd(), pool.bytes as usize).unwrap();
-        let program = Buffer::new(program, Policy::Discard);
-        let mut lanes = Vec::new();
-        for there in [32, 64, 128, 128] {
-            assert_eq!(pool.mapping.there(), there);
-            assert!(allocated(&pool) >= layout.bytes_of(there));
-            assert!(allocated(&pool) < layout.bytes_of(there) + (1 << 20));
-            // Somebody takes all that there is.
-            while program.empty_blocks() > 0 {
-                let mut lane = program.lane(ThreadId(1)).unwrap();
-                while program.empty_blocks() > 0 && lane.write(Api::blank()) {}
-                lanes.push(lane);
-            }
-            grow(&pool.file, &pool.mapping);
-        }
-        assert_eq!(program.empty_blocks(), 0);
-        // The smallest there is.
-        let pool = make(&Layout::new(8192, 4096, 1).unwrap(), Policy::Lossless).unwrap();
-        assert_eq!(pool.mapping.there(), 2);
-        grow(&pool.file, &pool.mapping);
-        assert_eq!(pool.mapping.there(), 2);
-    }
 }

@@ -367,7 +367,7 @@ impl Session {
             self.left.clear();
             if std::mem::take(&mut self.is_ready_due) {
                 // Where there is no memory, the process that asks for it is told.
-                self.ready = memory::make(&self.options.layout, self.options.policy).ok();
+                self.ready = memory::make(&self.options.layout).ok();
             }
         }
         Woken {
@@ -456,7 +456,7 @@ impl Session {
         self.is_ready_due = false;
         let pool = match self.ready.take() {
             Some(pool) => pool,
-            None => memory::make(&self.options.layout, self.options.policy).map_err(resources)?,
+            None => memory::make(&self.options.layout).map_err(resources)?,
         };
         let path = self
             .options
@@ -475,7 +475,7 @@ impl Session {
         .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
         let buffer = Buffer::new(pool.mapping, self.options.policy);
         let (writer, collector, thread) = self
-            .collect(&buffer, &pool.file, &file, hello.ticks)
+            .collect(&buffer, &file, hello.ticks)
             .map_err(resources)?;
         let flight = self.options.flight.as_ref();
         let slow_call = flight.and_then(|flight| flight.slow_call);
@@ -515,11 +515,10 @@ impl Session {
         Ok(config)
     }
 
-    /// Has a collector take what comes into `buffer`, in `memory`, to the capture in `file`.
+    /// Has a collector take what comes into `buffer` to the capture in `file`.
     fn collect(
         &self,
         buffer: &Buffer,
-        memory: &OwnedFd,
         file: &OwnedFd,
         ticks: TickSource,
     ) -> std::io::Result<(Writer, Collector, JoinHandle<()>)> {
@@ -532,12 +531,10 @@ impl Session {
         let shared = self.shared.clone();
         let dumps = self.options.flight.is_some();
         let is_first = lock_std(&self.shared.attached).is_empty();
-        let (memory, blocks) = (memory.try_clone()?, buffer.clone());
         let listener = move |news| match news {
             News::Triggered if dumps => shared.tell(DUMP),
             News::Ended if is_first => raise(&shared.first_ended),
             News::Triggered | News::Ended => {}
-            News::Low => memory::grow(&memory, blocks.mapping()),
         };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
         let listener = Some(Box::new(listener) as _);
