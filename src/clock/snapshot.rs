@@ -69,8 +69,9 @@ pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
 
 /// How many ticks a second has, for the header of a capture.
 ///
-/// Where the source does not say, this is measured from the first call of this function on, or of
-/// [`measure_frequency`], and takes a fifth of a millisecond from then on. Later calls take the longer span, for free.
+/// Where the source does not say, this is measured from the first call of this function on, and
+/// that first call takes a fifth of a millisecond, less where a session was joined just before. Later calls take the longer
+/// span, for free.
 /// A reader that finds snapshots far enough apart goes by them instead.
 pub fn frequency() -> u64 {
     match init() {
