@@ -333,13 +333,11 @@ impl State {
         }
         let id = StringId(self.strings.len() as u32 + 1);
         self.strings.insert(text.into(), id);
-        let begin = self.pending.len();
-        write_string(id, text, &mut self.pending);
-        let record = &self.pending[begin..];
-        if self.kept.len() + record.len() <= MAX_KEPT {
-            self.places.insert((Kind::STRING, id.0), self.kept.len());
-            self.kept.extend_from_slice(record);
-        }
+        let mut pending = std::mem::take(&mut self.pending);
+        let begin = pending.len();
+        write_string(id, text, &mut pending);
+        self.keep(Kind::STRING, id.0, &pending[begin..]);
+        self.pending = pending;
         id
     }
 

@@ -47,7 +47,7 @@ fn main() {
         empty
     };
     println!("cargo::rustc-env=GPUTRAIL_LIBRARY={}", library.display());
-    // What is in a cache is compared as a whole, so that this need only tell versions apart.
+    // With its length, this is what tells libraries in a cache apart.
     let mut id = DefaultHasher::new();
     id.write(&std::fs::read(&library).expect("the library was just built"));
     println!("cargo::rustc-env=GPUTRAIL_LIBRARY_ID={:016x}", id.finish());

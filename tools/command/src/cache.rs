@@ -132,19 +132,33 @@ fn open(path: &Path, length: usize) -> Option<Cached> {
     })
 }
 
-/// Notes that `file` is whole, and used now.
+/// Notes that `file` is used now.
 fn note_use(file: &File) -> rustix::io::Result<()> {
-    let now = Timespec {
+    // What has changed it meanwhile is to be seen in its time of modification.
+    let unchanged = Timespec {
         tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_NOW,
+        tv_nsec: rustix::fs::UTIME_OMIT,
     };
+    set_times(file, unchanged)
+}
+
+/// Notes that `file` is whole, and used now.
+fn note_whole(file: &File) -> rustix::io::Result<()> {
     let whole = Timespec {
         tv_sec: WHOLE.as_secs() as i64,
         tv_nsec: 0,
     };
+    set_times(file, whole)
+}
+
+fn set_times(file: &File, last_modification: Timespec) -> rustix::io::Result<()> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
     let times = Timestamps {
         last_access: now,
-        last_modification: whole,
+        last_modification,
     };
     rustix::fs::futimens(file, &times)
 }
@@ -158,7 +172,7 @@ fn write(directory: &Path, path: &Path, bytes: &[u8]) -> Option<()> {
     open.write_all(bytes).ok()?;
     // It is to be whole after a crash of the machine too.
     open.sync_all().ok()?;
-    note_use(&open).ok()?;
+    note_whole(&open).ok()?;
     std::fs::rename(&file, path).ok()
 }
 
