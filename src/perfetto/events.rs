@@ -18,7 +18,6 @@ mod number {
     pub const NAME_IID: u32 = 10;
     pub const NAME: u32 = 23;
     pub const COUNTER_VALUE: u32 = 30;
-    pub const CORRELATION: u32 = 52;
     pub const GPU_CORRELATION: u32 = 3000;
     pub const GPU_API: u32 = 3001;
 
@@ -97,7 +96,7 @@ pub struct Event<'a> {
 pub(super) struct Heading {
     category: Name,
     name: Name,
-    /// What stands behind the time, up to the key of the correlation id.
+    /// What stands behind the time, up to the correlation id.
     start: Start,
 }
 
@@ -110,7 +109,6 @@ impl Heading {
             packet.uint(number::TYPE, track_event::Type::SliceBegin as u64);
             packet.uint(number::CATEGORY, category.iid());
             packet.uint(number::NAME_IID, name.iid());
-            packet.key(number::CORRELATION);
             body
         });
         Some(Heading {
@@ -124,7 +122,7 @@ impl Heading {
     #[inline(always)]
     fn begin(&self, packet: &mut Few<'_>, correlation: u64) -> Open {
         let body = packet.start(&self.start);
-        packet.varint(correlation);
+        write_correlation(packet, correlation);
         body
     }
 }
@@ -230,9 +228,6 @@ impl EventTrack {
         });
         if let Label::Text(text) = event.label {
             encoder.string(number::NAME, text);
-            if let Some(correlation) = event.correlation {
-                encoder.uint(number::CORRELATION, correlation);
-            }
         }
         for annotation in event.annotations {
             write_annotation(encoder, annotation);
@@ -245,7 +240,9 @@ impl EventTrack {
     /// Whether readers know the names of a function.
     #[inline(always)]
     pub fn knows_heading(&self, heading: &Heading) -> bool {
-        self.categories.has_name(heading.category) && self.names.has_name(heading.name)
+        self.categories.has_name(heading.category)
+            && self.names.has_name(heading.name)
+            && self.annotations.has_name(Name::CORRELATION)
     }
 
     /// A whole call of a function whose names readers know, from which no other was made, and no more than a tie beside it.
@@ -375,6 +372,7 @@ impl EventTrack {
                 Label::Name(name) => self.names.has_name(name),
                 Label::Text(_) => true,
             }
+            && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
             && event
                 .annotations
                 .iter()
@@ -394,12 +392,10 @@ impl EventTrack {
         if let Label::Name(name) = event.label {
             send(&mut self.names, number::EVENT_NAMES, name);
         }
-        for annotation in event.annotations {
-            send(
-                &mut self.annotations,
-                number::ANNOTATION_NAMES,
-                annotation.name,
-            );
+        let correlation = event.correlation.map(|_| Name::CORRELATION);
+        let annotations = event.annotations.iter().map(|annotation| annotation.name);
+        for name in correlation.into_iter().chain(annotations) {
+            send(&mut self.annotations, number::ANNOTATION_NAMES, name);
         }
         packet.close(interned);
     }
@@ -413,11 +409,20 @@ fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open 
     few.uint(number::CATEGORY, event.category.iid());
     if let Label::Name(name) = event.label {
         few.uint(number::NAME_IID, name.iid());
-        if let Some(correlation) = event.correlation {
-            few.uint(number::CORRELATION, correlation);
-        }
+    }
+    if let Some(correlation) = event.correlation {
+        write_correlation(few, correlation);
     }
     body
+}
+
+/// The annotation with the correlation id.
+#[inline(always)]
+fn write_correlation(few: &mut Few<'_>, correlation: u64) {
+    let annotation = few.open(number::ANNOTATION);
+    few.uint(number::ANNOTATION_NAME, Name::CORRELATION.iid());
+    few.uint(number::UINT, correlation);
+    few.close(annotation);
 }
 
 /// What ties an event to work of devices.

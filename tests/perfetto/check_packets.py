@@ -165,15 +165,18 @@ def host_event(tracks, sequence, time, event):
     of = fields(event)
     names = sequence.interned
     correlation = fields(of['gpu_correlation']) if 'gpu_correlation' in of else {}
-    annotations = []
+    annotations, correlation_id = [], None
     for annotation in event.debug_annotations:
         (kind,) = set(fields(annotation)) - {'name_iid'}
         name = names['debug_annotation_names'][annotation.name_iid].name
-        annotations.append([name, kind, getattr(annotation, kind)])
+        if name == 'correlation_id':
+            correlation_id = annotation.uint_value
+        else:
+            annotations.append([name, kind, getattr(annotation, kind)])
     name = names['event_names'][event.name_iid].name if 'name_iid' in of else of.get('name')
     return {'time': time, 'type': event.type, 'name': name, 'track': tracks[sequence.track],
             'categories': [names['event_categories'][iid].name for iid in event.category_iids],
-            'correlation': of.get('correlation_id'), 'value': of.get('counter_value'), 'api': of.get('gpu_api'),
+            'correlation': correlation_id, 'value': of.get('counter_value'), 'api': of.get('gpu_api'),
             'submitted': list(correlation.get('render_stage_submission_event_ids', [])),
             'waited': list(correlation.get('render_stage_wait_event_ids', [])), 'annotations': annotations}
 

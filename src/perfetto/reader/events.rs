@@ -78,7 +78,7 @@ pub struct HostEvent<'a> {
     pub name: Text<'a>,
     /// Its first category.
     pub category: Text<'a>,
-    /// The correlation id.
+    /// The correlation id: an annotation in traces of gputrail.
     pub correlation: Option<u64>,
     /// Its GpuCorrelation, if it has one.
     correlated: &'a [u8],
@@ -241,6 +241,7 @@ impl<'a> Resolving<'a, '_> {
         const CATEGORY: u8 = key::number(3);
         const NAME: u8 = key::number(10);
         const TRACK: u8 = key::number(11);
+        const ANNOTATION: u8 = key::bytes(4);
         let mut left = bytes;
         while let Some(key) = left.first() {
             let behind = match *key {
@@ -258,6 +259,10 @@ impl<'a> Resolving<'a, '_> {
                 }),
                 TRACK => key::split_number(left).map(|(track, rest)| {
                     event.track = TrackId(track);
+                    rest
+                }),
+                ANNOTATION => key::split_bytes(left).map(|(annotation, rest)| {
+                    self.annotate(annotation, event);
                     rest
                 }),
                 _ => None,
@@ -281,10 +286,7 @@ impl<'a> Resolving<'a, '_> {
                 (22, FieldValue::Bytes(text)) => event.category = self.own_text(text),
                 (23, FieldValue::Bytes(text)) => event.name = self.own_text(text),
                 (52, FieldValue::Number(number)) => event.correlation = Some(number),
-                (4, FieldValue::Bytes(annotation)) => {
-                    let annotation = self.annotation(annotation, 0);
-                    event.annotations.push(annotation);
-                }
+                (4, FieldValue::Bytes(annotation)) => self.annotate(annotation, event),
                 (34, FieldValue::Number(number)) => {
                     self.entry(table::SOURCE_LOCATIONS, number);
                 }
@@ -310,8 +312,25 @@ impl<'a> Resolving<'a, '_> {
         }
     }
 
-    fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (&'a str, AnnotationValue<'a>) {
-        let (mut name, mut value) = ("", AnnotationValue::Nested);
+    #[inline]
+    fn annotate(&mut self, bytes: &'a [u8], event: &mut HostEvent<'a>) {
+        let (name, value) = match named_number(bytes) {
+            Some((name, number)) => {
+                let name = self.name(table::ANNOTATION_NAMES, name);
+                (name, AnnotationValue::Number(number))
+            }
+            None => self.annotation(bytes, 0),
+        };
+        match value {
+            AnnotationValue::Number(id) if name.id == TextId::CORRELATION => {
+                event.correlation = Some(id);
+            }
+            _ => event.annotations.push((name.text, value)),
+        }
+    }
+
+    fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (Text<'a>, AnnotationValue<'a>) {
+        let (mut name, mut value) = (Text::default(), AnnotationValue::Nested);
         if depth > DEEPEST {
             self.findings.add(self.place, || {
                 format!("annotations nested deeper than {DEEPEST}")
@@ -322,9 +341,9 @@ impl<'a> Resolving<'a, '_> {
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (1, FieldValue::Number(number)) => {
-                    name = self.name(table::ANNOTATION_NAMES, number).text;
+                    name = self.name(table::ANNOTATION_NAMES, number);
                 }
-                (10, FieldValue::Bytes(text)) => name = self.text(text),
+                (10, FieldValue::Bytes(text)) => name = self.own_text(text),
                 (2 | 3 | 7, FieldValue::Number(number)) => value = AnnotationValue::Number(number),
                 (4, FieldValue::Number(number)) => value = AnnotationValue::Signed(number as i64),
                 (5, FieldValue::Fixed64(bits)) => {
@@ -468,6 +487,18 @@ impl<'a> Resolving<'a, '_> {
             }
         }
     }
+}
+
+/// An annotation that is the number of a name, and a number: most are.
+#[inline]
+fn named_number(annotation: &[u8]) -> Option<(u64, u64)> {
+    const NAME: u8 = key::number(1);
+    const UINT: u8 = key::number(3);
+    annotation.first().filter(|key| **key == NAME)?;
+    let (name, rest) = key::split_number(annotation)?;
+    rest.first().filter(|key| **key == UINT)?;
+    let (number, rest) = key::split_number(rest)?;
+    rest.is_empty().then_some((name, number))
 }
 
 /// Number of the field that holds one detail of work.

@@ -5,12 +5,12 @@ use std::io::Write as _;
 use proptest::prelude::*;
 use prost::Message;
 
-use super::{Outcome, check, info, replay};
+use super::{EventKind, Findings, HostEvent, Outcome, Place, Visitor, check, info, read, replay};
 use crate::perfetto::schema::trace_packet::Data;
 use crate::perfetto::schema::{Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats};
 use crate::perfetto::{
-    Call, ContextApi, DeviceWork, Event, Gpu, Label, Launch, Machine, Observer, QueueDescription,
-    Resources, Stage, SystemClocks, TraceWriter, Work, WorkKind,
+    Annotation, Call, ContextApi, DeviceWork, Event, Gpu, Label, Launch, Machine, Observer,
+    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work, WorkKind,
 };
 
 const CLOCKS: SystemClocks = SystemClocks {
@@ -192,6 +192,48 @@ fn work_may_come_before_its_call() {
 }
 
 #[test]
+fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
+    #[derive(Default)]
+    struct Begins(Vec<(Option<u64>, Vec<String>)>);
+    impl Visitor for Begins {
+        fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+            if event.kind == EventKind::Begin {
+                let names = event.annotations.iter().map(|(name, _)| name.to_string());
+                self.0.push((event.correlation, names.collect()));
+            }
+        }
+    }
+    let mut writer =
+        TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).expect("a vector");
+    let process = writer.process(42, "program", &[]).unwrap();
+    let thread = writer.thread(process, 43, "main").unwrap();
+    let [label, size] = ["clEnqueue", "size"].map(|name| writer.name(name).unwrap());
+    let sizes = [Annotation {
+        name: size,
+        value: Value::Uint(1 << 40),
+    }];
+    for (correlation, annotations) in [(Some(1 << 40), &sizes[..]), (Some(2), &[]), (None, &sizes)]
+    {
+        let event = Event {
+            label: Label::Name(label),
+            category: label,
+            correlation,
+            submitted: &[],
+            waited: &[],
+            api: None,
+            annotations,
+        };
+        writer.begin(thread, 2_000_000, &event).unwrap();
+    }
+    let mut begins = Begins::default();
+    let outcome = read(&writer.finish().unwrap()[..], &mut begins);
+    assert_eq!(outcome.findings.list(), []);
+    let size = || vec!["size".to_owned()];
+    let expected = [(Some(1 << 40), size()), (Some(2), vec![]), (None, size())];
+    assert_eq!(begins.0, expected);
+}
+
+#[test]
 fn what_names_missing_work_is_found() {
     let trace = changed(&trace_of(TWO), |packets| {
         let last = packets.iter().rposition(is_work).unwrap();
@@ -205,7 +247,7 @@ fn work_that_no_call_names_is_found() {
     let trace = changed(&trace_of(TWO), |packets| {
         for packet in packets {
             if let Some(Data::TrackEvent(event)) = &mut packet.data
-                && event.correlation_id_field.is_some()
+                && !event.debug_annotations.is_empty()
                 && event
                     .gpu_correlation
                     .as_ref()
@@ -270,7 +312,7 @@ fn names_that_were_never_sent_are_found() {
             .event_names
             .clear();
     });
-    one_finding(&trace, "event name 1 was never interned");
+    one_finding(&trace, "event name 2 was never interned");
 }
 
 #[test]
@@ -282,7 +324,7 @@ fn a_number_that_stands_for_two_names_is_found() {
         let last = packets.iter().rposition(is_slice).unwrap();
         packets[last].interned_data = Some(data);
     });
-    one_finding(&trace, "event name 1 is interned again as something else");
+    one_finding(&trace, "event name 2 is interned again as something else");
 }
 
 #[test]

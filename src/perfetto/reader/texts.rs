@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::perfetto::names::CORRELATION;
+
 /// Most texts, and most bytes of them, that are held.
 const MOST: usize = 1 << 20;
 const MOST_BYTES: usize = 128 << 20;
@@ -15,6 +17,8 @@ impl TextId {
     pub const EMPTY: TextId = TextId(0);
     /// What all texts are that there is no room for.
     pub const OTHER: TextId = TextId(1);
+    /// What correlation ids are called.
+    pub const CORRELATION: TextId = TextId(2);
 }
 
 /// All texts.
@@ -28,8 +32,11 @@ pub struct Texts {
 impl Default for Texts {
     fn default() -> Texts {
         Texts {
-            list: vec!["".into(), "(others)".into()],
-            numbers: HashMap::from([("".into(), TextId::EMPTY)]),
+            list: vec!["".into(), "(others)".into(), CORRELATION.into()],
+            numbers: HashMap::from([
+                ("".into(), TextId::EMPTY),
+                (CORRELATION.into(), TextId::CORRELATION),
+            ]),
             bytes: 0,
         }
     }

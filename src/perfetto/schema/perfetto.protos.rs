@@ -781,8 +781,6 @@ pub struct TrackEvent {
     pub name_field: ::core::option::Option<track_event::NameField>,
     #[prost(oneof = "track_event::CounterValueField", tags = "30")]
     pub counter_value_field: ::core::option::Option<track_event::CounterValueField>,
-    #[prost(oneof = "track_event::CorrelationIdField", tags = "52")]
-    pub correlation_id_field: ::core::option::Option<track_event::CorrelationIdField>,
 }
 /// Nested message and enum types in `TrackEvent`.
 pub mod track_event {
@@ -842,11 +840,6 @@ pub mod track_event {
     pub enum CounterValueField {
         #[prost(int64, tag = "30")]
         CounterValue(i64),
-    }
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum CorrelationIdField {
-        #[prost(uint64, tag = "52")]
-        CorrelationId(u64),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -430,19 +430,16 @@ fn arguments_of_calls_that_enqueue_are_shown_on_request_only() {
         };
         let (_, trace) = converted(&[making.capture()], &options);
         let begins = begins(&trace);
-        assert_eq!(begins[1].1.debug_annotations.len(), 1);
-        begins[0].1.debug_annotations.clone()
+        let annotations = |begin: usize| begins[begin].1.debug_annotations.iter();
+        assert_eq!(annotations(1).len(), 2);
+        let values = annotations(0).map(|annotation| annotation.value.clone().unwrap());
+        values.collect::<Vec<_>>()
     };
-    assert_eq!(shown(false), []);
     use crate::perfetto::schema::debug_annotation::Value;
-    let values: Vec<_> = shown(true)
-        .into_iter()
-        .map(|annotation| annotation.value.unwrap())
-        .collect();
-    assert_eq!(
-        values,
-        [Value::UintValue(42), Value::StringValue("hello".into())]
-    );
+    let [one, size] = [1, 42].map(Value::UintValue);
+    assert_eq!(shown(false), std::slice::from_ref(&one));
+    let hello = Value::StringValue("hello".into());
+    assert_eq!(shown(true), [one, size, hello]);
 }
 
 #[test]
@@ -454,7 +451,7 @@ fn a_failed_call_carries_its_code() {
     making.run(MAIN, &[bytes_of(&failed)]);
     let (report, trace) = making.convert();
     assert_eq!(report.failed_calls, 1);
-    let annotation = &begins(&trace)[0].1.debug_annotations[0];
+    let annotation = &begins(&trace)[0].1.debug_annotations[1];
     use crate::perfetto::schema::debug_annotation::Value;
     assert_eq!(annotation.value, Some(Value::IntValue(-54)));
 }

@@ -116,7 +116,6 @@ fn slices_come_back_on_their_tracks_with_their_times() {
 #[test]
 fn a_call_carries_its_ids_and_values() {
     use crate::perfetto::schema::debug_annotation::{self, NameField};
-    use crate::perfetto::schema::track_event::CorrelationIdField;
     let mut writer = writer();
     let process = writer.process(1, "app", &[]).unwrap();
     let thread = writer.thread(process, 1, "").unwrap();
@@ -140,20 +139,24 @@ fn a_call_carries_its_ids_and_values() {
     let [call] = &trace.track_events()[..] else {
         panic!("one event");
     };
-    assert_eq!(
-        call.correlation_id_field,
-        Some(CorrelationIdField::CorrelationId(77))
-    );
     let gpu = call.gpu_correlation.as_ref().unwrap();
     assert_eq!(gpu.render_stage_submission_event_ids, [1 << 40 | 5]);
     assert_eq!(gpu.render_stage_wait_event_ids, [3, 4]);
     assert_eq!(call.gpu_api(), GpuApi::OpenCl);
-    let annotation = &call.debug_annotations[0];
+    let [correlation, annotation] = &call.debug_annotations[..] else {
+        panic!("two values");
+    };
+    let iid = |name: Name| Some(NameField::NameIid(name.iid()));
+    assert_eq!(correlation.name_field, iid(Name::CORRELATION));
+    assert_eq!(
+        correlation.value,
+        Some(debug_annotation::Value::UintValue(77))
+    );
+    assert_eq!(annotation.name_field, iid(error));
     assert_eq!(
         annotation.value,
         Some(debug_annotation::Value::IntValue(-5))
     );
-    assert_eq!(annotation.name_field, Some(NameField::NameIid(error.iid())));
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::hint::black_box;
 
 use gputrail::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
 use gputrail::perfetto::schema::trace_packet::Data;
-use gputrail::perfetto::schema::track_event::{CorrelationIdField, NameField};
+use gputrail::perfetto::schema::track_event::NameField;
 use gputrail::perfetto::schema::{
-    GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
+    DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
+    debug_annotation,
 };
 use gputrail::perfetto::{
     ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources,
@@ -121,7 +122,10 @@ pub fn with_prost() {
                 category_iids: vec![1],
                 r#type: Some(1),
                 name_field: Some(NameField::NameIid(2)),
-                correlation_id_field: Some(CorrelationIdField::CorrelationId(number * 5 + call)),
+                debug_annotations: vec![DebugAnnotation {
+                    name_field: Some(debug_annotation::NameField::NameIid(1)),
+                    value: Some(debug_annotation::Value::UintValue(number * 5 + call)),
+                }],
                 gpu_correlation: (call == 4).then(|| GpuCorrelation {
                     render_stage_submission_event_ids: vec![event],
                     ..GpuCorrelation::default()
@@ -203,7 +207,10 @@ pub fn with_perfetto_protos() {
             begin.category_iids.push(1);
             begin.set_type(Type::TYPE_SLICE_BEGIN);
             begin.set_name_iid(2);
-            begin.set_correlation_id(number * 5 + call);
+            let mut correlation = perfetto_protos::debug_annotation::DebugAnnotation::new();
+            correlation.set_name_iid(1);
+            correlation.set_uint_value(number * 5 + call);
+            begin.debug_annotations.push(correlation);
             let mut holder = packet(2, 400, Some(2));
             holder.set_track_event(begin);
             write(holder);

@@ -21,9 +21,9 @@ fn work_and_calls_are_tied_to_the_work_that_they_waited_for() {
     let names: BTreeMap<String, String> = trace
         .rows::<(String, String)>(
             "select distinct submitted.display_value, g.name from slice s join args submitted using (arg_set_id) \
-             join args correlation using (arg_set_id) join gpu_slice g on correlation.display_value glob '*#' || g.submission_id \
+             join args correlation using (arg_set_id) join gpu_slice g on correlation.int_value = g.submission_id \
              where submitted.key glob 'gpu_correlation.render_stage_submission_event_ids*' \
-             and correlation.key = 'correlation_id'",
+             and correlation.key = 'debug.correlation_id'",
         )
         .into_iter()
         .collect();
