@@ -438,7 +438,7 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> u64 {
         0 => work.0 & (SHARED - 1),
         serial => SHARED | u64::from(serial),
     };
-    (u64::from(process.0) + 1) << OWN_BITS | own
+    u64::from(process.0) << OWN_BITS | own
 }
 
 /// What a queue is called on its device.

@@ -463,7 +463,7 @@ impl<W: Write> Merging<W> {
     /// The id of a piece of work in the merged trace.
     fn event_id(&mut self, part: &Part, id: u64) -> u64 {
         let (process, own) = (id >> OWN_BITS, id & ((1 << OWN_BITS) - 1));
-        let next = self.processes.len() as u64 + 1;
+        let next = self.processes.len() as u64;
         if next >= MOST_PROCESSES {
             return id;
         }

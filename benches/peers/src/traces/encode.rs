@@ -46,7 +46,7 @@ pub fn by_hand() {
     });
     let mut time = clocks.boottime;
     for number in 0..ENQUEUES {
-        let event = 1 << 40 | number;
+        let event = number + 1;
         for call in 0..5 {
             time += 700;
             let submitted = [event];
@@ -116,7 +116,7 @@ pub fn with_prost() {
         ..TracePacket::default()
     };
     for number in 0..ENQUEUES {
-        let event = 1 << 40 | number;
+        let event = number + 1;
         for call in 0..5 {
             let begin = TrackEvent {
                 category_iids: vec![1],
@@ -227,7 +227,7 @@ pub fn with_perfetto_protos() {
             detail
         };
         let mut stage = GpuRenderStageEvent::new();
-        stage.set_event_id(1 << 40 | number);
+        stage.set_event_id(number + 1);
         stage.set_duration(1_400);
         stage.set_context(1);
         stage.extra_data = vec![detail("queued", -4_700), detail("submit", -900)];
