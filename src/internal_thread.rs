@@ -5,7 +5,6 @@ use crate::sync::lock_std;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 /// When a tool is told of a thread of ours.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -60,7 +59,7 @@ fn remove(number: u64) -> Option<(u64, Watch)> {
 }
 
 /// Makes a thread named `gputrail`.
-pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     announce(InternalThread::Before);
     let made = crate::process::with_signals_blocked(|| {
         std::thread::Builder::new()
@@ -68,7 +67,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHand
             .spawn(work)
     });
     announce(InternalThread::After);
-    made
+    made.map(drop)
 }
 
 fn announce(moment: InternalThread) {

@@ -17,7 +17,6 @@ use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
 use crate::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Who receives blocks. Called on the collector's thread, or on one that flushes.
@@ -185,13 +184,13 @@ impl Collector {
         options: CollectorOptions,
         ticks: TickSource,
         listener: Listener,
-    ) -> std::io::Result<(Collector, JoinHandle<()>)> {
+    ) -> std::io::Result<Collector> {
         let collector = Collector::new(buffer, sinks, options, (ticks, false), listener);
-        let thread = collector.run()?;
-        Ok((collector, thread))
+        collector.run()?;
+        Ok(collector)
     }
 
-    fn run(&self) -> std::io::Result<JoinHandle<()>> {
+    fn run(&self) -> std::io::Result<()> {
         let inner = self.inner.clone();
         crate::internal_thread::spawn(move || inner.run())
     }

@@ -19,15 +19,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// When nothing happens for this long there is time to give memory back.
-const QUIET: Duration = Duration::from_millis(10);
 /// In this time the program is started, which wants a processor to begin on.
 const HEAD_START: Duration = Duration::from_millis(1);
-/// Pools of processes that are gone, whose memory has not been given back.
-const MOST_LEFT: usize = 2;
 
 /// What a session gives to its processes.
 #[derive(Clone, Debug)]
@@ -164,7 +159,6 @@ impl Server {
             live: Vec::new(),
             admitted: 0,
             dumps: 0,
-            left: Vec::new(),
             finished: Finished::default(),
         };
         let (sender, result) = std::sync::mpsc::channel();
@@ -203,7 +197,6 @@ impl Server {
     /// recorded is taken as it is.
     pub fn finish(self) -> Finished {
         self.shared.tell(FINISH);
-        // What the thread does after that, giving memory back, need not be waited for.
         self.result.recv().unwrap_or_default()
     }
 }
@@ -243,26 +236,10 @@ pub(super) struct Live {
     pub buffer: Buffer,
     pub ticks: TickSource,
     collector: Collector,
-    thread: JoinHandle<()>,
     writer: Writer,
     /// `None` when the system could give none; then the connection's end has to do.
     pidfd: Option<OwnedFd>,
     connection: Option<OwnedFd>,
-}
-
-/// Memory of a process that is gone, with the thread that collected from it, which still has it when it has just been
-/// told to end. Dropping this gives the memory back.
-struct Left {
-    thread: Option<JoinHandle<()>>,
-    _buffer: Buffer,
-}
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// State of the session's thread.
@@ -281,9 +258,6 @@ struct Session {
     admitted: u32,
     /// Dumps of what is kept so far.
     dumps: u32,
-    /// Memory of processes that are gone. Giving it back takes milliseconds, which the end of the
-    /// session does not wait for.
-    left: Vec<Left>,
     finished: Finished,
 }
 
@@ -306,11 +280,7 @@ impl Session {
             if command & FINISH != 0 {
                 self.finish();
                 // The receiver waits for it, unless its thread is gone.
-                let _ = result.send(std::mem::take(&mut self.finished));
-                // A thread that begins does so on a processor that is idle, this one and the receiver are often on the same.
-                let left = std::mem::take(&mut self.left);
-                let freeing = std::thread::Builder::new().name("freeing".into());
-                let _ = freeing.spawn(move || drop(left));
+                let _ = result.send(self.finished);
                 return;
             }
             self.greet(woken.listener);
@@ -343,10 +313,8 @@ impl Session {
         );
         let now = Instant::now();
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
-        let quiet = (!self.left.is_empty()).then(|| now + QUIET);
         let started = self.is_ready_due.then(|| now + HEAD_START);
-        let quiet = quiet.into_iter().chain(started);
-        let timeout = deadlines.chain(quiet).min().map(|deadline| {
+        let timeout = deadlines.chain(started).min().map(|deadline| {
             let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
             left.try_into().expect("seconds fit")
         });
@@ -363,12 +331,9 @@ impl Session {
                 ended: live.pidfd.is_some() && happened.next().unwrap_or(false),
             })
             .collect();
-        if happenings == Ok(0) {
-            self.left.clear();
-            if std::mem::take(&mut self.is_ready_due) {
-                // Where there is no memory, the process that asks for it is told.
-                self.ready = memory::make(&self.options.layout).ok();
-            }
+        if happenings == Ok(0) && std::mem::take(&mut self.is_ready_due) {
+            // Where there is no memory, the process that asks for it is told.
+            self.ready = memory::make(&self.options.layout).ok();
         }
         Woken {
             listener,
@@ -474,7 +439,7 @@ impl Session {
         )
         .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
         let buffer = Buffer::new(pool.mapping, self.options.policy);
-        let (writer, collector, thread) = self
+        let (writer, collector) = self
             .collect(&buffer, &file, hello.ticks)
             .map_err(resources)?;
         let flight = self.options.flight.as_ref();
@@ -507,7 +472,6 @@ impl Session {
             buffer,
             ticks: hello.ticks,
             collector,
-            thread,
             writer,
             pidfd,
             connection: Some(connection),
@@ -521,7 +485,7 @@ impl Session {
         buffer: &Buffer,
         file: &OwnedFd,
         ticks: TickSource,
-    ) -> std::io::Result<(Writer, Collector, JoinHandle<()>)> {
+    ) -> std::io::Result<(Writer, Collector)> {
         let writer = Writer::join(file.try_clone()?, buffer)?;
         let sink = CaptureSink::new(writer.clone(), ticks);
         let options = CollectorOptions {
@@ -538,17 +502,17 @@ impl Session {
         };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
         let listener = Some(Box::new(listener) as _);
-        let (collector, thread) = Collector::of_process(buffer, sinks, options, ticks, listener)?;
-        Ok((writer, collector, thread))
+        let collector = Collector::of_process(buffer, sinks, options, ticks, listener)?;
+        Ok((writer, collector))
     }
 
-    /// Saves what a process left in its memory, and gives the memory back.
+    /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the session
+    /// goes on: the collector's thread, which ends last, has the mapping until then.
     fn take(&mut self, live: Live, end: End) {
         let Live {
             mut capture,
             buffer,
             collector,
-            thread,
             writer,
             ..
         } = live;
@@ -567,13 +531,6 @@ impl Session {
         capture.lost = writer.error().map(|(error, _)| error.to_string());
         capture.capture_error = mapping.capture_error();
         self.finished.processes.push(capture);
-        if self.left.len() >= MOST_LEFT {
-            self.left.clear();
-        }
-        self.left.push(Left {
-            thread: Some(thread),
-            _buffer: buffer,
-        });
     }
 
     /// Writes out what the processes keep, unless that has been done often enough.
