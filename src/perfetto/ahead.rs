@@ -109,6 +109,19 @@ impl<'a> Following<'a> {
         }
     }
 
+    /// Tells what is held back for the sake of what comes late, for nobody records any more. To be called when there is no
+    /// further piece; should one come all the same, its work is counted from where the counters have got to.
+    pub fn settle(&mut self) -> Result<(), ConvertError> {
+        let State::Making(trace) = &mut self.state else {
+            return Ok(());
+        };
+        let settled = trace.process.settle(&mut trace.making.writer);
+        settled.map_err(|source| ConvertError {
+            written: trace.making.writer.written(),
+            source,
+        })
+    }
+
     /// Takes in what is left of a capture that grows no more, and ends the trace.
     pub fn finish(mut self) -> Result<Ahead, ConvertError> {
         while self.advance()? {}
@@ -469,7 +482,10 @@ mod tests {
             program(&recorder);
             recorder.finish().unwrap();
             running.store(false, Ordering::Release);
-            beside.join().unwrap().finish().unwrap()
+            let mut following = beside.join().unwrap();
+            while following.advance().unwrap() {}
+            following.settle().unwrap();
+            following.finish().unwrap()
         });
         (ahead, directory, path)
     }

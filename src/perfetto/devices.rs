@@ -209,6 +209,11 @@ impl Devices {
         self.gauges.finish(writer)
     }
 
+    /// Tells what is held back for work that comes late.
+    pub fn settle<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
+        self.gauges.settle(writer)
+    }
+
     /// What tells a piece of work: compiled for any, and for what there is most of.
     #[inline(always)]
     fn work(

@@ -112,8 +112,13 @@ impl Gauges {
     }
 
     /// Tells what is held back.
+    pub fn settle<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
+        self.tell(writer, self.edges.len())
+    }
+
+    /// Tells the rest.
     pub fn finish<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
-        self.tell(writer, self.edges.len())?;
+        self.settle(writer)?;
         let mut gauges = self.gauges.iter_mut();
         gauges.try_for_each(|gauge| gauge.close(writer))
     }

@@ -286,6 +286,12 @@ impl<'a> ProcessTrace<'a> {
         Ok(())
     }
 
+    /// Tells what is held back for work that comes late.
+    pub fn settle<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> io::Result<()> {
+        self.devices.settle(writer)?;
+        writer.flush()
+    }
+
     #[inline(always)]
     fn thread<W: Write>(
         &mut self,

@@ -502,6 +502,11 @@ impl<W: Write> TraceWriter<W> {
         self.packets.flush()
     }
 
+    /// Hands all packets to the file.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.packets.flush()
+    }
+
     /// Ends the trace and gives the file back.
     pub fn finish(mut self) -> io::Result<W> {
         self.end_trace()?;

@@ -175,6 +175,15 @@ impl<'a> Making<'a> {
         }
     }
 
+    fn settle(&self) {
+        let mut stage = self.stage();
+        if let Stage::Following(trace) = &mut *stage
+            && trace.settle().is_err()
+        {
+            *stage = Stage::Over;
+        }
+    }
+
     fn begin(&self, capture: &Path, summary: &'a mut Summary) -> Stage<'a> {
         match File::create_new(self.file) {
             Ok(file) => {
@@ -216,6 +225,11 @@ impl Running<'_, '_> {
     /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none, for now.
     pub fn advance(&self) -> bool {
         self.is_taken_over() && self.making.advance()
+    }
+
+    /// To be called when there is no further piece and nobody records any more: what was held back is told.
+    pub fn settle(&self) {
+        self.making.settle();
     }
 
     /// Makes the rest, now that the program has ended and its capture is whole.

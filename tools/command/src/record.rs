@@ -245,6 +245,7 @@ fn wait(
         let more = trace.advance();
         if !more && trace.is_taken_over() && server.attached().len() == 1 {
             // Nobody records any more. There is time for it now, while the program is torn down.
+            trace.settle();
             drop(reserve.take());
         }
         let pause = match more {
