@@ -9,9 +9,9 @@ use super::debugger;
 use crate::context::is_delivering;
 use crate::record::{AgentId, SamplingUnit};
 use crate::switchboard::{Buffers, ContextKey, Interest};
-use crate::sync::lock_std;
+use crate::sync::{QuietGuard, QuietMutex};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// An agent that can be sampled: what a source has to offer. The service calls it from one thread at a time, never while
 /// another call of a sampler is in progress, and never from within a buffer's callback, which may be what it waits for. A
@@ -167,10 +167,10 @@ fn unit(unit: SamplingUnit) -> &'static str {
 /// The sampling service of a process: of its switchboard.
 #[derive(Default)]
 pub struct Sampling {
-    state: Mutex<State>,
+    state: QuietMutex<State>,
     /// Held by whoever calls a sampler, which may wait for a tool that empties a buffer; taken before the state, which
     /// nobody holds meanwhile: sources that offer agents never wait.
-    turn: Mutex<()>,
+    turn: QuietMutex<()>,
 }
 
 #[derive(Default)]
@@ -198,7 +198,7 @@ struct Service {
 /// The turn to call samplers.
 struct Turn<'a> {
     sampling: &'a Sampling,
-    _held: MutexGuard<'a, ()>,
+    _held: QuietGuard<'a, ()>,
 }
 
 impl Agent {
@@ -269,14 +269,14 @@ impl Turn<'_> {
 }
 
 impl Sampling {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock_std(&self.state)
+    fn state(&self) -> QuietGuard<'_, State> {
+        self.state.lock()
     }
 
     fn turn(&self) -> Turn<'_> {
         Turn {
             sampling: self,
-            _held: lock_std(&self.turn),
+            _held: self.turn.lock(),
         }
     }
 
