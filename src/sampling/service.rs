@@ -168,8 +168,8 @@ fn unit(unit: SamplingUnit) -> &'static str {
 #[derive(Default)]
 pub struct Sampling {
     state: QuietMutex<State>,
-    /// Held by whoever calls a sampler, which may wait for a tool that empties a buffer; taken before the state, which
-    /// nobody holds meanwhile: sources that offer agents never wait.
+    /// Held by whoever calls a sampler, which may wait for a tool that empties a buffer, and signals with it; taken before
+    /// the state, which nobody holds meanwhile: sources that offer agents never wait.
     turn: QuietMutex<()>,
 }
 

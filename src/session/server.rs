@@ -507,7 +507,7 @@ impl Session {
     }
 
     /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the session
-    /// goes on: the collector's thread, which ends last, has the mapping until then.
+    /// goes on: as a rule the collector's thread ends last, and has the mapping until then.
     fn take(&mut self, live: Live, end: End) {
         let Live {
             mut capture,
