@@ -172,7 +172,7 @@ impl Current {
     pub(crate) fn borrow(self) -> Option<Borrowed> {
         let cell = self.cell();
         if cell.busy.get() {
-            INTERRUPTED.fetch_add(1, Ordering::Relaxed);
+            count_interrupted();
             return None;
         }
         cell.busy.set(true);
@@ -219,6 +219,13 @@ impl Current {
     }
 }
 
+/// What a signal handler has to say is lost.
+#[cold]
+#[inline(never)]
+fn count_interrupted() {
+    INTERRUPTED.fetch_add(1, Ordering::Relaxed);
+}
+
 /// A thread's state, borrowed.
 pub(crate) struct Borrowed {
     cell: NonNull<ThreadCell>,
@@ -263,14 +270,20 @@ fn wanted() -> &'static Wanted {
 pub fn interest(operation: Operation) -> Interest {
     let wanted = wanted();
     let interest = wanted.operation(operation);
-    if interest.is_none() && wanted.generation.load(Ordering::Relaxed) == 0 {
-        return new_process(operation);
+    match interest.is_none_or_late() {
+        true => not_wanted(wanted, operation, interest),
+        false => interest,
     }
+}
+
+#[inline]
+fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Interest {
     if interest.is_late() {
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
-        return Interest::NONE;
+    } else if wanted.generation.load(Ordering::Relaxed) == 0 {
+        return new_process(operation);
     }
-    interest
+    Interest::NONE
 }
 
 /// Before the process has begun, or in a forked child, which attaches at its first call.

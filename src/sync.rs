@@ -212,15 +212,19 @@ pub(crate) fn pause() {
 /// The system's membarrier makes the other half pay for both; without it, both are full fences.
 #[inline(always)]
 pub(crate) fn fence_light() {
-    #[cfg(all(not(loom), target_os = "linux"))]
-    {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        if !membarrier::is_there() {
-            fence(Ordering::SeqCst);
-        }
+    match fence_light_is_free() {
+        true => std::sync::atomic::compiler_fence(Ordering::SeqCst),
+        false => fence(Ordering::SeqCst),
     }
+}
+
+/// Whether [`fence_light`] keeps the compiler from moving things, and nothing more, from now on.
+#[inline(always)]
+pub(crate) fn fence_light_is_free() -> bool {
+    #[cfg(all(not(loom), target_os = "linux"))]
+    return membarrier::is_there();
     #[cfg(not(all(not(loom), target_os = "linux")))]
-    fence(Ordering::SeqCst);
+    false
 }
 
 /// The dear half; see [`fence_light`].

@@ -47,9 +47,7 @@ fn call() -> bool {
     }
     let thread = process::current().unwrap();
     let call = thread
-        .with(|host| {
-            host.enter_wanted(OPERATION, interest, &raw const frame as usize, clock::now())
-        })
+        .with(|host| host.enter_wanted(OPERATION, interest, &raw const frame as usize, clock::now))
         .unwrap();
     thread
         .with(|host| host.exit(&call, clock::now(), 0, 0))

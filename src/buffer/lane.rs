@@ -145,13 +145,13 @@ impl Lane {
     /// Whether `bytes` more fit into the block as it is.
     #[inline(always)]
     pub(crate) fn fits_now(&self, bytes: usize) -> bool {
-        bytes as u32 <= self.block.capacity - self.block.committed
+        self.block.committed + bytes as u32 <= self.block.capacity
     }
 
     /// Whether `bytes` more fit without waiting, if need be in another block.
     #[inline(always)]
     pub(crate) fn has_room_now(&mut self, bytes: usize) -> bool {
-        bytes as u32 <= self.block.capacity - self.block.committed || self.make_room(bytes, false)
+        self.fits_now(bytes) || self.make_room(bytes, false)
     }
 
     /// Appends the used part of `arguments`.
@@ -182,71 +182,27 @@ impl Lane {
     }
 
     /// Publishes the record that `fill` puts together in its place, but for its sequence number; there must be room
-    /// for it. Once it is there it is copied nowhere: processors wait for what has just been stored in smaller pieces.
+    /// for it.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn commit_filled<R: bytemuck::Pod>(&mut self, fill: impl FnOnce(&mut R)) {
-        fill(self.next_place());
-        self.commit_next::<R>();
+        let mut records = self.together();
+        fill(records.place());
+        records.put::<R>();
+        records.publish();
     }
 
-    /// The place of the next record, which is there once it is [committed](Lane::commit_next); there must be room for it.
+    /// Begins records that are published in one step; there must be room for all of them.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) fn next_place<R: bytemuck::Pod>(&mut self) -> &mut R {
-        const { assert!(size_of::<R>() >= 8 && align_of::<R>() == 8) };
-        let block = &mut self.block;
-        debug_assert!(size_of::<R>() <= (block.capacity - block.committed) as usize);
-        // SAFETY: as in `commit`; there is room for the record, aligned to 8. Whatever the memory holds is a value of `R`.
-        unsafe { &mut *block.data.add(block.committed as usize).cast::<R>() }
-    }
-
-    /// Publishes the record that was put together in the [next place](Lane::next_place), but for its sequence number.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(crate) fn commit_next<R: bytemuck::Pod>(&mut self) {
-        self.commit_put(size_of::<R>(), |_| {});
-    }
-
-    /// Publishes a record of the arguments of a call; there must be room for it.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(crate) fn commit_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
-        let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
-        // SAFETY: there is room for the head and the values, aligned to 8.
-        self.commit_put(bytes, |to| unsafe {
-            let to = to.cast::<ArgumentsHead>();
-            to.write(head);
-            let mut to = to.add(1).cast::<u64>();
-            // Not copied as a whole: see above.
-            for value in values {
-                to.write_volatile(*value);
-                to = to.add(1);
-            }
-        });
-    }
-
-    /// Publishes the record of `bytes` that `put` writes, but for its sequence number, to where it is told; there must
-    /// be room for it.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    fn commit_put(&mut self, bytes: usize, put: impl FnOnce(*mut u64)) {
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        let block = &mut self.block;
-        debug_assert!(bytes <= (block.capacity - block.committed) as usize);
-        // SAFETY: as in `commit`; records are aligned to 8, and so is the committed length. The sequence number is the
-        // second word of every record's header.
-        unsafe {
-            let to = block.data.add(block.committed as usize).cast::<u64>();
-            put(to);
-            to.cast::<u32>().add(1).write(sequence);
-            block.committed += bytes as u32;
-            // Release: pairs with the acquire in `BlockHeader::committed`.
-            (*block.header).commit.store(
-                block.generation | u64::from(block.committed),
-                Ordering::Release,
-            );
+    pub(crate) fn together(&mut self) -> Together<'_> {
+        Together {
+            data: self.block.data,
+            end: self.block.committed,
+            sequence: self.sequence,
+            generation: self.block.generation,
+            header: self.block.header,
+            lane: self,
         }
     }
 
@@ -537,6 +493,82 @@ impl Lane {
     }
 }
 
+/// Records on their way into a lane's block, which has room for them. They are put together where they go: once there they
+/// are copied nowhere, since processors wait for what has just been stored in smaller pieces.
+#[cfg(not(loom))]
+#[must_use]
+pub(crate) struct Together<'a> {
+    // What is written through a pointer could be any field of the lane: these are read before.
+    data: *mut u8,
+    /// Where the next one goes.
+    end: u32,
+    /// That of the next one.
+    sequence: u32,
+    generation: u64,
+    header: *const BlockHeader,
+    lane: &'a mut Lane,
+}
+
+#[cfg(not(loom))]
+impl Together<'_> {
+    /// The place of the next record, to be filled but for the sequence number, and then [put](Together::put).
+    #[inline(always)]
+    pub fn place<R: bytemuck::Pod>(&mut self) -> &mut R {
+        const { assert!(size_of::<R>() >= 8 && align_of::<R>() == 8) };
+        debug_assert!(self.end + size_of::<R>() as u32 <= self.lane.block.capacity);
+        // SAFETY: the lane has a block with room for the record (whoever puts it has asked), which no one else writes;
+        // readers stop at the committed length. Records are aligned to 8, and so is that length. Whatever the memory holds
+        // is a value of `R`.
+        unsafe { &mut *self.data.add(self.end as usize).cast::<R>() }
+    }
+
+    /// The record that is in its [place](Together::place) is one of them.
+    #[inline(always)]
+    pub fn put<R: bytemuck::Pod>(&mut self) {
+        self.put_bytes(size_of::<R>());
+    }
+
+    /// Puts a record of the arguments of a call.
+    #[inline(always)]
+    pub fn put_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
+        let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
+        debug_assert!(self.end + bytes as u32 <= self.lane.block.capacity);
+        // SAFETY: as in `place`.
+        unsafe {
+            let to = self.data.add(self.end as usize).cast::<ArgumentsHead>();
+            to.write(head);
+            let mut to = to.add(1).cast::<u64>();
+            // Not copied as a whole: see above.
+            for value in values {
+                to.write_volatile(*value);
+                to = to.add(1);
+            }
+        }
+        self.put_bytes(bytes);
+    }
+
+    #[inline(always)]
+    fn put_bytes(&mut self, bytes: usize) {
+        // SAFETY: as in `place`. The sequence number is the second word of every record's header.
+        unsafe {
+            let to = self.data.add(self.end as usize).cast::<u32>();
+            to.add(1).write(self.sequence);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        self.end += bytes as u32;
+    }
+
+    /// They are there, for whoever collects the buffer.
+    #[inline(always)]
+    pub fn publish(self) {
+        self.lane.sequence = self.sequence;
+        self.lane.block.committed = self.end;
+        let commit = self.generation | u64::from(self.end);
+        // SAFETY: the lane has a block. Release: pairs with the acquire in `BlockHeader::committed`.
+        unsafe { (*self.header).commit.store(commit, Ordering::Release) };
+    }
+}
+
 impl Shared {
     /// What wakes whoever collects the buffer.
     pub(super) fn wake(&self) -> &Wake {
@@ -596,25 +628,27 @@ impl OpenCalls {
         unsafe { &*self.place }
     }
 
-    /// A call begins, within `depth` others. Those that did not concern this lane leave gaps.
-    #[inline]
-    pub fn enter(
-        &self,
-        depth: u32,
-        start: Ticks,
-        correlation: CorrelationId,
-        operation: Operation,
-    ) {
+    /// A call is going to begin, within `depth` others. Those that did not concern this lane leave gaps.
+    #[inline(always)]
+    pub fn prepare(&self, depth: u32, correlation: CorrelationId, operation: Operation) {
         let place = self.place();
         let known = place.depth.load(Ordering::Relaxed);
         if known < depth {
             self.leave_gaps(known, depth);
         }
         if let Some(call) = place.calls.get(depth as usize) {
-            call.start.store(start.0, Ordering::Relaxed);
             call.correlation.store(correlation.0, Ordering::Relaxed);
             let operation = u32::from(operation.domain.0) | u32::from(operation.number) << 16;
             call.operation.store(operation, Ordering::Relaxed);
+        }
+    }
+
+    /// It begins.
+    #[inline(always)]
+    pub fn enter(&self, depth: u32, start: Ticks) {
+        let place = self.place();
+        if let Some(call) = place.calls.get(depth as usize) {
+            call.start.store(start.0, Ordering::Relaxed);
         }
         // Release: a depth that is seen has its call.
         place.depth.store(depth + 1, Ordering::Release);

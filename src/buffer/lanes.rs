@@ -1,23 +1,20 @@
 //! The lanes of one thread, one for each buffer it has written to.
 //!
 //! The thread uses them without a lock. Whoever destroys a buffer takes the buffer's lane away from
-//! every thread, idle ones too: it first makes the buffer's incarnation invalid, then has every other
-//! processor see that ([`fence_heavy`]), then waits until the thread is not in the middle of a use. From then on
-//! the thread finds another incarnation than that of its lane and leaves the lane alone.
+//! every thread, idle ones too: it first [closes](Lanes::close) them, then has every other processor see that
+//! ([`every_thread_knows`]), then waits until each thread is not in the middle of a use. From then on the thread finds that
+//! the lane is closed, and leaves it alone.
 //!
-//! What changes incarnations, opens lanes and takes them away holds one lock, which [`Opening`] stands for.
+//! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
-use crate::sync::{AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light};
+use crate::sync::{
+    AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light, fence_light_is_free,
+};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// Numbers of the buffers that are alive, by slot: 0 where there is none. Shared by all threads, changed only
-/// when a buffer is created or destroyed.
-pub(crate) struct Incarnations<const N: usize>([AtomicU32; N]);
-
-/// The incarnation of no buffer, and not what stands where there is none.
-pub(crate) const NOBODY: u32 = u32::MAX;
+use std::sync::atomic::compiler_fence;
 
 /// Proof that the lock is held under which lanes are opened and taken away.
 pub(crate) struct Opening(());
@@ -25,112 +22,130 @@ pub(crate) struct Opening(());
 impl Opening {
     /// # Safety
     ///
-    /// While the value lives, the caller holds the one lock that belongs to the incarnations it is used with.
+    /// While the value lives, the caller holds the one lock that belongs to the lanes it is used with.
     pub unsafe fn locked() -> Opening {
         Opening(())
     }
 }
 
-impl<const N: usize> Incarnations<N> {
-    pub fn new() -> Self {
-        Incarnations(std::array::from_fn(|_| AtomicU32::new(0)))
-    }
-
-    #[inline]
-    pub fn of(&self, slot: usize) -> u32 {
-        self.0[slot].load(Ordering::Relaxed)
-    }
-
-    /// A buffer gets `slot`, or, with 0, leaves it.
-    pub fn set(&self, slot: usize, incarnation: u32, _: &Opening) {
-        debug_assert!(incarnation != NOBODY);
-        self.0[slot].store(incarnation, Ordering::Release);
-    }
-}
-
 /// The lanes of one thread; see the module.
-pub(crate) struct Lanes<const N: usize> {
-    /// 1 while the thread uses one of its lanes.
-    in_use: AtomicU32,
-    slots: [Slot; N],
-}
+pub(crate) struct Lanes<const N: usize>([Slot; N]);
+
+/// There is no lane.
+const CLOSED: u32 = 0;
+/// There is, and each use begins with a fence.
+const FENCED: u32 = 1;
+/// There is, and the system sees to it that uses need no fence.
+const OPEN: u32 = 2;
 
 /// The lane in one slot.
 #[repr(align(128))]
 struct Slot {
-    /// Incarnation of the buffer whose lane this is, [`NOBODY`] for none.
-    opened: AtomicU32,
+    /// 1 while the thread uses the lane.
+    in_use: AtomicU32,
+    /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`] or [`OPEN`].
+    state: AtomicU32,
     lane: UnsafeCell<Option<Lane>>,
 }
 
-// SAFETY: a lane is reached by its thread, between `in_use` and while the incarnation is right, or by the
-// holder of the lock, after the incarnation is wrong and `in_use` was seen clear; see the module.
+// SAFETY: a lane is reached by its thread, between `in_use` and while it is open, or by the holder of the lock, after
+// it was closed and `in_use` was seen clear; see the module.
 unsafe impl<const N: usize> Sync for Lanes<N> {}
 
 /// The thread's own side of its [`Lanes`].
-pub(crate) struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
+pub(crate) struct OwnLanes<const N: usize> {
+    /// The one that nearly all records go to: of `lanes`.
+    usual: NonNull<Slot>,
+    lanes: Arc<Lanes<N>>,
+}
+
+// SAFETY: what the pointer leads to is kept by `lanes`, and may be sent with it.
+unsafe impl<const N: usize> Send for OwnLanes<N> {}
 
 impl<const N: usize> OwnLanes<N> {
     /// No lanes yet.
     pub fn new() -> Self {
-        OwnLanes(Arc::new(Lanes {
+        let lanes = Arc::new(Lanes(std::array::from_fn(|_| Slot {
             in_use: AtomicU32::new(0),
-            slots: std::array::from_fn(|_| Slot {
-                opened: AtomicU32::new(NOBODY),
-                lane: UnsafeCell::new(None),
-            }),
-        }))
+            state: AtomicU32::new(CLOSED),
+            lane: UnsafeCell::new(None),
+        })));
+        OwnLanes {
+            usual: NonNull::from(&lanes.0[0]),
+            lanes,
+        }
     }
 
     /// For those who may take lanes away.
     pub fn shared(&self) -> Arc<Lanes<N>> {
-        self.0.clone()
+        self.lanes.clone()
     }
 
-    /// Whether there is a lane in `slot` for the buffer that has it now.
+    /// Whether there is a lane in `slot`.
     #[inline(always)]
-    pub fn is_open(&self, slot: usize, incarnations: &Incarnations<N>) -> bool {
-        self.0.slots[slot].opened.load(Ordering::Relaxed) == incarnations.of(slot)
+    pub fn is_open(&self, slot: usize) -> bool {
+        self.lanes.0[slot].state.load(Ordering::Relaxed) != CLOSED
     }
 
     /// The lane in `slot`, which nobody takes away while it is used; `None`: it has to be opened first.
     #[inline(always)]
-    pub fn using(&mut self, slot: usize, incarnations: &Incarnations<N>) -> Option<Using<'_>> {
-        let lanes = &*self.0;
-        lanes.in_use.store(1, Ordering::Relaxed);
-        fence_light();
-        let place = &lanes.slots[slot];
-        if place.opened.load(Ordering::Relaxed) == incarnations.of(slot) {
-            return Some(Using {
-                in_use: &lanes.in_use,
-                lane: Some(place.lane.get_mut()),
-            });
-        }
-        lanes.in_use.store(0, Ordering::Release);
-        None
+    pub fn using(&mut self, slot: usize) -> Option<Using<'_>> {
+        self.lanes.0[slot].using()
     }
 
     /// The same if it has room for `bytes` as it is.
     #[inline(always)]
-    pub fn with_room(
-        &mut self,
-        slot: usize,
-        incarnations: &Incarnations<N>,
-        bytes: usize,
-    ) -> Option<Using<'_>> {
-        self.using(slot, incarnations)
-            .filter(|lane| lane.fits_now(bytes))
+    pub fn with_room(&mut self, slot: usize, bytes: usize) -> Option<Using<'_>> {
+        self.using(slot).filter(|lane| lane.fits_now(bytes))
     }
 
-    /// Puts `lane` into `slot`, for the buffer that has `incarnation`.
-    pub fn open(&mut self, slot: usize, incarnation: u32, lane: Lane, _: &Opening) {
-        let place = &self.0.slots[slot];
+    /// The same with the usual slot: 0 until another one [is said to be](OwnLanes::set_usual).
+    #[inline(always)]
+    pub fn usual_with_room(&mut self, bytes: usize) -> Option<Using<'_>> {
+        // SAFETY: it is one of `lanes`; the borrow of `self` keeps others from using a lane meanwhile.
+        let usual = unsafe { self.usual.as_ref() };
+        usual.using().filter(|lane| lane.fits_now(bytes))
+    }
+
+    /// From now on `slot` is the usual one.
+    pub fn set_usual(&mut self, slot: usize) {
+        self.usual = NonNull::from(&self.lanes.0[slot]);
+    }
+
+    /// Puts `lane` into `slot`.
+    pub fn open(&mut self, slot: usize, lane: Lane, _: &Opening) {
+        let place = &self.lanes.0[slot];
         // SAFETY: the lock is held, so nobody takes lanes away; this is the thread itself, and not in a use.
         let earlier = place
             .lane
             .with_mut(|place| unsafe { (*place).replace(lane) });
-        place.opened.store(incarnation, Ordering::Relaxed);
+        let state = if fence_light_is_free() { OPEN } else { FENCED };
+        place.state.store(state, Ordering::Relaxed);
         drop(earlier);
+    }
+}
+
+impl Slot {
+    /// The lane, if it is open. For the thread itself, which uses none of its lanes.
+    #[inline(always)]
+    fn using(&self) -> Option<Using<'_>> {
+        self.in_use.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if self.state.load(Ordering::Relaxed) == OPEN || self.is_open_after_fence() {
+            return Some(Using {
+                in_use: &self.in_use,
+                lane: Some(self.lane.get_mut()),
+            });
+        }
+        self.in_use.store(0, Ordering::Release);
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_open_after_fence(&self) -> bool {
+        fence_light();
+        self.state.load(Ordering::Relaxed) != CLOSED
     }
 }
 
@@ -165,9 +180,8 @@ impl Deref for Using<'_> {
 impl DerefMut for Using<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Lane {
-        // SAFETY: the incarnation was right and was read after `in_use` was set, so that nobody takes the lane away
-        // before it is clear again; the borrow of the thread's lanes keeps it from a second use. `opened` is that of a
-        // buffer only while there is a lane.
+        // SAFETY: the lane was seen open after `in_use` was set, so that nobody takes it away before that is clear again;
+        // the borrow of the thread's lanes keeps it from a second use. An open one is there.
         unsafe { self.place().as_mut().unwrap_unchecked() }
     }
 }
@@ -181,7 +195,12 @@ impl Drop for Using<'_> {
 }
 
 impl<const N: usize> Lanes<N> {
-    /// Takes the lane in `slot` away, after its incarnation was made invalid and [`every_thread_knows`] has
+    /// The thread is to leave the lane in `slot` alone, once it [knows](every_thread_knows).
+    pub fn close(&self, slot: usize, _: &Opening) {
+        self.0[slot].state.store(CLOSED, Ordering::Relaxed);
+    }
+
+    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and [`every_thread_knows`] has
     /// returned. `None` if there is none; an error if the thread does not leave it after `patience` looks.
     pub fn take(
         &self,
@@ -189,17 +208,16 @@ impl<const N: usize> Lanes<N> {
         patience: u32,
         _: &Opening,
     ) -> Result<Option<Lane>, StillInUse> {
+        let place = &self.0[slot];
         let mut looks = 0;
-        while self.in_use.load(Ordering::Acquire) != 0 {
+        while place.in_use.load(Ordering::Acquire) != 0 {
             looks += 1;
             if looks > patience {
                 return Err(StillInUse);
             }
             crate::sync::pause();
         }
-        let place = &self.slots[slot];
-        place.opened.store(NOBODY, Ordering::Relaxed);
-        // SAFETY: the thread was not in a use after it could see the new incarnation, so it will not
+        // SAFETY: the thread was not in a use after it could see that the lane is closed, so it will not
         // reach for this lane again; the lock keeps others away.
         Ok(place.lane.with_mut(|lane| unsafe { (*lane).take() }))
     }

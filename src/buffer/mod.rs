@@ -45,7 +45,7 @@ pub use collector::{Collector, CollectorOptions, Sink};
 pub(crate) use collector::{News, loss_of};
 pub use lane::Lane;
 #[cfg(not(loom))]
-pub(crate) use lane::OpenCalls;
+pub(crate) use lane::{OpenCalls, Together};
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
 pub(crate) use mapping::MAX_OPEN_CALLS;

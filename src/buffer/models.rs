@@ -3,7 +3,7 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p gputrail --lib models`.
 
 use super::block::{Scan, deliver_in_order};
-use super::lanes::{Incarnations, Opening, OwnLanes, every_thread_knows};
+use super::lanes::{Opening, OwnLanes, every_thread_knows};
 use super::*;
 use crate::record::*;
 use crate::sync::AtomicU32;
@@ -224,38 +224,31 @@ fn a_lane_that_ends_leaves_its_block_and_its_slot() {
 /// Looks at a lane in use that end only when its thread has left it.
 const FOR_EVER: u32 = u32::MAX;
 
-/// Slots of a thread's lanes in the models, and the one they use.
-type Slots = Incarnations<1>;
-
-/// A thread's lanes, one of them open in `buffer` for incarnation 1 of the slot.
-fn opened(buffer: &Buffer, slots: &Slots) -> OwnLanes<1> {
+/// A thread's lanes, one of them open in `buffer`.
+fn opened(buffer: &Buffer) -> OwnLanes<1> {
     // SAFETY: the model has no other thread yet.
     let lock = unsafe { Opening::locked() };
-    slots.set(0, 1, &lock);
     let mut lanes = OwnLanes::new();
-    lanes.open(0, 1, buffer.lane(ThreadId(1)).unwrap(), &lock);
+    lanes.open(0, buffer.lane(ThreadId(1)).unwrap(), &lock);
     lanes
 }
 
 #[test]
 fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
     model(|| {
-        let (buffer, slots) = (buffer(2, Policy::Discard), Arc::new(Slots::new()));
-        let mut own = opened(&buffer, &slots);
+        let buffer = buffer(2, Policy::Discard);
+        let mut own = opened(&buffer);
         let shared = own.shared();
-        let writer = {
-            let slots = slots.clone();
-            thread::spawn(move || {
-                let write = |n| Some(own.using(0, &slots)?.write(note(n)));
-                (1..=2)
-                    .map(write)
-                    .filter(|written| *written == Some(true))
-                    .count()
-            })
-        };
+        let writer = thread::spawn(move || {
+            let write = |n| Some(own.using(0)?.write(note(n)));
+            (1..=2)
+                .map(write)
+                .filter(|written| *written == Some(true))
+                .count()
+        });
         // SAFETY: the only thread of the model that opens lanes or takes them away.
         let lock = unsafe { Opening::locked() };
-        slots.set(0, 0, &lock);
+        shared.close(0, &lock);
         every_thread_knows();
         // Loom objects where the lane is reached for by two.
         let lane = shared.take(0, FOR_EVER, &lock).unwrap();
@@ -276,23 +269,22 @@ fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
 fn a_slot_that_another_buffer_gets_is_opened_anew() {
     model(|| {
         let (first, second) = (buffer(1, Policy::Discard), buffer(1, Policy::Discard));
-        let slots = Arc::new(Slots::new());
         // What the switchboard's lock guards: the buffer that has the slot.
-        let in_slot = Arc::new(loom::sync::Mutex::new((first.clone(), 1)));
-        let mut own = opened(&first, &slots);
+        let in_slot = Arc::new(loom::sync::Mutex::new(first.clone()));
+        let mut own = opened(&first);
         let shared = own.shared();
         let writer = {
-            let (slots, in_slot) = (slots.clone(), in_slot.clone());
+            let in_slot = in_slot.clone();
             thread::spawn(move || {
-                let written = own.using(0, &slots).map(|mut lane| lane.write(note(1)));
+                let written = own.using(0).map(|mut lane| lane.write(note(1)));
                 if written.is_none() {
                     let in_slot = in_slot.lock().unwrap();
                     // SAFETY: the model's lock is held.
                     let lock = unsafe { Opening::locked() };
-                    let lane = in_slot.0.lane(ThreadId(1)).unwrap();
-                    own.open(0, in_slot.1, lane, &lock);
+                    let lane = in_slot.lane(ThreadId(1)).unwrap();
+                    own.open(0, lane, &lock);
                     drop(in_slot);
-                    own.using(0, &slots).unwrap().write(note(2));
+                    own.using(0).unwrap().write(note(2));
                 }
             })
         };
@@ -300,11 +292,10 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
             let mut in_slot = in_slot.lock().unwrap();
             // SAFETY: the model's lock is held.
             let lock = unsafe { Opening::locked() };
-            slots.set(0, 0, &lock);
+            shared.close(0, &lock);
             every_thread_knows();
             drop(shared.take(0, FOR_EVER, &lock).unwrap());
-            *in_slot = (second.clone(), 2);
-            slots.set(0, 2, &lock);
+            *in_slot = second.clone();
         }
         writer.join().unwrap();
         let (mut of_first, mut of_second) = (Seen::default(), Seen::default());

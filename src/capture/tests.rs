@@ -258,6 +258,13 @@ fn a_device_without_space_ends_the_capture_and_says_where() {
     );
 }
 
+/// A call begins, within `depth` others.
+fn begin_call(lane: &crate::buffer::Lane, depth: u32, start: u64, correlation: u64) {
+    let open = lane.open_calls();
+    open.prepare(depth, CorrelationId(correlation), Operation::default());
+    open.enter(depth, Ticks(start));
+}
+
 #[test]
 fn what_a_dead_process_had_committed_is_recovered() {
     let (file, writer) = capture();
@@ -272,10 +279,8 @@ fn what_a_dead_process_had_committed_is_recovered() {
         lane.write(api);
     }
     buffer.count_unlaned(Kind::API);
-    lane.open_calls()
-        .enter(0, Ticks(5), CorrelationId(1000), Operation::default());
-    lane.open_calls()
-        .enter(1, Ticks(6), CorrelationId(1001), Operation::default());
+    begin_call(&lane, 0, 5, 1000);
+    begin_call(&lane, 1, 6, 1001);
     // The process is gone: nothing of its own runs any more.
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
@@ -340,10 +345,8 @@ fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_o
     pool.set_len(layout.total_bytes() as u64).unwrap();
     let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
     let mut lane = buffer.lane(ThreadId(7)).unwrap();
-    lane.open_calls()
-        .enter(0, Ticks(5), CorrelationId(1), Operation::default());
-    lane.open_calls()
-        .enter(1, Ticks(6), CorrelationId(2), Operation::default());
+    begin_call(&lane, 0, 5, 1);
+    begin_call(&lane, 1, 6, 2);
     let mut api = Api::blank();
     api.correlation = CorrelationId(2);
     lane.write(api);

@@ -1,6 +1,7 @@
 //! The client's own ids: stacks of them on each thread, and those that are supplied for a call.
 
 use super::{Call, HostThread};
+use crate::buffer::Together;
 use crate::record::*;
 use crate::switchboard::Buffers;
 use std::sync::atomic::Ordering;
@@ -8,23 +9,40 @@ use std::sync::atomic::Ordering;
 /// External ids that a thread's stack holds; more are counted by their depth and not kept.
 const MAX_EXTERNAL: usize = 1024;
 
-/// Records of the latest id of each kind that has one, of those that are pushed where `call` ends.
+/// The record that says that an id of this kind was the latest where `call` ended.
 #[inline(always)]
-pub(super) fn latest<'a>(
+pub(super) fn of_call(
     call: &Call,
-    pushed: &'a [(ExternalKind, ExternalId)],
-) -> impl Iterator<Item = ExternalCorrelation> + use<'a> {
-    let correlation = call.correlation;
-    let is_latest = |place: &usize| {
-        let (kind, _) = pushed[*place];
-        pushed[*place + 1..].iter().all(|(of, _)| *of != kind)
-    };
-    (0..pushed.len()).filter(is_latest).map(move |place| {
-        let mut record = ExternalCorrelation::blank();
-        (record.kind, record.external) = pushed[place];
-        record.correlation = correlation;
-        record
-    })
+    (kind, external): (ExternalKind, ExternalId),
+) -> ExternalCorrelation {
+    ExternalCorrelation {
+        header: const { Header::of::<ExternalCorrelation>() },
+        correlation: call.correlation,
+        external,
+        kind,
+        reserved: 0,
+    }
+}
+
+/// Puts such records with others.
+#[inline(always)]
+pub(super) fn put_ids(call: &Call, ids: &[(ExternalKind, ExternalId)], records: &mut Together<'_>) {
+    for id in ids {
+        *records.place() = of_call(call, *id);
+        records.put::<ExternalCorrelation>();
+    }
+}
+
+/// The `latest` ids, if somebody wants their records.
+#[inline(always)]
+pub(super) fn ids_for(
+    wanted: Buffers,
+    latest: &[(ExternalKind, ExternalId)],
+) -> &[(ExternalKind, ExternalId)] {
+    match wanted.is_none() {
+        true => &[],
+        false => latest,
+    }
 }
 
 impl HostThread {
@@ -33,22 +51,28 @@ impl HostThread {
     pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
         self.forget_supplied(call.depth);
         self.supplied.push((call.depth, id));
-        self.latest_external = id;
+        self.note_external();
     }
 
-    /// `call` has ended, and its record is written.
-    #[inline]
-    pub(super) fn end_supplied(&mut self, call: &Call) {
+    /// Calls at `depth` and deeper have ended, and their records are written.
+    #[inline(always)]
+    pub(super) fn end_supplied(&mut self, depth: u32) {
         if !self.supplied.is_empty() {
-            self.forget_supplied(call.depth);
+            self.forget_supplied(depth);
         }
     }
 
     /// Nothing is supplied for calls at `depth` and deeper.
     #[cold]
-    pub(super) fn forget_supplied(&mut self, depth: u32) {
+    fn forget_supplied(&mut self, depth: u32) {
         self.supplied.retain(|(of, _)| *of < depth);
+        self.note_external();
+    }
+
+    /// The ids have changed.
+    fn note_external(&mut self) {
         self.latest_external = self.innermost_external();
+        self.has_external = !(self.external.is_empty() && self.supplied.is_empty());
     }
 
     fn pushed_external(&self) -> ExternalId {
@@ -67,8 +91,15 @@ impl HostThread {
         if self.latest_external.is_some() || self.is_main {
             self.latest_external
         } else {
-            ExternalId(self.board.ids().main_external.load(Ordering::Relaxed))
+            self.board.ids().main_external()
         }
+    }
+
+    /// The same where there are ids of this thread's own, which few threads have.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn external_now(&self) -> ExternalId {
+        self.external()
     }
 
     /// Pushes an id of the client's own. `false` says that the stack is full.
@@ -105,17 +136,17 @@ impl HostThread {
         call.interest.buffers().and(asked)
     }
 
-    /// Writes the latest id of each kind that has one.
-    pub(super) fn write_external(&mut self, call: &Call, buffers: Buffers) {
-        let external = std::mem::take(&mut self.external);
-        for record in latest(call, &external) {
-            self.write_to(buffers, record);
-        }
-        self.external = external;
-    }
-
+    /// What is pushed has changed.
     fn publish_external(&mut self) {
-        self.latest_external = self.innermost_external();
+        self.note_external();
+        let pushed = &self.external;
+        let is_latest = |place: &usize| {
+            let (kind, _) = pushed[*place];
+            pushed[*place + 1..].iter().all(|(of, _)| *of != kind)
+        };
+        self.latest.clear();
+        let latest = (0..pushed.len()).filter(is_latest);
+        self.latest.extend(latest.map(|place| pushed[place]));
         if self.is_main {
             // What is supplied for a call is for no other thread.
             self.board

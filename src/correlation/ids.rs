@@ -1,5 +1,6 @@
 //! Ids of calls and of work: unique in the process, and reserved by each thread in ranges.
 
+use crate::record::ExternalId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ids reserved at a time.
@@ -23,6 +24,14 @@ impl Default for Ids {
     }
 }
 
+impl Ids {
+    /// The latest external id that the main thread has pushed.
+    #[inline(always)]
+    pub(super) fn main_external(&self) -> ExternalId {
+        ExternalId(self.main_external.load(Ordering::Relaxed))
+    }
+}
+
 /// Ids that one thread has reserved.
 #[derive(Debug, Default)]
 pub(super) struct Range {
@@ -35,12 +44,18 @@ impl Range {
     #[inline]
     pub fn take(&mut self, from: &AtomicU64) -> u64 {
         if self.next == self.end {
-            // Ids only need to differ.
-            self.next = from.fetch_add(RANGE, Ordering::Relaxed);
-            self.end = self.next + RANGE;
+            self.reserve(from);
         }
         let id = self.next;
         self.next += 1;
         id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve(&mut self, from: &AtomicU64) {
+        // Ids only need to differ.
+        self.next = from.fetch_add(RANGE, Ordering::Relaxed);
+        self.end = self.next + RANGE;
     }
 }

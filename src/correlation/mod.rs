@@ -12,10 +12,10 @@ mod records;
 
 pub use ids::Ids;
 
-use self::external::latest;
+use self::external::{ids_for, of_call, put_ids};
 use self::ids::Range;
 use crate::buffer::lanes::OwnLanes;
-use crate::buffer::{Lane, MAX_OPEN_CALLS, OpenCalls};
+use crate::buffer::{MAX_OPEN_CALLS, OpenCalls, Together};
 use crate::record::*;
 use crate::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
 use std::sync::Arc;
@@ -63,11 +63,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Writes the record of `call` to a lane that has room for it.
+    /// Puts the record of `call` with others.
     #[inline(always)]
-    pub(crate) fn write(self, call: &Call, lane: &mut Lane) {
-        *lane.next_place() = self.record(call);
-        lane.commit_next::<Api>();
+    pub(crate) fn put(self, call: &Call, records: &mut Together<'_>) {
+        *records.place() = self.record(call);
+        records.put::<Api>();
     }
 
     /// The record of `call`. Put together where it goes: processors wait for what they copy right after it was stored
@@ -100,8 +100,6 @@ struct Frame {
 const FRAMES: usize = MAX_OPEN_CALLS;
 /// Texts whose ids a thread remembers.
 const TEXTS: usize = 128;
-/// External ids, of all kinds together, whose records are put where the call's is in one step.
-const MAX_AT_ONCE: usize = 8;
 /// One thread of the program, as a source sees it. What every call needs comes first, and is near together.
 #[repr(C)]
 pub struct HostThread {
@@ -111,6 +109,10 @@ pub struct HostThread {
     depth: u32,
     is_main: bool,
     may_wait: bool,
+    /// Whether there is any id in `external` or `supplied`.
+    has_external: bool,
+    /// Who wants the records that nearly all calls have: the buffer whose lane is the usual one of `lanes`.
+    usual: Buffers,
     correlation: Range,
     /// The innermost of `supplied`, or else of `external`, or none.
     latest_external: ExternalId,
@@ -120,6 +122,8 @@ pub struct HostThread {
     /// Where calls in progress stand, once there is somebody who may look.
     open_calls: Option<OpenCalls>,
     external: Vec<(ExternalKind, ExternalId)>,
+    /// The latest of each kind among them.
+    latest: Vec<(ExternalKind, ExternalId)>,
     /// Ids that were supplied for calls in progress, by depth: they come before those that are pushed.
     supplied: Vec<(u32, ExternalId)>,
     work: Range,
@@ -149,10 +153,13 @@ impl HostThread {
             frames: [Frame::default(); FRAMES],
             open_calls: None,
             may_wait: true,
+            has_external: false,
+            usual: Interest::buffer(0).buffers(),
             is_main,
             refused: [0; BUFFERS],
             latest_external: ExternalId::NONE,
             external: Vec::new(),
+            latest: Vec::new(),
             supplied: Vec::new(),
             texts: Vec::new(),
         })
@@ -162,32 +169,23 @@ impl HostThread {
     #[inline]
     pub fn enter(&mut self, operation: Operation, stack_pointer: usize, now: Ticks) -> Call {
         let interest = self.board.interest(operation);
-        self.enter_wanted(operation, interest, stack_pointer, now)
+        self.enter_wanted(operation, interest, stack_pointer, || now)
     }
 
-    /// The same where it is known who wants the call.
+    /// The same where it is known who wants the call. The time is asked for as late as can be: what is done here is not
+    /// in it, and need not wait for it.
     #[inline(always)]
     pub fn enter_wanted(
         &mut self,
         operation: Operation,
         interest: Interest,
         stack_pointer: usize,
-        now: Ticks,
+        now: impl FnOnce() -> Ticks,
     ) -> Call {
-        let mut depth = self.depth;
-        let mut ancestor = CorrelationId::NONE;
-        while depth > 0 {
-            let frame = &self.frames[(depth as usize).min(FRAMES) - 1];
-            // The stack grows downwards: a call that is still in progress has its frame above ours.
-            if frame.stack_pointer > stack_pointer {
-                ancestor = frame.correlation;
-                break;
-            }
-            depth -= 1;
-            if !self.supplied.is_empty() {
-                self.forget_supplied(depth);
-            }
-        }
+        let (depth, ancestor) = match self.depth {
+            0 => (0, CorrelationId::NONE),
+            _ => self.within(stack_pointer),
+        };
         let correlation = CorrelationId(self.correlation.take(&self.board.ids().correlation));
         if let Some(frame) = self.frames.get_mut(depth as usize) {
             *frame = Frame {
@@ -196,17 +194,14 @@ impl HostThread {
             };
         }
         self.depth = depth + 1;
-        let recovered = interest.buffers().and(self.board.recovered());
-        if !recovered.is_none() {
-            match &self.open_calls {
-                Some(open) => open.enter(depth, now, correlation, operation),
-                None => self.open_first_call(recovered, (depth, now, correlation, operation)),
-            }
-        }
+        let start = match interest.is_open() {
+            false => now(),
+            true => self.open_call((depth, correlation, operation), now),
+        };
         Call {
             correlation,
             ancestor,
-            start: now,
+            start,
             operation,
             depth,
             interest,
@@ -216,9 +211,7 @@ impl HostThread {
     /// Whether somebody wants the times of a call that is of this interest.
     #[inline(always)]
     pub(crate) fn wants_time(&self, interest: Interest) -> bool {
-        !interest.buffers().is_none()
-            || !interest.is_only_told()
-            || self.board.exits_from() != u64::MAX
+        !interest.buffers().is_none() || !interest.is_only_told() || interest.is_noticed()
     }
 
     /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
@@ -238,12 +231,13 @@ impl HostThread {
         return_code: i32,
         flags: u8,
     ) -> bool {
-        let ended = self.ended(now, return_code, flags);
-        // A call that is only told of has no record.
-        let written = call.interest.buffers().is_none()
-            || self.exit_plainly(call, values, ended)
-            || self.exit_at_once(call, values, ended)
-            || self.exit_each(call, values, ended);
+        let written = match values.is_empty() {
+            true => {
+                self.exit_plainly(call, now, return_code, flags)
+                    || self.exit_specially(*call, now, return_code, flags)
+            }
+            false => self.exit_otherwise(call, values, now, return_code, flags),
+        };
         self.leave(call, now);
         written
     }
@@ -256,9 +250,9 @@ impl HostThread {
             open.close(call.depth);
         }
         self.depth = call.depth;
-        self.end_supplied(call);
-        if now.0.saturating_sub(call.start.0) >= self.board.exits_from() {
-            self.exit_noticed(call, now);
+        self.end_supplied(call.depth);
+        if call.interest.is_noticed() {
+            self.exit_noticed(call.correlation, call.start, now);
         }
     }
 
@@ -267,7 +261,7 @@ impl HostThread {
     /// [leaves](HostThread::leave) the call.
     #[inline(always)]
     pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
-        let is_plain = call.interest.is_plain_for(slot) && self.external.is_empty();
+        let is_plain = call.interest.is_plain_for(slot) && !self.has_external;
         is_plain.then(|| self.ended(now, 0, 0))
     }
 
@@ -282,52 +276,109 @@ impl HostThread {
         }
     }
 
-    /// Writes what nearly every exit writes, one record to the only buffer that wants it. `false`: nothing is written, and
-    /// there is more to look after.
+    /// Writes what nearly every exit writes, to the buffer that wants nearly all: one record, and one for each external id.
+    /// `false`: nothing is written, and there is more to look after.
     #[inline(always)]
-    fn exit_plainly(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
-        if !(values.is_empty() && self.external.is_empty()) {
+    fn exit_plainly(&mut self, call: &Call, time: Ticks, return_code: i32, flags: u8) -> bool {
+        if call.interest.buffers() != self.usual {
             return false;
         }
-        let Some(slot) = call.interest.buffers().only() else {
+        if !self.has_external {
+            let Some(mut lane) = self.lanes.usual_with_room(size_of::<Api>()) else {
+                return false;
+            };
+            let ended = Ended {
+                time,
+                // The main thread's own, too.
+                external: self.board.ids().main_external(),
+                thread: self.thread,
+                return_code,
+                flags,
+            };
+            let mut records = lane.together();
+            ended.put(call, &mut records);
+            records.publish();
+            return true;
+        }
+        self.exit_with_ids(call, time, return_code, flags)
+    }
+
+    /// The same where there are external ids.
+    #[inline(always)]
+    fn exit_with_ids(&mut self, call: &Call, time: Ticks, return_code: i32, flags: u8) -> bool {
+        let ended = Ended {
+            time,
+            external: self.external_now(),
+            thread: self.thread,
+            return_code,
+            flags,
+        };
+        let ids = ids_for(self.external_for(call), &self.latest);
+        let bytes = ids.len() * size_of::<ExternalCorrelation>() + size_of::<Api>();
+        let Some(mut lane) = self.lanes.usual_with_room(bytes) else {
             return false;
         };
-        let Some(mut lane) = self.room_in(slot, size_of::<Api>()) else {
-            return false;
-        };
-        ended.write(call, &mut lane);
+        let mut records = lane.together();
+        put_ids(call, ids, &mut records);
+        ended.put(call, &mut records);
+        records.publish();
         true
     }
 
-    /// The same with the call's external ids and arguments, in one step.
+    /// Writes what the other exits without arguments do. The call is a copy, so that the usual one need not be in memory.
+    #[cold]
     #[inline(never)]
+    fn exit_specially(&mut self, call: Call, now: Ticks, return_code: i32, flags: u8) -> bool {
+        self.exit_otherwise(&call, &[], now, return_code, flags)
+    }
+
+    /// Writes what an exit writes.
+    #[inline(never)]
+    fn exit_otherwise(
+        &mut self,
+        call: &Call,
+        values: &[u64],
+        now: Ticks,
+        return_code: i32,
+        flags: u8,
+    ) -> bool {
+        let ended = self.ended(now, return_code, flags);
+        // A call that is only told of has no record.
+        call.interest.buffers().is_none()
+            || self.exit_at_once(call, values, ended)
+            || self.exit_each(call, values, ended)
+    }
+
+    /// The call's record, with its external ids and arguments, in one step.
+    #[inline(always)]
     fn exit_at_once(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
-        let Some(slot) = call.interest.buffers().only() else {
+        let buffers = call.interest.buffers();
+        let Some(slot) = buffers.only() else {
             return false;
         };
-        let external = match self.external.is_empty() || self.external_for(call).is_none() {
-            true => &[][..],
-            false => &self.external,
-        };
-        if external.len() > MAX_AT_ONCE || values.len() > MAX_ARGUMENTS {
+        if buffers != self.usual {
+            self.lanes.set_usual(slot);
+            self.usual = buffers;
+        }
+        if values.len() > MAX_ARGUMENTS {
             return false;
         }
-        let bytes = external.len() * size_of::<ExternalCorrelation>()
+        let ids = ids_for(self.external_for(call), &self.latest);
+        let bytes = ids.len() * size_of::<ExternalCorrelation>()
             + Arguments::bytes_for(values.len())
             + size_of::<Api>();
         let annotated = !values.is_empty() && !self.annotated(call).is_none();
-        let incarnations = self.board.incarnations();
-        let Some(mut lane) = self.lanes.with_room(slot, incarnations, bytes) else {
+        let Some(mut lane) = self.lanes.with_room(slot, bytes) else {
             return false;
         };
-        for record in latest(call, external) {
-            lane.commit_filled(|place| *place = record);
-        }
+        let mut records = lane.together();
+        put_ids(call, ids, &mut records);
         if annotated {
             let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
-            lane.commit_arguments(head, values);
+            records.put_arguments(head, values);
         }
-        ended.write(call, &mut lane);
+        ended.put(call, &mut records);
+        records.publish();
         true
     }
 
@@ -336,8 +387,9 @@ impl HostThread {
     #[inline(never)]
     fn exit_each(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
         let buffers = call.interest.buffers();
-        if !self.external.is_empty() {
-            self.write_external(call, self.external_for(call));
+        let buffers_of_ids = self.external_for(call);
+        for place in 0..self.latest.len() {
+            self.write_to(buffers_of_ids, of_call(call, self.latest[place]));
         }
         if !values.is_empty() {
             self.put_arguments(call, values);
@@ -345,19 +397,19 @@ impl HostThread {
         self.put(buffers, Kind::API, |place| *place = ended.record(call))
     }
 
-    /// Somebody wants to hear of the exit of such calls.
+    /// Somebody wants to hear of the exits of calls.
     #[cold]
-    fn exit_noticed(&mut self, call: &Call, now: Ticks) {
+    #[inline(never)]
+    fn exit_noticed(&mut self, correlation: CorrelationId, start: Ticks, now: Ticks) {
         // One that began when nobody wanted its time is not known to have taken any.
-        if !call.start.is_some() {
+        if !start.is_some() {
             return;
         }
-        if !self.board.buffers_for(Kind::RETIREMENT).is_none()
-            && self.board.call_exits(call.correlation)
+        if !self.board.buffers_for(Kind::RETIREMENT).is_none() && self.board.call_exits(correlation)
         {
-            self.retire(call.correlation, now);
+            self.retire(correlation, now);
         }
-        self.board.call_took(now.0.saturating_sub(call.start.0));
+        self.board.call_took(now.0.saturating_sub(start.0));
     }
 
     /// Nothing more will come for `correlation`.
@@ -392,26 +444,56 @@ impl HostThread {
         }
     }
 
-    /// The thread's first call that somebody may find in progress.
+    /// The calls that are in progress where a frame is at `stack_pointer`: how many, and the innermost. Those that were jumped
+    /// out of are taken off.
     #[cold]
     #[inline(never)]
-    fn open_first_call(
+    fn within(&mut self, stack_pointer: usize) -> (u32, CorrelationId) {
+        let mut depth = self.depth;
+        while depth > 0 {
+            let frame = &self.frames[(depth as usize).min(FRAMES) - 1];
+            // The stack grows downwards: a call that is still in progress has its frame above ours.
+            if frame.stack_pointer > stack_pointer {
+                return (depth, frame.correlation);
+            }
+            depth -= 1;
+            self.end_supplied(depth);
+        }
+        (0, CorrelationId::NONE)
+    }
+
+    /// A call begins that somebody may find in progress. Returns when.
+    #[inline(always)]
+    fn open_call(
         &mut self,
-        recovered: Buffers,
-        (depth, now, correlation, operation): (u32, Ticks, CorrelationId, Operation),
-    ) {
+        (depth, correlation, operation): (u32, CorrelationId, Operation),
+        now: impl FnOnce() -> Ticks,
+    ) -> Ticks {
+        if self.open_calls.is_none() {
+            self.keep_open_calls();
+        }
+        let Some(open) = &self.open_calls else {
+            return now();
+        };
+        open.prepare(depth, correlation, operation);
+        let start = now();
+        open.enter(depth, start);
+        start
+    }
+
+    /// Before the thread's first such call.
+    #[cold]
+    #[inline(never)]
+    fn keep_open_calls(&mut self) {
         // There is one such buffer: the recording's.
-        let Some(slot) = recovered.slots().next() else {
+        let Some(slot) = self.board.recovered().slots().next() else {
             return;
         };
         let open = match self.open(slot) {
-            true => self.lanes.using(slot, self.board.incarnations()),
+            true => self.lanes.using(slot),
             false => None,
         };
-        if let Some(open) = open.map(|lane| lane.open_calls()) {
-            open.enter(depth, now, correlation, operation);
-            self.open_calls = Some(open);
-        }
+        self.open_calls = open.map(|lane| lane.open_calls());
     }
 
     /// An id for a piece of asynchronous work.
@@ -463,7 +545,7 @@ impl HostThread {
     pub fn set_may_wait(&mut self, may_wait: bool) {
         self.may_wait = may_wait;
         for slot in 0..BUFFERS {
-            if let Some(mut lane) = self.lanes.using(slot, self.board.incarnations()) {
+            if let Some(mut lane) = self.lanes.using(slot) {
                 lane.set_may_wait(may_wait);
             }
         }

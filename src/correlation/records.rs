@@ -4,7 +4,7 @@ use super::{Call, HostThread};
 use crate::buffer::Lane;
 use crate::buffer::lanes::Using;
 use crate::record::*;
-use crate::switchboard::{BUFFERS, Buffers, Interest};
+use crate::switchboard::{Buffers, Interest};
 use bytemuck::Pod;
 
 /// Records that a thread loses for want of a lane before it asks for one again.
@@ -67,7 +67,11 @@ impl HostThread {
         let values = &values[..values.len().min(MAX_ARGUMENTS)];
         let (correlation, operation) = (call.correlation, call.operation);
         let head = ArgumentsHead::new(correlation, operation, values.len());
-        let write = |lane: &mut Lane| lane.commit_arguments(head, values);
+        let write = |lane: &mut Lane| {
+            let mut records = lane.together();
+            records.put_arguments(head, values);
+            records.publish();
+        };
         let (buffers, bytes) = (self.annotated(call), Arguments::bytes_for(values.len()));
         self.put_into_each(buffers, Some(Kind::ARGUMENTS), bytes, write);
     }
@@ -101,8 +105,7 @@ impl HostThread {
     /// The lane in `slot`, if it has room for `bytes` as it is.
     #[inline(always)]
     pub(crate) fn room_in(&mut self, slot: usize, bytes: usize) -> Option<Using<'_>> {
-        let incarnations = self.board.incarnations();
-        self.lanes.with_room(slot, incarnations, bytes)
+        self.lanes.with_room(slot, bytes)
     }
 
     /// Has the thread have a lane in `slot`, with room for a record of `bytes`, which is put there next. `false`: there
@@ -110,9 +113,9 @@ impl HostThread {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, slot: usize, kind: Option<Kind>, bytes: usize) -> bool {
-        let is_open = self.lanes.is_open(slot, self.board.incarnations()) || self.open(slot);
+        let is_open = self.lanes.is_open(slot) || self.open(slot);
         let lane = match is_open {
-            true => self.lanes.using(slot, self.board.incarnations()),
+            true => self.lanes.using(slot),
             false => None,
         };
         match (lane, kind) {
@@ -142,7 +145,7 @@ impl HostThread {
             all &= self.make_room(slot, Some(Kind::ARGUMENTS), bytes)
                 && self
                     .lanes
-                    .using(slot, self.board.incarnations())
+                    .using(slot)
                     .is_some_and(|mut lane| lane.write_arguments(arguments));
         }
         all
@@ -184,6 +187,6 @@ impl HostThread {
     /// Opens its lanes in all buffers there are, now and not at the first record. `false` if one of them has
     /// none left.
     pub fn open_lanes(&mut self) -> bool {
-        (0..BUFFERS).all(|slot| self.board.incarnations().of(slot) == 0 || self.open(slot))
+        self.board.buffers().slots().all(|slot| self.open(slot))
     }
 }

@@ -128,9 +128,9 @@ fn an_id_that_is_supplied_for_a_call_ends_with_it_and_is_for_no_other_thread() {
         (main.external(), other.external()),
         (ExternalId(71), ExternalId(6))
     );
-    main.end_supplied(&inner);
+    main.end_supplied(inner.depth);
     assert_eq!(main.external(), ExternalId(70));
-    main.end_supplied(&outer);
+    main.end_supplied(outer.depth);
     assert_eq!(main.external(), ExternalId(6));
 }
 

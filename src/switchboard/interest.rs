@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Buffers that a process has at a time.
 pub const BUFFERS: usize = 32;
 /// Subscribers that a process has at a time.
-pub const SUBSCRIBERS: usize = 26;
+pub const SUBSCRIBERS: usize = 24;
 /// Domains that a table has room for.
 pub(crate) const DOMAINS: usize = 16;
 /// Operations of a domain that a table has room for.
@@ -16,13 +16,15 @@ pub(crate) const OPERATIONS: usize = 512;
 ///
 /// ```text
 /// 0..32    buffers that want the call's record
-/// 32..58   subscribers that are called back
+/// 32..56   subscribers that are called back
+/// 56       the call stands in a buffer's memory while it is in progress
+/// 57       somebody wants to hear of the call's exit, or at least how long it took
 /// 58       a buffer wants the call's arguments
 /// 59       the call may be where a recording begins or ends
 /// 60       subscribers are told of what the call does: work, memory, objects, waits
-/// 61       the recording has ended: the call is only counted
+/// 61       the source keeps its own books by the call
 /// 62       the call's device work is wanted: the call gets an id
-/// 63       the source keeps its own books by the call
+/// 63       the recording has ended: the call is only counted
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Interest(u64);
@@ -30,12 +32,14 @@ pub struct Interest(u64);
 impl Interest {
     /// Nobody.
     pub const NONE: Interest = Interest(0);
+    pub(crate) const OPEN: Interest = Interest(1 << 56);
+    pub(crate) const NOTICED: Interest = Interest(1 << 57);
     pub(crate) const ARGUMENTS: Interest = Interest(1 << 58);
     pub(crate) const GATED: Interest = Interest(1 << 59);
     pub(crate) const INSIDE: Interest = Interest(1 << 60);
-    pub(crate) const LATE: Interest = Interest(1 << 61);
+    pub(crate) const LATE: Interest = Interest(1 << 63);
     pub(crate) const WORK: Interest = Interest(1 << 62);
-    pub(crate) const OBSERVED: Interest = Interest(1 << 63);
+    pub(crate) const OBSERVED: Interest = Interest(1 << 61);
 
     pub(crate) const fn buffer(slot: usize) -> Interest {
         Interest(1 << slot)
@@ -53,6 +57,13 @@ impl Interest {
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether nobody wants it, or the recording has ended.
+    #[inline(always)]
+    pub(crate) fn is_none_or_late(self) -> bool {
+        const { assert!(Interest::LATE.0 as i64 == i64::MIN) };
+        self.0 as i64 <= 0
     }
 
     /// The buffers among them.
@@ -91,8 +102,12 @@ impl Interest {
     /// perhaps, its arguments.
     #[inline(always)]
     pub(crate) fn is_plain_for(self, slot: usize) -> bool {
-        const BESIDE: u64 =
-            Interest::WORK.0 | Interest::OBSERVED.0 | Interest::GATED.0 | Interest::ARGUMENTS.0;
+        const BESIDE: u64 = Interest::WORK.0
+            | Interest::OBSERVED.0
+            | Interest::GATED.0
+            | Interest::ARGUMENTS.0
+            | Interest::OPEN.0
+            | Interest::NOTICED.0;
         self.0 & !BESIDE == 1 << slot
     }
 
@@ -106,6 +121,18 @@ impl Interest {
     #[inline]
     pub fn is_recorded(self) -> bool {
         self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0 | Interest::GATED.0) != 0
+    }
+
+    /// Whether somebody may look for the call while it is in progress.
+    #[inline(always)]
+    pub(crate) fn is_open(self) -> bool {
+        self.0 & Interest::OPEN.0 != 0
+    }
+
+    /// Whether somebody wants to hear of the call's exit.
+    #[inline(always)]
+    pub(crate) fn is_noticed(self) -> bool {
+        self.0 & Interest::NOTICED.0 != 0
     }
 
     /// Whether a buffer wants the call's arguments.
@@ -214,8 +241,6 @@ impl Iterator for Slots {
 pub(crate) struct Wanted {
     /// Counts the processes that have used this memory; 0 in a child that has not begun anew.
     pub generation: AtomicU64,
-    /// The shortest call, in ticks, whose exit somebody wants to hear of, all bits inverted.
-    exits_from: AtomicU64,
     /// 1 and the slot of the buffer, where there is one only that wants dispatches, and nobody wants to be told more of
     /// work than by its kind; 0 otherwise.
     plain_dispatches: AtomicU32,
@@ -229,7 +254,6 @@ impl Wanted {
     pub const fn new() -> Wanted {
         Wanted {
             generation: AtomicU64::new(0),
-            exits_from: AtomicU64::new(0),
             plain_dispatches: AtomicU32::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
@@ -251,12 +275,6 @@ impl Wanted {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
     }
 
-    /// Ticks that a call takes at least whose exit somebody wants to hear of.
-    #[inline]
-    pub fn exits_from(&self) -> u64 {
-        !self.exits_from.load(Ordering::Relaxed)
-    }
-
     /// The slot of the buffer that wants dispatches, where nobody wants more of work than by its kind.
     #[inline(always)]
     pub fn plain_dispatches(&self) -> Option<usize> {
@@ -267,10 +285,6 @@ impl Wanted {
     pub fn set_plain_dispatches(&self, slot: Option<usize>) {
         let word = slot.map_or(0, |slot| slot as u32 + 1);
         self.plain_dispatches.store(word, Ordering::Release);
-    }
-
-    pub fn set_exits_from(&self, ticks: u64) {
-        self.exits_from.store(!ticks, Ordering::Release);
     }
 
     /// Who wants calls of each operation of `domain`. Pages of domains that nobody uses stay untouched.

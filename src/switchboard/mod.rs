@@ -34,7 +34,7 @@ pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
-use crate::buffer::lanes::{Incarnations, NOBODY, Opening, every_thread_knows};
+use crate::buffer::lanes::{Opening, every_thread_knows};
 use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::correlation::Ids;
 use crate::names::Names;
@@ -69,7 +69,6 @@ pub enum Observed {
 /// See the module.
 pub struct Switchboard {
     table: Table,
-    incarnations: Incarnations<BUFFERS>,
     subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
     /// The number of the subscription that was made last.
     newest_subscription: AtomicU64,
@@ -122,7 +121,8 @@ enum Table {
 
 #[derive(Default)]
 struct State {
-    buffers: [Option<Buffer>; BUFFERS],
+    /// With the incarnation of each.
+    buffers: [Option<(u32, Buffer)>; BUFFERS],
     next_buffer: usize,
     last_incarnation: u32,
     services: Services,
@@ -131,6 +131,12 @@ struct State {
 }
 
 impl State {
+    /// Whether `key` is of a buffer that is there.
+    fn has(&self, key: BufferKey) -> bool {
+        let buffer = self.buffers[key.slot].as_ref();
+        buffer.is_some_and(|(incarnation, _)| *incarnation == key.incarnation)
+    }
+
     /// The threads that have not ended.
     fn live_threads(&mut self) -> Vec<Arc<ThreadState>> {
         self.threads.retain(|thread| thread.strong_count() > 0);
@@ -184,7 +190,6 @@ impl Switchboard {
         crate::sync::membarrier::register();
         Arc::new(Switchboard {
             table,
-            incarnations: Incarnations::new(),
             subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
             newest_subscription: AtomicU64::new(0),
             ids: Ids::default(),
@@ -233,7 +238,7 @@ impl Switchboard {
     }
 
     /// Somebody looks at the memory of the buffer in `slot` after the death of the process: calls in progress stand
-    /// in it. Such a buffer is never removed.
+    /// in it. Said before a service lets records go there; such a buffer is never removed.
     pub(crate) fn is_recovered(&self, slot: usize) {
         let buffers = Interest::buffer(slot).buffers();
         self.recovered.fetch_or(buffers.0, Ordering::Relaxed);
@@ -267,11 +272,6 @@ impl Switchboard {
         if bit != 0 { buffers } else { Buffers::NONE }
     }
 
-    #[inline]
-    pub(crate) fn exits_from(&self) -> u64 {
-        self.wanted().exits_from()
-    }
-
     /// The names store.
     pub fn names(&self) -> &Names {
         &self.names
@@ -286,10 +286,6 @@ impl Switchboard {
         &self.ids
     }
 
-    pub(crate) fn incarnations(&self) -> &Incarnations<BUFFERS> {
-        &self.incarnations
-    }
-
     /// The callback thread of buffers that have none of their own; it is there while they are.
     pub(crate) fn shared_thread(&self) -> std::io::Result<CallbackThread> {
         CallbackThread::shared(&self.shared_thread)
@@ -300,7 +296,7 @@ impl Switchboard {
     }
 
     fn opening(_: &State) -> Opening {
-        // SAFETY: whoever has the state has its lock, which is the one that belongs to `incarnations`.
+        // SAFETY: whoever has the state has its lock, which is the one that belongs to the lanes of its threads.
         unsafe { Opening::locked() }
     }
 
@@ -316,37 +312,47 @@ impl Switchboard {
                 most: BUFFERS,
             })?;
         state.next_buffer = (slot + 1) % BUFFERS;
-        state.last_incarnation = state.last_incarnation % (NOBODY - 1) + 1;
+        state.last_incarnation = state.last_incarnation.wrapping_add(1);
         let incarnation = state.last_incarnation;
-        state.buffers[slot] = Some(buffer);
-        self.incarnations
-            .set(slot, incarnation, &Self::opening(&state));
+        state.buffers[slot] = Some((incarnation, buffer));
         Ok(BufferKey { slot, incarnation })
     }
 
     /// Takes `key` away from all services and threads: when this returns, nobody writes to the buffer, and
     /// what its lanes had written is committed. `None` if it is gone already.
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
-        if self.incarnations.of(key.slot) == key.incarnation {
+        if self.state().has(key) {
             self.sampling.forget_buffer(key.slot);
         }
         let mut state = self.state();
-        if self.incarnations.of(key.slot) != key.incarnation {
+        if !state.has(key) {
             return None;
         }
-        let buffer = state.buffers[key.slot].take()?;
+        let (_, buffer) = state.buffers[key.slot].take()?;
         state.services.forget(Consumer::Buffer(key.slot));
         self.publish(&state);
         // Lanes that wait for an empty block go on.
         buffer.end();
         let opening = Self::opening(&state);
-        self.incarnations.set(key.slot, 0, &opening);
+        let threads = state.live_threads();
+        for thread in &threads {
+            thread.lanes().close(key.slot, &opening);
+        }
         every_thread_knows();
-        for thread in state.live_threads() {
+        for thread in threads {
             // A lane that its thread does not leave stays where it is, and keeps its memory.
             drop(thread.lanes().take(key.slot, PATIENCE, &opening));
         }
         Some(buffer)
+    }
+
+    /// The buffers that are there.
+    pub(crate) fn buffers(&self) -> Buffers {
+        let state = self.state();
+        let there = (0..BUFFERS).filter(|slot| state.buffers[*slot].is_some());
+        there.fold(Buffers::NONE, |all, slot| {
+            all.or(Interest::buffer(slot).buffers())
+        })
     }
 
     pub(crate) fn register(&self, thread: &Arc<ThreadState>) {
@@ -369,7 +375,7 @@ impl Switchboard {
         lanes: &mut crate::buffer::lanes::OwnLanes<BUFFERS>,
     ) -> bool {
         let state = self.state();
-        let Some(buffer) = &state.buffers[slot] else {
+        let Some((_, buffer)) = &state.buffers[slot] else {
             return false;
         };
         let Some(mut lane) = buffer.lane(thread) else {
@@ -377,7 +383,7 @@ impl Switchboard {
         };
         prepare(&mut lane);
         let opening = Self::opening(&state);
-        lanes.open(slot, self.incarnations.of(slot), lane, &opening);
+        lanes.open(slot, lane, &opening);
         true
     }
 
@@ -385,7 +391,7 @@ impl Switchboard {
     pub(crate) fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
         let state = self.state();
         for slot in buffers.slots() {
-            if let Some(buffer) = &state.buffers[slot] {
+            if let Some((_, buffer)) = &state.buffers[slot] {
                 buffer.count_unlaned(kind);
             }
         }
@@ -418,9 +424,10 @@ impl Switchboard {
     /// Computes the table anew.
     fn publish(&self, state: &State) {
         let narrowed = state.services.narrowed();
+        let hears = self.slow_calls.are_there();
         state
             .services
-            .publish(self.wanted(), self.slow_calls.from(), &narrowed);
+            .publish(self.wanted(), &narrowed, self.recovered(), hears);
         self.narrowed.set(narrowed);
     }
 }

@@ -127,8 +127,9 @@ impl Services {
 
     /// Writes the words that follow from the services into `wanted`.
     ///
-    /// `slow`: calls that take as many ticks are of interest too.
-    pub fn publish(&self, wanted: &Wanted, slow: u64, narrowed: &Table) {
+    /// Calls stand in the memory of the buffers that are `recovered`. `hears` says whether somebody wants to hear of exits
+    /// even without records of them.
+    pub fn publish(&self, wanted: &Wanted, narrowed: &Table, recovered: Buffers, hears: bool) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
             .filter(|context| context.running && !self.ended)
@@ -152,7 +153,6 @@ impl Services {
             wanted.set_kind(*kind, buffers);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        wanted.set_exits_from(if retires { 0 } else { slow });
         let is_plain = !retires && narrowed.contexts.is_empty();
         let dispatches = wanted.kind(Kind::KERNEL_DISPATCH).only();
         wanted.set_plain_dispatches(dispatches.filter(|_| is_plain));
@@ -164,6 +164,13 @@ impl Services {
             inside = inside.with(Interest::INSIDE);
         }
         let annotated = wanted.kind(Kind::ARGUMENTS);
+        let exits = match hears || retires {
+            true => Interest::NOTICED,
+            false => Interest::NONE,
+        };
+        if !inside.is_none() {
+            inside = inside.with(exits);
+        }
         // Looked up in one go, and only where somebody leaves them out.
         let leaves_out = |(_, selection): &(Consumer, &Selection)| !selection.enqueue_arguments;
         let enqueues = match !annotated.is_none() && running.iter().any(leaves_out) {
@@ -176,7 +183,11 @@ impl Services {
                 (Interest::NONE, Interest::NONE)
             }
             Consumer::Buffer(slot) => {
-                let buffer = Interest::buffer(*slot);
+                let open = match recovered.and(Interest::buffer(*slot).buffers()).is_none() {
+                    true => Interest::NONE,
+                    false => Interest::OPEN,
+                };
+                let buffer = Interest::buffer(*slot).with(open).with(exits);
                 let with_arguments = match annotated.and(buffer.buffers()).is_none() {
                     true => buffer,
                     false => buffer.with(Interest::ARGUMENTS),
@@ -187,7 +198,7 @@ impl Services {
                 }
             }
             Consumer::Subscriber(slot) => {
-                let subscriber = Interest::subscriber(*slot);
+                let subscriber = Interest::subscriber(*slot).with(exits);
                 (subscriber, subscriber)
             }
         };
@@ -246,7 +257,7 @@ pub(crate) const INSIDE_CALLS: [Domain; 5] = [
     Domain::SYNCHRONIZATION,
 ];
 
-const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 26);
+const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 24);
 
 /// Kinds of records that come without device work being followed.
 const OF_CALLS: KindSet = KindSet::of(&[

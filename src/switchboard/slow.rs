@@ -1,9 +1,9 @@
 //! Calls that take long, and those who want to hear of them.
 
 use super::Switchboard;
-use crate::sync::lock_std;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use crate::sync::QuietMutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Counts calls that took as long as somebody wants to hear of, while it is there.
@@ -19,8 +19,20 @@ struct Watched {
 }
 
 /// All who watch.
-#[derive(Default)]
-pub(super) struct SlowCallWatches(Mutex<Vec<Weak<Watched>>>);
+pub(super) struct SlowCallWatches {
+    watches: QuietMutex<Vec<Weak<Watched>>>,
+    /// Ticks of the shortest call that one of them wants to hear of, or `u64::MAX`.
+    from: AtomicU64,
+}
+
+impl Default for SlowCallWatches {
+    fn default() -> Self {
+        SlowCallWatches {
+            watches: QuietMutex::default(),
+            from: AtomicU64::new(u64::MAX),
+        }
+    }
+}
 
 impl SlowCalls {
     /// How many there were.
@@ -30,14 +42,16 @@ impl SlowCalls {
 }
 
 impl SlowCallWatches {
-    /// Ticks of the shortest call that somebody wants to hear of.
-    pub fn from(&self) -> u64 {
-        let mut watches = lock_std(&self.0);
+    /// Whether there is anybody. To be asked when somebody has come or gone.
+    pub fn are_there(&self) -> bool {
+        let mut watches = self.watches.lock();
         watches.retain(|watched| watched.strong_count() > 0);
         let ticks = watches
             .iter()
             .filter_map(|watched| Some(watched.upgrade()?.from));
-        ticks.min().unwrap_or(u64::MAX)
+        self.from
+            .store(ticks.min().unwrap_or(u64::MAX), Ordering::Relaxed);
+        !watches.is_empty()
     }
 }
 
@@ -53,16 +67,24 @@ impl Switchboard {
             count: AtomicU32::new(0),
             then: Box::new(then),
         });
-        lock_std(&self.slow_calls.0).push(Arc::downgrade(&watched));
+        let watches = &self.slow_calls.watches;
+        watches.lock().push(Arc::downgrade(&watched));
         let state = self.state();
         self.publish(&state);
         SlowCalls(watched)
     }
 
     /// A call has taken `ticks`.
-    #[cold]
+    #[inline]
     pub(crate) fn call_took(&self, ticks: u64) {
-        for watched in lock_std(&self.slow_calls.0).iter() {
+        if ticks >= self.slow_calls.from.load(Ordering::Relaxed) {
+            self.slow_call(ticks);
+        }
+    }
+
+    #[cold]
+    fn slow_call(&self, ticks: u64) {
+        for watched in self.slow_calls.watches.lock().iter() {
             if let Some(watched) = watched.upgrade()
                 && ticks >= watched.from
             {

@@ -39,7 +39,7 @@ impl Thread {
         let stack_pointer = 10_000 - self.depth;
         let call = self
             .host
-            .enter_wanted(operation, interest, stack_pointer, Ticks(1));
+            .enter_wanted(operation, interest, stack_pointer, || Ticks(1));
         let tell = |thread: &Thread, phase, return_code| {
             let mut callback = Callback::new(operation, "call", phase);
             callback.correlation = call.correlation;

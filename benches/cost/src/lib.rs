@@ -107,7 +107,7 @@ fn call() {
     let frame = 0_u8;
     let stack_pointer = (&raw const frame) as usize;
     let entered =
-        thread.with(|host| host.enter_wanted(OPERATION, interest, stack_pointer, clock::now()));
+        thread.with(|host| host.enter_wanted(OPERATION, interest, stack_pointer, clock::now));
     let Some(entered) = entered else {
         return;
     };

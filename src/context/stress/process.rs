@@ -57,7 +57,7 @@ fn call(inside: impl FnOnce()) {
     };
     let stack_pointer = &raw const frame as usize;
     let enter = |host: &mut crate::correlation::HostThread| {
-        host.enter_wanted(CALL, interest, stack_pointer, crate::clock::now())
+        host.enter_wanted(CALL, interest, stack_pointer, crate::clock::now)
     };
     let Some(call) = thread.with(enter) else {
         count(&INTERRUPTED);

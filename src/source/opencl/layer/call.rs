@@ -74,7 +74,8 @@ impl Call {
             && !thread.state().is_in_callback()
             && let Some(mut host) = thread.borrow()
         {
-            let now = match host.wants_time(interest) {
+            let is_timed = host.wants_time(interest);
+            let now = || match is_timed {
                 true => clock::now(),
                 false => Ticks::NONE,
             };
@@ -308,9 +309,11 @@ impl Call {
         let (id, by) = (host.new_work(), (host.thread(), host.external()));
         let place = self.place(by, queue, id, false);
         let mut lane = host.room_in(slot, size_of::<(KernelDispatch, Completion, Api)>())?;
-        launch.write(&mut lane, &place);
-        completion::write_at_once(&mut lane, &place, times, self.end);
-        ended.write(&self.core, &mut lane);
+        let mut records = lane.together();
+        launch.put(&place, &mut records);
+        completion::put_together(&place, times, self.end, &mut records);
+        ended.put(&self.core, &mut records);
+        records.publish();
         drop(lane);
         host.leave(&self.core, self.end);
         drop(host);
@@ -331,12 +334,14 @@ impl Call {
         let ended = host.plain_end(&self.core, self.end, slot)?;
         let by = (host.thread(), host.external());
         let mut lane = host.room_in(slot, size_of::<(Synchronization, Api)>())?;
-        let record = lane.next_place();
+        let mut records = lane.together();
+        let record = records.place();
         *record = waits::for_queue(queue);
         record.waited_for = work;
         self.of_call(record, by, self.end);
-        lane.commit_next::<Synchronization>();
-        ended.write(&self.core, &mut lane);
+        records.put::<Synchronization>();
+        ended.put(&self.core, &mut records);
+        records.publish();
         drop(lane);
         host.leave(&self.core, self.end);
         drop(host);

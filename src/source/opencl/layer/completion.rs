@@ -11,7 +11,7 @@ use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
 use super::sampling;
 use super::tell;
 use super::work::Place;
-use crate::buffer::Lane;
+use crate::buffer::Together;
 use crate::clock;
 use crate::context;
 use crate::correlation::HostThread;
@@ -155,11 +155,16 @@ fn completed_at_once(place: &Place, times: &[u64; 4], now: Ticks, to: &mut Compl
     fill(to, of, Some(times), CL_COMPLETE, now);
 }
 
-/// Writes it to a lane that has room for it.
+/// Puts it with other records.
 #[inline(always)]
-pub(super) fn write_at_once(lane: &mut Lane, place: &Place, times: &[u64; 4], now: Ticks) {
-    completed_at_once(place, times, now, lane.next_place());
-    lane.commit_next::<Completion>();
+pub(super) fn put_together(
+    place: &Place,
+    times: &[u64; 4],
+    now: Ticks,
+    records: &mut Together<'_>,
+) {
+    completed_at_once(place, times, now, records.place());
+    records.put::<Completion>();
 }
 
 /// Writes it to all that want it, and says it to the others who do.

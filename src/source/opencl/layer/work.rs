@@ -10,7 +10,7 @@ use super::kernels;
 use super::memory;
 use super::sampling;
 use super::tell::{self, Described};
-use crate::buffer::Lane;
+use crate::buffer::Together;
 use crate::correlation::HostThread;
 use crate::operations::{kernel_dispatch, memory_copy, synchronization as synchronization_domain};
 use crate::record::*;
@@ -204,13 +204,13 @@ pub(super) struct KernelLaunch {
 }
 
 impl KernelLaunch {
-    /// Writes the record to a lane that has room for it.
+    /// Puts the record with others.
     #[inline(always)]
-    pub fn write(&self, lane: &mut Lane, place: &Place) {
-        let record = lane.next_place();
+    pub fn put(&self, place: &Place, records: &mut Together<'_>) {
+        let record = records.place();
         self.fill(record);
         record.put(place);
-        lane.commit_next::<KernelDispatch>();
+        records.put::<KernelDispatch>();
     }
 
     /// The record.
