@@ -7,10 +7,11 @@ use std::time::Duration;
 /// The collector works, or will look again by itself soon.
 const AWAKE: u32 = 0;
 /// It sleeps for a short time.
-#[cfg(not(loom))]
 const NAPPING: u32 = 1;
 /// It sleeps for a long time, since there was nothing to do.
 const SLEEPING: u32 = 2;
+/// It has been woken, and will look once more before it sleeps.
+const WOKEN: u32 = 3;
 
 /// The lanes' way to wake the collector: a system call only when it sleeps. A word of the mapping.
 ///
@@ -29,12 +30,17 @@ impl Wake {
         Wake(AtomicU32::new(AWAKE))
     }
 
-    /// Sleeps until woken, or for `period`. From a long sleep, the first block that is full is reason to wake.
+    /// Sleeps until woken, or for `period`; not at all if woken since the last sleep. From a long sleep, the first block
+    /// that is full is reason to wake.
     #[cfg(not(loom))]
     pub fn sleep(&self, period: Duration) {
         let how = if period > NAP { SLEEPING } else { NAPPING };
-        self.0.store(how, Ordering::Relaxed);
-        crate::system::sleep_on(&self.0, how, period);
+        let sleeps = self
+            .0
+            .compare_exchange(AWAKE, how, Ordering::Relaxed, Ordering::Relaxed);
+        if sleeps.is_ok() {
+            crate::system::sleep_on(&self.0, how, period);
+        }
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
@@ -45,12 +51,27 @@ impl Wake {
         }
     }
 
-    /// Wakes the collector if it sleeps.
+    /// Has the collector look: it is woken if it sleeps.
     pub fn wake(&self) {
-        if self.0.load(Ordering::Relaxed) != AWAKE && self.0.swap(AWAKE, Ordering::Relaxed) != AWAKE
+        if self.0.load(Ordering::Relaxed) != WOKEN
+            && matches!(self.0.swap(WOKEN, Ordering::Relaxed), NAPPING | SLEEPING)
         {
             #[cfg(not(loom))]
             crate::system::wake(&self.0, 1);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_woken_while_awake_looks_once_more() {
+        let wake = Wake::new();
+        wake.wake();
+        wake.wake();
+        wake.sleep(Duration::from_secs(3600));
+        assert_eq!(wake.0.load(Ordering::Relaxed), AWAKE);
     }
 }
