@@ -633,8 +633,8 @@ impl OpenCalls {
     pub fn prepare(&self, depth: u32, correlation: CorrelationId, operation: Operation) {
         let place = self.place();
         let known = place.depth.load(Ordering::Relaxed);
-        if known < depth {
-            self.leave_gaps(known, depth);
+        if known != depth {
+            self.come_to(depth, known);
         }
         if let Some(call) = place.calls.get(depth as usize) {
             call.correlation.store(correlation.0, Ordering::Relaxed);
@@ -656,7 +656,11 @@ impl OpenCalls {
 
     #[cold]
     #[inline(never)]
-    fn leave_gaps(&self, known: u32, depth: u32) {
+    fn come_to(&self, depth: u32, known: u32) {
+        if known > depth {
+            // Calls that were jumped out of: their places are taken now.
+            return self.close(depth);
+        }
         let calls = self.place().calls.iter();
         for gap in calls.take(depth as usize).skip(known as usize) {
             gap.correlation.store(0, Ordering::Relaxed);

@@ -228,7 +228,8 @@ impl<const N: usize> Lanes<N> {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;
 
-/// Has every thread see what was stored before: pairs with the light fence of [`OwnLanes::using`].
+/// Has every thread see what was stored before: pairs with the light fence at the beginning of each
+/// [use](OwnLanes::using), which is the compiler's alone where the system's membarrier does the rest.
 pub(crate) fn every_thread_knows() {
     fence_heavy();
 }

@@ -35,13 +35,14 @@ impl Wake {
     #[cfg(not(loom))]
     pub fn sleep(&self, period: Duration) {
         let how = if period > NAP { SLEEPING } else { NAPPING };
-        let sleeps = self
-            .0
-            .compare_exchange(AWAKE, how, Ordering::Relaxed, Ordering::Relaxed);
-        if sleeps.is_ok() {
-            crate::system::sleep_on(&self.0, how, period);
+        let relaxed = Ordering::Relaxed;
+        match self.0.compare_exchange(AWAKE, how, relaxed, relaxed) {
+            Ok(_) => crate::system::sleep_on(&self.0, how, period),
+            Err(WOKEN) => {}
+            // Another thread, which has this word after us, sleeps already.
+            Err(other) => return crate::system::sleep_on(&self.0, other, period),
         }
-        self.0.store(AWAKE, Ordering::Relaxed);
+        self.0.store(AWAKE, relaxed);
     }
 
     /// There is a full block: wakes a collector that sleeps for long.

@@ -322,6 +322,8 @@ impl std::fmt::Debug for Inner {
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
+        // What follows computes the interests anew.
+        self.inner.slow_calls.iter().for_each(SlowCalls::end);
         let _ = self.context.stop();
         self.inner.board.remove_buffer(self.inner.key);
         trigger();

@@ -137,7 +137,7 @@ impl HostThread {
     }
 
     /// What is pushed has changed.
-    fn publish_external(&mut self) {
+    pub(super) fn publish_external(&mut self) {
         self.note_external();
         let pushed = &self.external;
         let is_latest = |place: &usize| {

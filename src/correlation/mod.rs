@@ -27,7 +27,7 @@ pub struct Call {
     pub correlation: CorrelationId,
     /// The call it was made from, or none.
     pub ancestor: CorrelationId,
-    /// When it was entered; none if nobody wanted to know (`HostThread::wants_time`).
+    /// When it was entered; none if nobody wanted to know (`Interest::is_timed`).
     pub start: Ticks,
     /// The function.
     pub operation: Operation,
@@ -206,12 +206,6 @@ impl HostThread {
             depth,
             interest,
         }
-    }
-
-    /// Whether somebody wants the times of a call that is of this interest.
-    #[inline(always)]
-    pub(crate) fn wants_time(&self, interest: Interest) -> bool {
-        !interest.buffers().is_none() || !interest.is_only_told() || interest.is_noticed()
     }
 
     /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
@@ -428,11 +422,12 @@ impl HostThread {
         }
     }
 
-    /// The call with this id has enqueued a piece of work that will be [heard of](HostThread::work_ends).
+    /// `call` has enqueued a piece of work that will be [heard of](HostThread::work_ends).
     #[inline]
-    pub fn work_begins(&mut self, correlation: CorrelationId) {
+    pub fn work_begins(&mut self, call: &Call) {
         if !self.board.buffers_for(Kind::RETIREMENT).is_none() {
-            self.board.work_begins(correlation);
+            let is_heard_of = call.interest.is_noticed();
+            self.board.work_begins(call.correlation, is_heard_of);
         }
     }
 
@@ -554,6 +549,11 @@ impl HostThread {
 
 impl Drop for HostThread {
     fn drop(&mut self) {
+        if self.is_main && !self.external.is_empty() {
+            // Nobody inherits from a thread that is gone, whoever is the main thread then.
+            self.external.clear();
+            self.publish_external();
+        }
         self.board.give_thread_number(self.number);
     }
 }

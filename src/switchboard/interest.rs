@@ -135,6 +135,12 @@ impl Interest {
         self.0 & Interest::NOTICED.0 != 0
     }
 
+    /// Whether somebody wants the call's times.
+    #[inline(always)]
+    pub(crate) fn is_timed(self) -> bool {
+        !self.buffers().is_none() || !self.is_only_told() || self.is_noticed()
+    }
+
     /// Whether a buffer wants the call's arguments.
     #[inline(always)]
     pub(crate) fn has_arguments(self) -> bool {

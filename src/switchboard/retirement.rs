@@ -29,12 +29,15 @@ struct Open {
 }
 
 impl Switchboard {
-    /// `call` enqueues a piece of work.
+    /// `call` enqueues a piece of work. Its exit `is_heard_of`, unless it was entered before anybody wanted that: then
+    /// nothing is expected to come after its work.
     #[cold]
-    pub(crate) fn work_begins(&self, call: CorrelationId) {
+    pub(crate) fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
         let mut calls = lock_std(&self.retirements.calls);
         if calls.len() < MOST || calls.contains_key(&call) {
-            calls.entry(call).or_default().work += 1;
+            let open = calls.entry(call).or_default();
+            open.work += 1;
+            open.exited |= !is_heard_of;
             self.retirements.open.store(calls.len(), Ordering::Relaxed);
         }
     }
@@ -84,15 +87,20 @@ mod tests {
         let [plain, early, late] = [1, 2, 3].map(CorrelationId);
         assert!(board.call_exits(plain));
 
-        board.work_begins(early);
+        board.work_begins(early, true);
         assert!(!board.work_ends(early));
         assert!(board.call_exits(early));
 
-        board.work_begins(late);
-        board.work_begins(late);
+        board.work_begins(late, true);
+        board.work_begins(late, true);
         assert!(!board.call_exits(late));
         assert!(!board.work_ends(late));
         assert!(board.work_ends(late));
         assert!(!board.work_ends(late), "it has retired");
+
+        // Entered before anybody wanted to hear of exits.
+        let unheard = CorrelationId(4);
+        board.work_begins(unheard, false);
+        assert!(board.work_ends(unheard));
     }
 }

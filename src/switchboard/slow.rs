@@ -2,7 +2,7 @@
 
 use super::Switchboard;
 use crate::sync::QuietMutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ struct Watched {
     /// In ticks.
     from: u64,
     count: AtomicU32,
+    /// Nobody asks any more.
+    ended: AtomicBool,
     /// Called on the thread that made the call.
     then: Box<dyn Fn() + Send + Sync>,
 }
@@ -39,18 +41,25 @@ impl SlowCalls {
     pub fn count(&self) -> u32 {
         self.0.count.load(Ordering::Acquire)
     }
+
+    /// Counts no more. Calls go on being looked at until the interests are computed anew.
+    pub fn end(&self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
 }
 
 impl SlowCallWatches {
     /// Whether there is anybody. To be asked when somebody has come or gone.
     pub fn are_there(&self) -> bool {
         let mut watches = self.watches.lock();
-        watches.retain(|watched| watched.strong_count() > 0);
-        let ticks = watches
-            .iter()
-            .filter_map(|watched| Some(watched.upgrade()?.from));
-        self.from
-            .store(ticks.min().unwrap_or(u64::MAX), Ordering::Relaxed);
+        let mut from = u64::MAX;
+        watches.retain(|watched| {
+            let watched = watched.upgrade();
+            let watched = watched.filter(|watched| !watched.ended.load(Ordering::Acquire));
+            from = from.min(watched.as_ref().map_or(u64::MAX, |watched| watched.from));
+            watched.is_some()
+        });
+        self.from.store(from, Ordering::Relaxed);
         !watches.is_empty()
     }
 }
@@ -65,6 +74,7 @@ impl Switchboard {
         let watched = Arc::new(Watched {
             from: crate::context::ticks_of(from).max(1),
             count: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
             then: Box::new(then),
         });
         let watches = &self.slow_calls.watches;

@@ -465,7 +465,7 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
     program.call(1);
     let host = &mut program.host;
     let call = host.enter(CALL, 1000, Ticks(1));
-    host.work_begins(call.correlation);
+    host.work_begins(&call);
     host.exit(&call, Ticks(2), 0, 0);
     let later = host.enter(CALL, 1000, Ticks(3));
     host.exit(&later, Ticks(4), 0, 0);

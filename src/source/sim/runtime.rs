@@ -344,7 +344,7 @@ impl Runtime {
         });
         state.last = Some(index);
         state.submitted += 1;
-        host.work_begins(call.correlation);
+        host.work_begins(call);
         let new = WorkState {
             id: work,
             correlation: call.correlation,

@@ -74,7 +74,7 @@ impl Call {
             && !thread.state().is_in_callback()
             && let Some(mut host) = thread.borrow()
         {
-            let is_timed = host.wants_time(interest);
+            let is_timed = interest.is_timed();
             let now = || match is_timed {
                 true => clock::now(),
                 false => Ticks::NONE,
@@ -467,7 +467,7 @@ impl Call {
             };
             let tracked = match taken.is_some() || times.is_some() {
                 true => {
-                    host.work_begins(call.correlation);
+                    host.work_begins(&call);
                     0
                 }
                 false => flags::UNTRACKED,
