@@ -109,7 +109,7 @@ pub struct HostThread {
     depth: u32,
     is_main: bool,
     may_wait: bool,
-    /// Whether there is any id in `external` or `supplied`.
+    /// Whether there is any id in `external` or `supplied`: one look at each exit.
     has_external: bool,
     /// Who wants the records that nearly all calls have: the buffer whose lane is the usual one of `lanes`.
     usual: Buffers,
@@ -251,7 +251,7 @@ impl HostThread {
     }
 
     /// The end of a call that has succeeded, if the buffer in `slot` wants to know of the call, nobody else does, and its
-    /// record is all there is to write but, perhaps, its arguments. Who asks [writes](Ended::write) it, and then
+    /// record is all there is to write but, perhaps, its arguments. Who asks [puts](Ended::put) it, and then
     /// [leaves](HostThread::leave) the call.
     #[inline(always)]
     pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
