@@ -97,10 +97,31 @@ impl Switchboard {
         for watched in self.slow_calls.watches.lock().iter() {
             if let Some(watched) = watched.upgrade()
                 && ticks >= watched.from
+                && !watched.ended.load(Ordering::Acquire)
             {
                 watched.count.fetch_add(1, Ordering::Release);
                 (watched.then)();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_hears_of_slow_calls_until_it_has_ended() {
+        let board = Switchboard::new();
+        assert!(!board.slow_calls.are_there());
+        let slow = board.watch_slow_calls(Duration::from_secs(1), || {});
+        board.call_took(1);
+        board.call_took(u64::MAX);
+        assert_eq!(slow.count(), 1);
+        slow.end();
+        board.call_took(u64::MAX);
+        assert!(!board.slow_calls.are_there());
+        board.call_took(u64::MAX);
+        assert_eq!(slow.count(), 1);
     }
 }
