@@ -1,62 +1,46 @@
 //! gputrail: an activity-trace collector for GPUs.
+//!
+//! The library is divided into rooms. Each room is one module, says on its first page what it promises, and imports
+//! only from the rooms listed below it; `tools/rooms` checks that.
+//!
+//! | room | what it holds |
+//! |---|---|
+#![cfg_attr(
+    all(feature = "capi", target_os = "linux", not(loom)),
+    doc = "| [`tool`] | the tool API in Rust and in C |"
+)]
+#![cfg_attr(
+    all(feature = "perfetto", not(loom)),
+    doc = "| [`analysis`] | summary and hotspots of a recording |"
+)]
+//! | [`trace`] | the model of a trace, and its Perfetto form |
+//! | [`source`] | what observes a runtime: OpenCL, the simulated GPU, the CPU's performance events |
+//! | [`collect`] | the recorded process: its threads, who wants what, sessions, correlation, services |
+//! | [`code`] | machine code of devices: symbols, source lines, samples by address |
+//! | [`capture`] | the raw file of records, and the names that records refer to |
+//! | [`buffer`] | blocks, lanes, the pool and the collector |
+//! | [`clock`] | ticks, clock domains and their conversion to nanoseconds |
+//! | [`record`] | the layouts of records |
+//! | `platform` | what the operating system provides |
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
-// What serves sources has nobody to call it where there are none.
+// Code that supports sources is unused without the `layer` feature.
 #![cfg_attr(not(feature = "layer"), allow(dead_code))]
 
+#[cfg(all(feature = "perfetto", not(loom)))]
+pub mod analysis;
 pub mod buffer;
-#[cfg(all(feature = "capi", target_os = "linux", not(loom)))]
-pub mod capi;
 #[cfg(not(loom))]
 pub mod capture;
 pub mod clock;
 #[cfg(not(loom))]
-pub mod context;
+pub mod code;
 #[cfg(not(loom))]
-pub mod correlation;
-#[cfg(not(loom))]
-pub mod external;
-#[cfg(not(loom))]
-mod internal_thread;
-#[cfg(not(loom))]
-mod join;
-#[cfg(not(loom))]
-pub mod marker;
-#[cfg(not(loom))]
-pub mod names;
-#[cfg(not(loom))]
-mod number_map;
-#[cfg(not(loom))]
-pub mod operations;
-#[cfg(all(feature = "perfetto", not(loom)))]
-pub mod perfetto;
-#[cfg(not(loom))]
-pub mod process;
-#[cfg(not(loom))]
-mod rank;
+pub mod collect;
+mod platform;
 pub mod record;
 #[cfg(not(loom))]
-pub mod recorder;
-#[cfg(not(loom))]
-pub mod sampling;
-// For its model.
-#[cfg(not(loom))]
-pub mod scope;
-#[cfg(all(not(loom), target_os = "linux"))]
-pub mod session;
-#[cfg(loom)]
-#[path = "sampling/perf/signal_ring.rs"]
-mod signal_ring;
 pub mod source;
-#[cfg(all(feature = "perfetto", not(loom)))]
-pub mod summary;
 #[cfg(not(loom))]
-pub mod switchboard;
-mod sync;
-#[cfg(not(loom))]
-mod system;
-#[cfg(not(loom))]
-pub mod timeline;
-#[cfg(not(loom))]
-pub mod times;
-#[cfg(all(feature = "tool", target_os = "linux", not(loom)))]
 pub mod tool;
+#[cfg(not(loom))]
+pub mod trace;

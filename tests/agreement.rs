@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
-use gputrail::perfetto::schema::GpuApi;
-use gputrail::perfetto::{
+use gputrail::trace::perfetto::schema::GpuApi;
+use gputrail::trace::perfetto::{
     Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
     Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources, Stage,
     SystemClocks, TraceWriter, Value, Work,

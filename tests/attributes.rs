@@ -1,7 +1,7 @@
 //! What holds for the whole process, in a process of its own.
 
-use gputrail::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
-use gputrail::switchboard::Switchboard;
+use gputrail::collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
+use gputrail::collect::switchboard::Switchboard;
 
 #[test]
 fn attributes_hold_for_what_comes_and_are_locked_by_the_first_start() {

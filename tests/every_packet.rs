@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use gputrail::perfetto::schema::GpuApi;
-use gputrail::perfetto::{
+use gputrail::trace::perfetto::schema::GpuApi;
+use gputrail::trace::perfetto::{
     Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
     Detail, DetailValue, Event, Gpu, Label, Launch, Machine, QueueDescription, Resources, Stage,
     SystemClocks, TraceWriter, Value, Work,

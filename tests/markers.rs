@@ -1,18 +1,20 @@
 //! Markers and external ids of a program, from its calls to the trace and to a tool.
 #![cfg(feature = "perfetto")]
 
+use gputrail::analysis::summary::Summary;
 use gputrail::capture::{Reader, Writer};
 use gputrail::clock;
-use gputrail::context::{BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection};
-use gputrail::external::{self, ExternalError};
-use gputrail::marker::{self, Mark, Unbalanced};
-use gputrail::perfetto::reader::replay;
-use gputrail::perfetto::{Options, convert};
-use gputrail::process::{self, Source};
+use gputrail::collect::context::{
+    BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
+};
+use gputrail::collect::external::{self, ExternalError};
+use gputrail::collect::marker::{self, Mark, Unbalanced};
+use gputrail::collect::process::{self, Source};
+use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::switchboard::Observed;
 use gputrail::record::*;
-use gputrail::recorder::{Recorder, RecorderOptions};
-use gputrail::summary::Summary;
-use gputrail::switchboard::Observed;
+use gputrail::trace::perfetto::reader::replay;
+use gputrail::trace::perfetto::{Options, convert};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
@@ -161,7 +163,11 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
 fn tool(
     told: &Arc<Mutex<Vec<String>>>,
     kinds: &Arc<Mutex<Vec<Kind>>>,
-) -> (Context, RecordBuffer, gputrail::context::Subscriber) {
+) -> (
+    Context,
+    RecordBuffer,
+    gputrail::collect::context::Subscriber,
+) {
     let context = Context::new().unwrap();
     let into = kinds.clone();
     let buffer = RecordBuffer::create(BufferOptions::default(), move |batch| {

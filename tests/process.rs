@@ -1,11 +1,12 @@
 //! One process, its threads and its forked children: who records where, and that nobody records twice.
 
 use gputrail::capture::{Reader, Writer};
-use gputrail::process::Source;
+use gputrail::clock;
+use gputrail::collect::process;
+use gputrail::collect::process::Source;
+use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::switchboard::{Observed, Switchboard};
 use gputrail::record::{Api, Domain, Operation, ProcessId};
-use gputrail::recorder::{Recorder, RecorderOptions};
-use gputrail::switchboard::{Observed, Switchboard};
-use gputrail::{clock, process};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 

@@ -4,15 +4,15 @@
 use std::path::PathBuf;
 
 use bytemuck::bytes_of;
+use gputrail::analysis::hotspots::Hotspots;
 use gputrail::buffer::BlockView;
+use gputrail::capture::code::{CodeOffset, pieces};
+use gputrail::capture::names::Names;
 use gputrail::capture::{FileHeader, Reader, Writer};
 use gputrail::clock::{TickSource, virtual_snapshot};
-use gputrail::names::Names;
-use gputrail::perfetto::{MOST_SAMPLES_SHOWN, Options, Report, convert};
+use gputrail::code::symbols::{Line, listing};
 use gputrail::record::*;
-use gputrail::sampling::code::{CodeOffset, pieces};
-use gputrail::sampling::hotspots::Hotspots;
-use gputrail::sampling::symbols::{Line, listing};
+use gputrail::trace::perfetto::{MOST_SAMPLES_SHOWN, Options, Report, convert};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};

@@ -2,9 +2,9 @@
 //! files are told from whole ones.
 
 use gputrail::capture::Metadata;
+use gputrail::capture::code::CodeOffset;
+use gputrail::code::symbols::{Missing, Resolved, Symbols};
 use gputrail::record::{CodeObjectId, Records};
-use gputrail::sampling::code::CodeOffset;
-use gputrail::sampling::symbols::{Missing, Resolved, Symbols};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn library(options: &[&str]) -> Vec<u8> {
 
 fn metadata(code: &[u8]) -> Metadata {
     let mut metadata = Metadata::default();
-    for piece in gputrail::sampling::code::pieces(ID, code, 0) {
+    for piece in gputrail::capture::code::pieces(ID, code, 0) {
         Records::new(&piece).for_each(|record| metadata.add(&record));
     }
     metadata

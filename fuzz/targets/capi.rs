@@ -1,7 +1,7 @@
 //! The structures of the C API: of any size, with anything in them, and batches of any bytes.
 #![no_main]
 
-use gputrail::capi::*;
+use gputrail::tool::c::*;
 use gputrail::record::Header;
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;

@@ -3,8 +3,8 @@
 
 use gputrail::capture::Metadata;
 use gputrail::record::{CodeObjectId, Records};
-use gputrail::sampling::code::{CodeOffset, pieces};
-use gputrail::sampling::symbols::Symbols;
+use gputrail::capture::code::{CodeOffset, pieces};
+use gputrail::code::symbols::Symbols;
 use libfuzzer_sys::fuzz_target;
 
 /// A shared library with functions and lines, to be damaged.

@@ -2,10 +2,10 @@
 #![no_main]
 
 use gputrail::capture::Reader;
-use gputrail::perfetto::reader::check;
-use gputrail::perfetto::schema::Trace;
-use gputrail::perfetto::{Options, convert};
-use gputrail::sampling::hotspots::Hotspots;
+use gputrail::trace::perfetto::reader::check;
+use gputrail::trace::perfetto::schema::Trace;
+use gputrail::trace::perfetto::{Options, convert};
+use gputrail::analysis::hotspots::Hotspots;
 use gputrail_fuzz::{capture_of, file_of};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;

@@ -1,7 +1,7 @@
 //! The ring of a perf event, with anything in it.
 #![no_main]
 
-use gputrail::sampling::perf::{RingRecord, RingRecords};
+use gputrail::source::perf::{RingRecord, RingRecords};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

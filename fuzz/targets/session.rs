@@ -2,7 +2,7 @@
 #![no_main]
 
 use gputrail::buffer::Policy;
-use gputrail::session::{
+use gputrail::collect::session::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE,
     Size, Start, Values, decode_messages,
 };

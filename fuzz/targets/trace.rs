@@ -1,9 +1,9 @@
 //! A trace of any bytes, or of packets of any fields.
 #![no_main]
 
-use gputrail::perfetto::reader::{Place, check, info, replay};
-use gputrail::sampling::hotspots::{Hotspots, Sample};
-use gputrail::summary::Summary;
+use gputrail::trace::perfetto::reader::{Place, check, info, replay};
+use gputrail::analysis::hotspots::{Hotspots, Sample};
+use gputrail::analysis::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
 use libfuzzer_sys::fuzz_target;
 

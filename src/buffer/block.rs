@@ -6,8 +6,8 @@
 //! reader after a death cannot take the length of one use for that of another.
 
 use super::Mapping;
+use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::record::ThreadId;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// Who may touch a block.

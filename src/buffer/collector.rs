@@ -13,8 +13,8 @@ use super::client::ClientBlocks;
 use super::delivering::Delivering;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
+use crate::platform::sync::lock_std;
 use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
-use crate::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -192,7 +192,7 @@ impl Collector {
 
     fn run(&self) -> std::io::Result<()> {
         let inner = self.inner.clone();
-        crate::internal_thread::spawn(move || inner.run())
+        crate::platform::internal_thread::spawn(move || inner.run())
     }
 
     /// Has `thread` collect from now on, and whichever callback thread did so before no more.

@@ -12,10 +12,10 @@ use super::overwrite::Ring;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
+use crate::platform::sync::Ordering;
 use crate::record::{Arguments, Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
 #[cfg(not(loom))]
 use crate::record::{ArgumentsHead, CorrelationId, Operation};
-use crate::sync::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@
 //! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
-use crate::sync::{
+use crate::platform::sync::{
     AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light, fence_light_is_free,
 };
 use std::ops::{Deref, DerefMut};
@@ -215,7 +215,7 @@ impl<const N: usize> Lanes<N> {
             if looks > patience {
                 return Err(StillInUse);
             }
-            crate::sync::pause();
+            crate::platform::sync::pause();
         }
         // SAFETY: the thread was not in a use after it could see that the lane is closed, so it will not
         // reach for this lane again; the lock keeps others away.

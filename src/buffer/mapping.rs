@@ -14,10 +14,10 @@
 use super::block::{BlockHeader, BlockState};
 use super::pool::{Pool, Waiting};
 use super::wake::Wake;
-use crate::record::{FORMAT_VERSION, KINDS, Kind};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use crate::system;
+use crate::platform::system;
+use crate::record::{FORMAT_VERSION, KINDS, Kind};
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};

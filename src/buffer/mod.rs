@@ -23,6 +23,8 @@ mod mapping;
 mod overwrite;
 mod pool;
 #[cfg(not(loom))]
+#[cfg(any(loom, all(feature = "opencl", target_os = "linux")))]
+pub(crate) mod signal_ring;
 #[cfg(not(loom))]
 mod threads;
 mod wake;
@@ -56,8 +58,8 @@ pub(crate) use threads::SharedThread;
 #[cfg(not(loom))]
 pub use threads::{CALLBACK_THREADS, CallbackThread};
 
+use crate::platform::sync::Ordering;
 use crate::record::{KINDS, Kind, ThreadId, Ticks};
-use crate::sync::Ordering;
 use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU32 as PlainU32;

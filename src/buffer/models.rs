@@ -5,8 +5,8 @@
 use super::block::{Scan, deliver_in_order};
 use super::lanes::{Opening, OwnLanes, every_thread_knows};
 use super::*;
+use crate::platform::sync::AtomicU32;
 use crate::record::*;
-use crate::sync::AtomicU32;
 use loom::thread;
 
 /// Blocks that hold exactly two records of 40 bytes.

@@ -8,7 +8,7 @@
 
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
-use crate::sync::Ordering;
+use crate::platform::sync::Ordering;
 
 /// Of so many blocks one is spared for lanes that have hardly any.
 const RESERVE: usize = 8;

@@ -5,7 +5,7 @@
 //! buffer may wait here, with a bound on each wait, so that a lost wake-up costs one period.
 
 use super::{Mapping, SessionState};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Signal, fence};
+use crate::platform::sync::{AtomicU32, AtomicU64, Ordering, Signal, fence};
 use std::time::Duration;
 
 /// Longest wait for a block to come back.

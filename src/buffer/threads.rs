@@ -6,7 +6,7 @@
 
 use super::collector::Inner;
 use super::wake::Wake;
-use crate::sync::lock_std;
+use crate::platform::sync::lock_std;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -103,7 +103,7 @@ impl CallbackThread {
         let runs = service.clone();
         // Where no thread can be had, dropping it gives the number back.
         let handle = Arc::new(Handle { service });
-        crate::internal_thread::spawn(move || runs.run())?;
+        crate::platform::internal_thread::spawn(move || runs.run())?;
         Ok(CallbackThread { handle })
     }
 

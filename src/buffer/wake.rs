@@ -37,10 +37,10 @@ impl Wake {
         let how = if period > NAP { SLEEPING } else { NAPPING };
         let relaxed = Ordering::Relaxed;
         match self.0.compare_exchange(AWAKE, how, relaxed, relaxed) {
-            Ok(_) => crate::system::sleep_on(&self.0, how, period),
+            Ok(_) => crate::platform::system::sleep_on(&self.0, how, period),
             Err(WOKEN) => {}
             // Another thread, which has this word after us, sleeps already.
-            Err(other) => return crate::system::sleep_on(&self.0, other, period),
+            Err(other) => return crate::platform::system::sleep_on(&self.0, other, period),
         }
         self.0.store(AWAKE, relaxed);
     }
@@ -58,7 +58,7 @@ impl Wake {
             && matches!(self.0.swap(WOKEN, Ordering::Relaxed), NAPPING | SLEEPING)
         {
             #[cfg(not(loom))]
-            crate::system::wake(&self.0, 1);
+            crate::platform::system::wake(&self.0, 1);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Everything a capture says about its ids and clocks.
 
 use super::readings::Thinning;
+use crate::capture::code::CodeObjects;
 use crate::record::*;
-use crate::sampling::code::CodeObjects;
 use std::collections::{BTreeMap, HashMap};
 
 /// Most bytes of text that are kept of one capture; what a program's names take is far below.

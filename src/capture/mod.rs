@@ -9,9 +9,11 @@
 //! * [`Follower`] reads a capture while it is being written.
 //! * [`recover`] appends what a dead process had committed to its mapping and not yet written.
 
+pub mod code;
 mod follow;
 mod format;
 mod metadata;
+pub mod names;
 mod reader;
 mod readings;
 mod recover;

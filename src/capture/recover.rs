@@ -170,7 +170,7 @@ impl OwnRecords {
 /// Appends a note from outside the process. Its string has an id from a range that no process uses.
 pub(crate) fn note(writer: &Writer, what: NoteKind, text: &str) {
     let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
-    let mut payload = crate::names::string_record(id, text);
+    let mut payload = crate::capture::names::string_record(id, text);
     let mut note = Note::blank();
     // A process that others watch tells time by the machine's ticks, as they do.
     (note.time, note.text, note.what) = (clock::now(), id, what);

@@ -3,8 +3,8 @@
 use super::format::ChunkHeader;
 use super::*;
 use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
+use crate::capture::names::Names;
 use crate::clock::TickSource;
-use crate::names::Names;
 use crate::record::*;
 use std::path::{Path, PathBuf};
 

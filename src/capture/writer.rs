@@ -169,7 +169,7 @@ impl Writer {
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, State> {
-        crate::sync::lock_std(&self.state)
+        crate::platform::sync::lock_std(&self.state)
     }
 }
 

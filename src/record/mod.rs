@@ -23,6 +23,7 @@ mod loss;
 mod marker;
 mod memory;
 mod names;
+pub(crate) mod number_map;
 mod overhead;
 mod reason;
 mod sample;

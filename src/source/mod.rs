@@ -1,6 +1,8 @@
 //! Sources: what observes one runtime and produces records.
 
-#[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
+#[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;
-#[cfg(all(feature = "sim", not(loom)))]
+#[cfg(all(feature = "opencl", target_os = "linux"))]
+pub mod perf;
+#[cfg(feature = "sim")]
 pub mod sim;

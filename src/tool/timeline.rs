@@ -1,112 +1,235 @@
-//! Timelines: enqueue records and completions put together.
+//! When work ran, in nanoseconds of the host: the enqueue records and completions of batches put together, with their
+//! times converted.
+//!
+//! What a tool needs for a histogram of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets
+//! every batch of a buffer and tells of each piece of work once.
 
-use super::functions::{answer, check, functions};
-use super::{Batch, Error};
-use crate::capi::{TimelineHandle, WorkData};
+use crate::capture::names::Names;
+use crate::clock::NoSnapshot;
+use crate::collect::times::Times;
 use crate::record::*;
-use core::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::trace::model::join::{Enqueue, Found, Join};
 
-/// A piece of work: a kernel, a copy, a fill, a marker or barrier.
-#[derive(Copy, Clone)]
-pub struct Work<'a>(&'a WorkData);
+/// What was enqueued.
+#[derive(Copy, Clone, Debug)]
+pub enum Enqueued {
+    /// A kernel.
+    Kernel(KernelDispatch),
+    /// A transfer.
+    Copy(MemoryCopy),
+    /// A fill.
+    Set(MemorySet),
+    /// A marker or barrier.
+    Synchronization(Synchronization),
+}
 
-impl Work<'_> {
-    /// Its enqueue record, if it is an `R`: that says what it is.
-    pub fn record<R: Record>(&self) -> Option<&R> {
-        // SAFETY: null or the library's record, all of it.
-        let header = unsafe { self.0.record.as_ref() }?;
-        let whole = header.kind == R::KIND && header.bytes() >= size_of::<R>();
-        // SAFETY: of this kind and at least this size, and borrowed no longer than the callback.
-        whole.then(|| unsafe { &*self.0.record.cast::<R>() })
-    }
+/// A piece of work.
+#[derive(Copy, Clone, Debug)]
+pub struct Work {
+    /// Its enqueue record. `None`: that was dropped, or has not been among the batches.
+    pub enqueued: Option<Enqueued>,
+    /// Its completion. `None`: it has not completed, or that was dropped.
+    pub completion: Option<Completion>,
+    /// When the call that enqueued it was entered; none if that is not known.
+    pub enqueue_time: Nanos,
+    /// When it began to run; none if that is not known.
+    pub start: Nanos,
+    /// When it ended; none if that is not known.
+    pub end: Nanos,
+}
 
-    /// Its completion.
-    pub fn completion(&self) -> Option<&Completion> {
-        // SAFETY: null or the library's record.
-        unsafe { self.0.completion.as_ref() }
-    }
-
-    /// When the call that enqueued it was entered, on CLOCK_BOOTTIME.
-    pub fn enqueued(&self) -> Nanos {
-        self.0.enqueued
-    }
-
-    /// When it began to run, on CLOCK_BOOTTIME; none if that is not known.
-    pub fn start(&self) -> Nanos {
-        self.0.start
-    }
-
-    /// When it ended.
-    pub fn end(&self) -> Nanos {
-        self.0.end
-    }
-
+impl Work {
     /// How long it ran, if that is known.
     pub fn duration(&self) -> Option<Nanos> {
-        let known = self.0.start.is_some() && self.0.end.is_some();
-        known.then(|| Nanos(self.0.end.0.saturating_sub(self.0.start.0)))
+        let known = self.start.is_some() && self.end.is_some();
+        known.then(|| Nanos(self.end.0.saturating_sub(self.start.0)))
     }
 }
 
-/// Puts the enqueue records and completions of batches together, see [`crate::timeline`].
-#[derive(Debug)]
-pub struct Timeline(TimelineHandle);
+/// See the module.
+pub struct Timeline {
+    times: Times,
+    join: Join<Joined>,
+    found: Vec<Found<Joined>>,
+}
 
 impl Timeline {
-    /// An empty one.
-    ///
-    /// # Errors
-    ///
-    /// `NOT_INITIALISED` after the tool's end.
-    pub fn new() -> Result<Timeline, Error> {
-        // SAFETY: a place for the id.
-        answer(|functions, handle| unsafe { (functions.timeline_create)(handle) }).map(Timeline)
-    }
-
-    /// Takes in a batch, and tells `tell` of the work that is known in full by it.
-    ///
-    /// # Errors
-    ///
-    /// `NO_SUCH_TIMELINE` after the tool's end.
-    pub fn add(&mut self, batch: Batch<'_>, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
-        let function = of(&tell);
-        // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
-        check(unsafe {
-            (functions()?.timeline_add)(self.0, batch.0, Some(function), (&raw mut tell).cast())
+    /// The timeline of the process whose agents `names` names.
+    pub fn new(names: Names) -> Result<Timeline, NoSnapshot> {
+        Ok(Timeline {
+            times: Times::new(names)?,
+            join: Join::default(),
+            found: Vec::new(),
         })
     }
 
-    /// Ends it, and tells `tell` of the work of which only a part is known.
-    ///
-    /// # Errors
-    ///
-    /// `NO_SUCH_TIMELINE` after the tool's end.
-    pub fn finish(self, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
-        let function = of(&tell);
-        let handle = std::mem::ManuallyDrop::new(self).0;
-        // SAFETY: a function with what it is given, which lasts as long as the call.
-        check(unsafe {
-            (functions()?.timeline_destroy)(handle, Some(function), (&raw mut tell).cast())
-        })
-    }
-}
-
-/// The function that calls one like this.
-fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
-    unsafe extern "C" fn told<F: FnMut(Work<'_>)>(work: *const WorkData, user_data: *mut c_void) {
-        // SAFETY: the library's structure, and what is given beside this.
-        let (work, tell) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
-        let _ = catch_unwind(AssertUnwindSafe(|| tell(Work(work))));
-    }
-    told::<F>
-}
-
-impl Drop for Timeline {
-    fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // SAFETY: no function, and nothing that it is given.
-            unsafe { (functions.timeline_destroy)(self.0, None, std::ptr::null_mut()) };
+    /// Takes in records, and tells `tell` of the work that is known in full by them.
+    pub fn add(&mut self, records: Records<'_>, mut tell: impl FnMut(&Work)) {
+        for record in records {
+            let Timeline { join, found, .. } = self;
+            match record.kind() {
+                Kind::KERNEL_DISPATCH => enqueue(join, record.read().map(Enqueued::Kernel), found),
+                Kind::MEMORY_COPY => enqueue(join, record.read().map(Enqueued::Copy), found),
+                Kind::MEMORY_SET => enqueue(join, record.read().map(Enqueued::Set), found),
+                Kind::SYNCHRONIZATION => {
+                    // Waits of the host are no work.
+                    let marker = record
+                        .read::<Synchronization>()
+                        .filter(|record| record.work.is_some());
+                    enqueue(join, marker.map(Enqueued::Synchronization), found);
+                }
+                Kind::COMPLETION => {
+                    if let Some(completion) = record.read() {
+                        let work = join.complete(&completion, found);
+                        found.extend(work.map(|work| Found::Both(work, completion)));
+                    }
+                }
+                _ => {}
+            }
         }
+        self.tell_found(&mut tell);
+    }
+
+    /// Tells of the work of which only a part is known, and forgets it.
+    pub fn finish(&mut self, mut tell: impl FnMut(&Work)) {
+        self.join.finish(&mut self.found);
+        self.tell_found(&mut tell);
+    }
+
+    fn tell_found(&mut self, tell: &mut impl FnMut(&Work)) {
+        for found in std::mem::take(&mut self.found) {
+            let (enqueued, completion) = found.parts();
+            let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
+            let entered = enqueued.as_ref().map_or(Ticks::NONE, Enqueued::entered);
+            let mut device = |time: fn(&Completion) -> DeviceTime| {
+                let completion = completion.as_ref()?;
+                self.times.device(completion.agent, time(completion))
+            };
+            let start = device(|completion| completion.start).unwrap_or_default();
+            let end = device(|completion| completion.end).unwrap_or_default();
+            tell(&Work {
+                enqueued,
+                completion,
+                enqueue_time: self.times.host(entered),
+                start,
+                end,
+            });
+        }
+    }
+}
+
+fn enqueue(join: &mut Join<Joined>, what: Option<Enqueued>, found: &mut Vec<Found<Joined>>) {
+    if let Some(what) = what {
+        join.enqueue(Joined { what, serial: 0 }, found);
+    }
+}
+
+/// An enqueue record that waits for its completion.
+#[derive(Copy, Clone, Debug)]
+struct Joined {
+    what: Enqueued,
+    serial: u32,
+}
+
+impl Enqueued {
+    fn header(&self) -> &Header {
+        match self {
+            Enqueued::Kernel(record) => &record.header,
+            Enqueued::Copy(record) => &record.header,
+            Enqueued::Set(record) => &record.header,
+            Enqueued::Synchronization(record) => &record.header,
+        }
+    }
+
+    fn work(&self) -> WorkId {
+        match self {
+            Enqueued::Kernel(record) => record.work,
+            Enqueued::Copy(record) => record.work,
+            Enqueued::Set(record) => record.work,
+            Enqueued::Synchronization(record) => record.work,
+        }
+    }
+
+    fn entered(&self) -> Ticks {
+        match self {
+            Enqueued::Kernel(record) => record.enqueued,
+            Enqueued::Copy(record) => record.enqueued,
+            Enqueued::Set(record) => record.enqueued,
+            Enqueued::Synchronization(record) => record.start,
+        }
+    }
+
+    /// Its record, as bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Enqueued::Kernel(record) => bytemuck::bytes_of(record),
+            Enqueued::Copy(record) => bytemuck::bytes_of(record),
+            Enqueued::Set(record) => bytemuck::bytes_of(record),
+            Enqueued::Synchronization(record) => bytemuck::bytes_of(record),
+        }
+    }
+}
+
+impl Enqueue for Joined {
+    fn work(&self) -> WorkId {
+        self.what.work()
+    }
+
+    fn is_untracked(&self) -> bool {
+        self.what.header().has(flags::UNTRACKED)
+    }
+
+    fn is_shared(&self) -> bool {
+        let in_command_buffer = matches!(self.what, Enqueued::Kernel(record) if record.launch == LaunchType::COMMAND_BUFFER);
+        self.what.header().has(flags::SHARED) || in_command_buffer
+    }
+
+    fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    fn set_serial(&mut self, serial: u32) {
+        self.serial = serial;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{self, SystemClock};
+
+    #[test]
+    fn a_kernel_is_told_once_with_its_times() {
+        let names = Names::new();
+        let mut times = Timeline::new(names.clone()).unwrap();
+        let agent = AgentId(1);
+        for _ in 0..20 {
+            let mut pair = ClockPair::blank();
+            pair.agent = agent;
+            pair.before = clock::now_ordered();
+            pair.device = DeviceTime(SystemClock::MonotonicRaw.read().0);
+            pair.after = clock::now_ordered();
+            names.clock_pair(pair);
+        }
+        let mut kernel = KernelDispatch::blank();
+        (kernel.work, kernel.agent, kernel.enqueued) = (WorkId(7), agent, clock::now());
+        let mut done = Completion::blank();
+        (done.work, done.agent) = (kernel.work, agent);
+        done.start = DeviceTime(SystemClock::MonotonicRaw.read().0);
+        done.end = DeviceTime(done.start.0 + 5000);
+        let mut told = Vec::new();
+        times.add(Records::new(bytemuck::bytes_of(&done)), |work| {
+            told.push(*work)
+        });
+        assert!(told.is_empty());
+        times.add(Records::new(bytemuck::bytes_of(&kernel)), |work| {
+            told.push(*work)
+        });
+        times.finish(|work| told.push(*work));
+        let [work] = told[..] else { panic!("{told:?}") };
+        assert!(matches!(work.enqueued, Some(Enqueued::Kernel(_))));
+        // Within what two conversions round.
+        assert!(work.duration().unwrap().0.abs_diff(5000) <= 10);
+        assert!(work.enqueue_time.is_some());
     }
 }

@@ -4,7 +4,7 @@
 use crate::opencl::{COUNT, Handle, OpenCl, Small, on_layer};
 use gputrail::buffer::BlockView;
 use gputrail::capture::Reader;
-use gputrail::context::{
+use gputrail::collect::context::{
     BufferOptions, Context, FlightOptions, FlightRecorder, RecordBuffer, Selection,
 };
 use gputrail::record::{Activity, Completion, KernelDispatch, Kind, Retirement, Unfinished, flags};

@@ -3,8 +3,8 @@
 use crate::api;
 use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail::buffer::BlockView;
-use gputrail::context::{BufferOptions, Context, OperationSet, RecordBuffer, Selection};
-use gputrail::external;
+use gputrail::collect::context::{BufferOptions, Context, OperationSet, RecordBuffer, Selection};
+use gputrail::collect::external;
 use gputrail::record::{
     Activity, Api, CorrelationId, ExternalId, ExternalKind, KernelDispatch, Kind, MemoryCopy,
     Synchronization,
@@ -58,7 +58,7 @@ fn ids_are_supplied(opencl: &OpenCl) {
         .supply_external_ids(OperationSet::all(), move |asked| {
             assert_eq!(
                 Some(asked.name),
-                gputrail::operations::name(asked.operation)
+                gputrail::collect::operations::name(asked.operation)
             );
             (asked.operation == launch).then(|| of_the_first(asked.correlation))
         })

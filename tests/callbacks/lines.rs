@@ -2,13 +2,13 @@
 
 use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail::buffer::BlockView;
-use gputrail::context::{BufferOptions, Context, RecordBuffer, Selection};
-use gputrail::process;
+use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+use gputrail::collect::process;
+use gputrail::collect::sampling::{Deliver, Request};
 use gputrail::record::{
     Activity, InstructionCorrelation, Kind, SampleAggregate, SamplingMethod, SamplingUnit,
     SourceLocator, SourceLocatorId,
 };
-use gputrail::sampling::{Deliver, Request};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;

@@ -7,13 +7,13 @@ mod external;
 mod lines;
 mod opencl;
 
-use gputrail::context::{
+use gputrail::collect::context::{
     CallArguments, Callback, Context, OperationSet, Payload, Phase, Subscriber,
 };
-use gputrail::operations::{
+use gputrail::collect::operations::{
     self, kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
 };
-use gputrail::process;
+use gputrail::collect::process;
 use gputrail::record::{
     Allocation, Completion, Context as ContextRecord, Domain, KernelDispatch, KernelSymbol,
     MemoryCopy, MemorySet, Module, Operation, Queue, Record, Synchronization,
@@ -73,7 +73,8 @@ impl Told {
 }
 
 fn texts(arguments: &CallArguments<'_>) -> Vec<(&'static str, String)> {
-    let text = |argument: gputrail::context::Argument<'_>| (argument.info.name, argument.text(2));
+    let text =
+        |argument: gputrail::collect::context::Argument<'_>| (argument.info.name, argument.text(2));
     arguments.iter().map(text).collect()
 }
 

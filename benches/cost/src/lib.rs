@@ -5,11 +5,11 @@ mod tool;
 
 use gputrail::capture::Writer;
 use gputrail::clock;
-use gputrail::process::{self, Source};
+use gputrail::collect::process::{self, Source};
+use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::switchboard::{Observed, Switchboard};
 use gputrail::record::ExternalKind;
 use gputrail::record::{Domain, ExternalId, Operation, ProcessId};
-use gputrail::recorder::{Recorder, RecorderOptions};
-use gputrail::switchboard::{Observed, Switchboard};
 use std::ffi::{CStr, OsStr, c_char};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;

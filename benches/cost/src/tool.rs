@@ -1,7 +1,9 @@
 //! A tool that is an OpenCL layer itself, as Rust tools are: it is told of `clSetKernelArg`, or records everything but that,
 //! as [`TOOL_VARIABLE`] says.
 
-use gputrail::context::{BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError};
+use gputrail::collect::context::{
+    BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError,
+};
 use gputrail::record::{Domain, Kind, Operation};
 use gputrail::source::opencl::{self, Dispatch};
 use std::ffi::c_void;

@@ -1,9 +1,9 @@
 //! What a trace takes per call and per kernel.
 
 use crate::Outcome;
-use gputrail::perfetto::schema::TracePacket;
-use gputrail::perfetto::schema::trace_packet::Data;
-use gputrail::perfetto::schema::track_event::Type;
+use gputrail::trace::perfetto::schema::TracePacket;
+use gputrail::trace::perfetto::schema::trace_packet::Data;
+use gputrail::trace::perfetto::schema::track_event::Type;
 use prost::Message;
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use crate::Outcome;
 use gputrail::buffer::Policy;
 use gputrail::capture::Writer;
 use gputrail::record::{Api, CorrelationId, ProcessId, ThreadId};
-use gputrail::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::recorder::{Recorder, RecorderOptions};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{IoSlice, Write};

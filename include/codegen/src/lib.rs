@@ -3,9 +3,9 @@
 //!
 //! `cargo run -p gputrail-header` writes it; a test says when that has been forgotten.
 
-use gputrail::capi::{GPUTRAIL_API_VERSION, Status};
+use gputrail::collect::sampling::PeriodLevel;
 use gputrail::record::*;
-use gputrail::sampling::PeriodLevel;
+use gputrail::tool::c::{GPUTRAIL_API_VERSION, Status};
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write;
@@ -361,7 +361,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in sources("src/record", &RECORDS)
         .into_iter()
-        .chain(sources("src/capi", &API))
+        .chain(sources("src/tool/c", &API))
     {
         builder = builder.with_src(source);
     }
@@ -575,12 +575,12 @@ fn preamble() -> String {
             &[
                 (
                     "SYSTEM",
-                    gputrail::context::ThreadIds::System as i64,
+                    gputrail::collect::context::ThreadIds::System as i64,
                     "the system's id, gettid(2)",
                 ),
                 (
                     "PTHREAD",
-                    gputrail::context::ThreadIds::Pthread as i64,
+                    gputrail::collect::context::ThreadIds::Pthread as i64,
                     "the low half of pthread_self(3)",
                 ),
             ],
@@ -591,22 +591,22 @@ fn preamble() -> String {
             &[
                 (
                     "ENTER",
-                    gputrail::context::Phase::Enter as i64,
+                    gputrail::collect::context::Phase::Enter as i64,
                     "a call begins",
                 ),
                 (
                     "EXIT",
-                    gputrail::context::Phase::Exit as i64,
+                    gputrail::collect::context::Phase::Exit as i64,
                     "a call has returned",
                 ),
                 (
                     "COMPLETE",
-                    gputrail::context::Phase::Complete as i64,
+                    gputrail::collect::context::Phase::Complete as i64,
                     "work that was enqueued has completed",
                 ),
                 (
                     "INSTANT",
-                    gputrail::context::Phase::Instant as i64,
+                    gputrail::collect::context::Phase::Instant as i64,
                     "it happened, and nothing else will be told of it",
                 ),
             ],

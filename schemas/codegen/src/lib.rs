@@ -1,4 +1,4 @@
-//! Turns `schemas/perfetto_*.proto` into the Rust that `src/perfetto/schema.rs` includes.
+//! Turns `schemas/perfetto_*.proto` into the Rust that `src/trace/perfetto/schema.rs` includes.
 //!
 //! The generated file is checked in, so that building gputrail takes no protobuf compiler. The test
 //! of this package generates it again and compares; `cargo run -p gputrail-schemas` writes it.
@@ -20,7 +20,7 @@ fn repository() -> PathBuf {
 
 /// Where the generated file is checked in.
 pub fn checked_in() -> PathBuf {
-    repository().join("src/perfetto/schema/perfetto.protos.rs")
+    repository().join("src/trace/perfetto/schema/perfetto.protos.rs")
 }
 
 /// The Rust for all files, as text.
@@ -52,7 +52,7 @@ mod tests {
         let fresh = super::generate().expect("the schemas compile");
         assert!(
             kept == fresh,
-            "src/perfetto/schema is stale: run `cargo run -p gputrail-schemas`"
+            "src/trace/perfetto/schema is stale: run `cargo run -p gputrail-schemas`"
         );
     }
 }

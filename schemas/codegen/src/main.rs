@@ -1,4 +1,4 @@
-//! Writes the bindings of `schemas/perfetto_*.proto` to `src/perfetto/schema/`.
+//! Writes the bindings of `schemas/perfetto_*.proto` to `src/trace/perfetto/schema/`.
 
 use std::process::ExitCode;
 

@@ -2,9 +2,9 @@
 
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
+use crate::collect::sampling::Configuration;
 use crate::record::AgentKind;
-use crate::sampling::Configuration;
-use crate::sampling::perf::SampleSource;
+use crate::source::perf::SampleSource;
 use core::ptr;
 
 /// How PoCL calls its platform.

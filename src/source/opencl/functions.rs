@@ -4,9 +4,9 @@
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::table::opencl_functions;
-use crate::operations::OperationInfo;
+use crate::collect::operations::OperationInfo;
+use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
-use crate::switchboard::{ArgumentInfo, Observed};
 
 /// A function of a dispatch table whose signature does not matter here.
 pub(super) type AnyFunction = Option<unsafe extern "C-unwind" fn()>;

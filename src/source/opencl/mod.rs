@@ -23,7 +23,7 @@ pub use functions::Dispatch;
 #[cfg(feature = "layer")]
 pub use layer::{init_layer, layer_info};
 
-use crate::operations::OperationInfo;
+use crate::collect::operations::OperationInfo;
 
 /// The functions of the dispatch table, and the extension functions that are known.
 pub(crate) fn operations() -> impl Iterator<Item = OperationInfo> {

@@ -3,7 +3,7 @@
 use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
 use super::waves::{Program, Window};
-use crate::names::Names;
+use crate::capture::names::Names;
 use crate::record::CodeObjectId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -96,8 +96,8 @@ impl Loaded {
     pub(super) fn keep(&self, names: &Names, code: CodeObjectId) {
         #[cfg(feature = "symbols")]
         {
-            use crate::sampling::code::CodeOffset;
-            use crate::sampling::symbols::{Line, listing};
+            use crate::capture::code::CodeOffset;
+            use crate::code::symbols::{Line, listing};
             let lines = self.kernels.iter().flat_map(|kernel| {
                 kernel.program.lines.iter().map(|line| Line {
                     offset: CodeOffset(kernel.begin + line.offset),
@@ -128,7 +128,7 @@ impl LoadedKernel {
 
     /// What a compute unit does with `resident` workgroups of `waves` waves. The same for the same seed.
     pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<Window> {
-        let mut windows = crate::sync::lock_std(&self.windows);
+        let mut windows = crate::platform::sync::lock_std(&self.windows);
         let window = windows.entry(resident).or_insert_with(|| {
             let random = Random::fork(seed, Purpose::Waves, self.begin as usize);
             let groups = resident as usize;

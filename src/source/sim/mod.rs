@@ -42,15 +42,15 @@ pub fn sampling_configurations() -> Vec<Configuration> {
 }
 
 /// The functions of the simulated runtime.
-pub(crate) fn operations() -> impl Iterator<Item = crate::operations::OperationInfo> {
+pub(crate) fn operations() -> impl Iterator<Item = crate::collect::operations::OperationInfo> {
     operations::Function::ALL
         .iter()
         .map(|function| function.info())
 }
 
+use crate::collect::recorder::Recorder;
+use crate::collect::sampling::{Configuration, Request};
 use crate::record::{AgentId, ExternalKind, Nanos, Process, ProcessId, ThreadId};
-use crate::recorder::Recorder;
-use crate::sampling::{Configuration, Request};
 use runtime::Runtime;
 use std::rc::Rc;
 

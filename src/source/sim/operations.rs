@@ -1,10 +1,10 @@
 //! The functions of the simulated runtime: one table of their numbers, names, recorded arguments and
 //! what they cost the thread that calls them.
 
-use crate::names::Names;
-use crate::operations::OperationInfo;
+use crate::capture::names::Names;
+use crate::collect::operations::OperationInfo;
+use crate::collect::switchboard::ArgumentInfo;
 use crate::record::{ArgumentType, Domain, Nanos, Operation, OperationGroup};
-use crate::switchboard::ArgumentInfo;
 
 /// What the runtime calls the types of its arguments.
 const fn type_name(kind: ArgumentType) -> &'static str {

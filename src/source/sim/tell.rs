@@ -3,13 +3,13 @@
 //! The address space is a simulated one too, so arguments are told as records keep them: nothing is read through them.
 
 use super::operations::Function;
-use crate::correlation::{Call, HostThread};
-use crate::operations;
+use crate::collect::correlation::{Call, HostThread};
+use crate::collect::operations;
+use crate::collect::switchboard::{
+    CallArguments, Callback, Payload, Phase, SubscriberSet, UserData, Within,
+};
 use crate::record::{
     Completion, CorrelationId, ExternalId, KernelId, Operation, Record, RecordRef, WorkId,
-};
-use crate::switchboard::{
-    CallArguments, Callback, Payload, Phase, SubscriberSet, UserData, Within,
 };
 
 /// Who is told when work completes, and what they left when it was enqueued.

@@ -4,8 +4,8 @@ use super::*;
 use crate::buffer::Policy;
 use crate::capture::{Metadata, Reader, Writer};
 use crate::clock::TickSource;
+use crate::collect::recorder::RecorderOptions;
 use crate::record::*;
-use crate::recorder::RecorderOptions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Everything that a run of the demo recorded.
@@ -579,8 +579,8 @@ fn clocks_are_paired_from_beginning_to_end() {
 
 #[test]
 fn a_tool_is_told_of_every_call_and_all_work() {
-    use crate::context::{Context, OperationSet, Payload, Phase};
-    use crate::operations::{kernel_dispatch, memory_copy, resource};
+    use crate::collect::context::{Context, OperationSet, Payload, Phase};
+    use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
     use std::sync::{Arc, Mutex};
     let directory = tempfile::tempdir().unwrap();
     let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
@@ -592,7 +592,7 @@ fn a_tool_is_told_of_every_call_and_all_work() {
     let subscriber = context.call_back(OperationSet::all(), move |callback| {
         let key = (callback.operation, callback.phase);
         *into.lock().unwrap().entry(key).or_default() += 1;
-        let launch = crate::operations::find(Domain::SIM, "simLaunchKernel");
+        let launch = crate::collect::operations::find(Domain::SIM, "simLaunchKernel");
         match callback.phase {
             Phase::Enter => {
                 assert_eq!(callback.user_data, 0);
@@ -652,14 +652,14 @@ fn a_tool_is_told_of_every_call_and_all_work() {
 
 #[test]
 fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
-    use crate::context::{Context, OperationSet};
+    use crate::collect::context::{Context, OperationSet};
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
     let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let context = Context::on(recorder.board()).unwrap();
-    let launch = crate::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
+    let launch = crate::collect::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
     let supplied = |correlation: CorrelationId| ExternalId(1 << 40 | correlation.0);
     let supplier = context.supply_external_ids(OperationSet::all(), move |asked| {
         assert_eq!(asked.operation.domain, Domain::SIM);

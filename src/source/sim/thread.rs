@@ -11,10 +11,10 @@ use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
 use super::tell;
 use super::time::ticks;
-use crate::correlation::{Call, HostThread};
-use crate::operations::{memory_allocation, resource, synchronization};
+use crate::collect::correlation::{Call, HostThread};
+use crate::collect::operations::{memory_allocation, resource, synchronization};
+use crate::collect::switchboard::Within;
 use crate::record::*;
-use crate::switchboard::Within;
 use std::rc::Rc;
 
 /// What a call of the simulated runtime returns.

@@ -1,7 +1,7 @@
 //! `gputrail agents`: the devices that each source sees, on standard output.
 
 use crate::{Failure, stdout};
-use gputrail::sampling::Possible;
+use gputrail::collect::sampling::Possible;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
 

@@ -6,9 +6,9 @@
 
 use crate::cli::Contents;
 use crate::trace::{Order, Parts};
-use gputrail::perfetto::{Ahead as Outcome, Following, Options};
-use gputrail::session::{Arrivals, End, Finished};
-use gputrail::summary::Summary;
+use gputrail::analysis::summary::Summary;
+use gputrail::collect::session::{Arrivals, End, Finished};
+use gputrail::trace::perfetto::{Ahead as Outcome, Following, Options};
 use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
 use std::fs::File;

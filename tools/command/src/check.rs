@@ -5,7 +5,7 @@ use crate::figures::{bytes, count, grouped};
 use crate::input::Input;
 use crate::{Failure, stdout};
 use anyhow::anyhow;
-use gputrail::perfetto::reader;
+use gputrail::trace::perfetto::reader;
 use std::fmt::Write;
 
 /// Exit code when there are findings.

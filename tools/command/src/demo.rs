@@ -9,8 +9,8 @@ use crate::{Failure, say, summary_text};
 use anyhow::{Context, anyhow};
 use gputrail::capture::Writer;
 use gputrail::clock::TickSource;
-use gputrail::recorder::{Recorder, RecorderOptions};
-use gputrail::scope::{self, Scope};
+use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::scope::{self, Scope};
 use gputrail::source::sim;
 
 /// Runs the command; the result is the exit code.

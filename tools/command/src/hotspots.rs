@@ -8,7 +8,7 @@ use crate::cli::{Contents, Hotspots as Arguments, HotspotsFormat};
 use crate::input::observe;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
-use gputrail::sampling::hotspots::{Hotspots, Kernel, Report};
+use gputrail::analysis::hotspots::{Hotspots, Kernel, Report};
 use std::io::IsTerminal;
 use wildmatch::WildMatch;
 

@@ -6,10 +6,10 @@ use crate::input::Input;
 use crate::trace::Order;
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
+use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::perfetto::{self, reader};
 use gputrail::record::Nanos;
-use gputrail::summary::Summary;
+use gputrail::trace::perfetto::{self, reader};
 use std::fmt::{Display, Write};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use crate::cli::Contents;
 use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
-use gputrail::perfetto::{self, Observer, reader};
+use gputrail::trace::perfetto::{self, Observer, reader};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};

@@ -125,7 +125,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 /// `gputrail library`: writes the library's bytes to `path`, and the header that goes with it to `header`, and prints the
 /// variables that make the library record.
 pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsStr) -> Result<()> {
-    gputrail::session::Pattern::parse(capture).context("--capture")?;
+    gputrail::collect::session::Pattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
         std::fs::write(header, HEADER)
             .with_context(|| format!("cannot write {}", header.display()))?;
@@ -154,7 +154,10 @@ pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsS
             layers::VARIABLE,
             layers::with(existing.as_deref(), None, &path),
         ),
-        (gputrail::session::CAPTURE_VARIABLE, capture.to_owned()),
+        (
+            gputrail::collect::session::CAPTURE_VARIABLE,
+            capture.to_owned(),
+        ),
     ];
     let mut output = std::io::stdout().lock();
     for (name, value) in variables {

@@ -2,7 +2,7 @@
 
 use crate::private_dir::PrivateDir;
 use anyhow::{Context, Result, bail};
-use gputrail::session::{Pattern, Values};
+use gputrail::collect::session::{Pattern, Values};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -184,12 +184,15 @@ fn move_file(file: &Path, path: &Path) -> io::Result<()> {
 /// `path`, or with `-2`, `-3`, ... before its extension when that is taken.
 pub fn free_name(path: &Path) -> PathBuf {
     let free = |path: &PathBuf| path.symlink_metadata().is_err();
-    gputrail::session::numbered(path)
+    gputrail::collect::session::numbered(path)
         .find(free)
         .expect("some number is free")
 }
 
-fn expand(pattern: &Pattern, pid: u32) -> Result<PathBuf, gputrail::session::PatternError> {
+fn expand(
+    pattern: &Pattern,
+    pid: u32,
+) -> Result<PathBuf, gputrail::collect::session::PatternError> {
     let system = rustix::system::uname();
     pattern.expand(&Values {
         pid,

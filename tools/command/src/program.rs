@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
-use gputrail::session::signal_name;
+use gputrail::collect::session::signal_name;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};

@@ -14,11 +14,11 @@ use crate::watch::Watch;
 use crate::{Carried, Failure, layers, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
-use gputrail::sampling::perf::SampleSource;
-use gputrail::scope::{SCOPE_VARIABLE, Scope};
-use gputrail::session::{
+use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
+use gputrail::collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
 };
+use gputrail::source::perf::SampleSource;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;

@@ -4,10 +4,10 @@
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
-use gputrail::sampling::perf::SampleSource;
-use gputrail::sampling::{Possible, Request};
-use gputrail::scope::Scope;
+use gputrail::collect::sampling::{Possible, Request};
+use gputrail::collect::scope::Scope;
 use gputrail::source::opencl;
+use gputrail::source::perf::SampleSource;
 use std::process::{Command, Stdio};
 
 /// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave: whether

@@ -4,8 +4,8 @@ use crate::cli::{Contents, Summary as Arguments};
 use crate::input::observe;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, status, stdout, tables};
+use gputrail::analysis::summary::{Distribution, Summary, WorkSummary};
 use gputrail::record::Nanos;
-use gputrail::summary::{Distribution, Summary, WorkSummary};
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {

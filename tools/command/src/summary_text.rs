@@ -4,9 +4,9 @@ use crate::figures::{bytes, count, grouped, shortened, time};
 use crate::say;
 use crate::status;
 use crate::trace::Made;
-use gputrail::perfetto::Report;
+use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail::record::{Nanos, OperationGroup};
-use gputrail::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
+use gputrail::trace::perfetto::Report;
 use std::fmt::Write;
 
 /// Lines of each list.

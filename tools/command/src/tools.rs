@@ -3,7 +3,7 @@
 
 use crate::{Failure, layers};
 use anyhow::{Context, Result, anyhow, bail};
-use gputrail::session::signal_name;
+use gputrail::collect::session::signal_name;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;

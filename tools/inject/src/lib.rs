@@ -2,7 +2,7 @@
 //! layer and the C API in one, so that what a tool asks for is what the layer does.
 //!
 //! It holds the layer's two entry points; what they do is in [`gputrail::source::opencl`]. The functions of the C API
-//! come from [`gputrail::capi`].
+//! come from [`gputrail::tool::c`].
 
 #[cfg(target_os = "linux")]
 mod layer {

@@ -6,7 +6,7 @@ use bytemuck::bytes_of;
 use gputrail::buffer::BlockView;
 use gputrail::capture::{FileHeader, Writer};
 use gputrail::clock::{TickSource, virtual_snapshot};
-use gputrail::names::Names;
+use gputrail::capture::names::Names;
 use gputrail::record::*;
 
 /// The function of each of the five calls around an enqueue.

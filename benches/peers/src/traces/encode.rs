@@ -3,14 +3,14 @@
 
 use std::hint::black_box;
 
-use gputrail::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
-use gputrail::perfetto::schema::trace_packet::Data;
-use gputrail::perfetto::schema::track_event::NameField;
-use gputrail::perfetto::schema::{
+use gputrail::trace::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
+use gputrail::trace::perfetto::schema::trace_packet::Data;
+use gputrail::trace::perfetto::schema::track_event::NameField;
+use gputrail::trace::perfetto::schema::{
     DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
     debug_annotation,
 };
-use gputrail::perfetto::{
+use gputrail::trace::perfetto::{
     ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources,
     Stage, SystemClocks, TraceWriter, Work,
 };

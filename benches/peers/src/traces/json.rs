@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gputrail::perfetto::{Call, DeviceWork, Observer};
+use gputrail::trace::perfetto::{Call, DeviceWork, Observer};
 use gputrail::record::Nanos;
 
 /// One complete event, and a comma.

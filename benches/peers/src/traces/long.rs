@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use gputrail::capture::Reader;
-use gputrail::recorder::DEFAULT_POOL_BYTES;
+use gputrail::collect::recorder::DEFAULT_POOL_BYTES;
 
 use crate::{Outcome, Row};
 

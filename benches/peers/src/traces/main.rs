@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use gputrail::capture::Reader;
-use gputrail::perfetto::{Observer, Options, convert, reader};
-use gputrail::summary::Summary;
+use gputrail::trace::perfetto::{Observer, Options, convert, reader};
+use gputrail::analysis::summary::Summary;
 
 use json::LayerLines;
 use rounds::medians;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use gputrail::perfetto::Options;
+use gputrail::trace::perfetto::Options;
 
 use crate::json::{Calls, Chrome};
 use crate::{Outcome, Row, made_of};

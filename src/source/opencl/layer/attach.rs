@@ -9,12 +9,12 @@ use super::completion::{self, OUTSTANDING};
 use super::dispatch;
 use super::functions::{self, Description};
 use super::{objects, sampling};
-use crate::names::Names;
-use crate::operations::OperationInfo;
-use crate::process::{self, Source};
+use crate::capture::names::Names;
+use crate::collect::operations::OperationInfo;
+use crate::collect::process::{self, Source};
+use crate::collect::recorder::Recorder;
+use crate::collect::switchboard::{Observed, Switchboard};
 use crate::record::Operation;
-use crate::recorder::Recorder;
-use crate::switchboard::{Observed, Switchboard};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -42,12 +42,12 @@ pub(super) fn start() {
         });
     }
     #[cfg(feature = "capi")]
-    crate::capi::load_tools();
+    crate::tool::c::load_tools();
 }
 
 /// Begins the recording that the environment asks for. What hinders it, hinders no tool.
 fn begin(board: &Arc<Switchboard>) -> Option<Recorder> {
-    crate::session::begin(board).unwrap_or_else(|error| {
+    crate::collect::session::begin(board).unwrap_or_else(|error| {
         eprintln!("gputrail: {error}");
         None
     })
@@ -108,7 +108,7 @@ fn finish() {
         completion::abandon(thread);
     }
     #[cfg(feature = "capi")]
-    crate::capi::finalise_tools();
+    crate::tool::c::finalise_tools();
     if let Some(recorder) = process::end() {
         // What went wrong with the capture stands in the mapping, where the parent reads it.
         let _ = recorder.finish();

@@ -15,10 +15,10 @@ use super::sampling;
 use super::waits::{self, WaitList};
 use super::work::{Enqueue, KernelLaunch, OnQueue, Place};
 use crate::clock;
-use crate::correlation::{self, HostThread};
-use crate::process::{self, Borrowed, Current};
+use crate::collect::correlation::{self, HostThread};
+use crate::collect::process::{self, Borrowed, Current};
+use crate::collect::switchboard::{Buffers, Phase};
 use crate::record::*;
-use crate::switchboard::{Buffers, Phase};
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.

@@ -6,9 +6,9 @@ use super::ffi::*;
 use super::kernels;
 use super::tell::Described;
 use super::work::{Enqueue, KernelLaunch, Place, Put, Work, list};
-use crate::correlation::HostThread;
+use crate::collect::correlation::HostThread;
+use crate::collect::switchboard::Buffers;
 use crate::record::*;
-use crate::switchboard::Buffers;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

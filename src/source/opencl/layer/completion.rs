@@ -13,13 +13,13 @@ use super::tell;
 use super::work::Place;
 use crate::buffer::Together;
 use crate::clock;
-use crate::context;
-use crate::correlation::HostThread;
-use crate::process::{self, Current};
+use crate::collect::context;
+use crate::collect::correlation::HostThread;
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::{Buffers, Flush};
 use crate::record::{
     AgentId, Completion, CorrelationId, DeviceTime, Header, Ticks, Unfinished, WorkId, flags,
 };
-use crate::switchboard::{Buffers, Flush};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 

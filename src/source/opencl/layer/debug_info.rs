@@ -7,7 +7,7 @@ use super::call::Call;
 use super::dispatch::{below, next};
 use super::ffi::*;
 use super::{attach, device, devices, programs};
-use crate::process;
+use crate::collect::process;
 use crate::record::NoteKind;
 use core::ffi::CStr;
 use std::collections::HashMap;

@@ -463,9 +463,9 @@ pub(super) unsafe fn install(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::{Context, OperationSet};
-    use crate::operations::OperationInfo;
-    use crate::process;
+    use crate::collect::context::{Context, OperationSet};
+    use crate::collect::operations::OperationInfo;
+    use crate::collect::process;
     use crate::source::opencl::functions::{FUNCTIONS, operation};
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};

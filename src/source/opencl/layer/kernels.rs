@@ -8,7 +8,7 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{Object, object};
 use super::{attach, programs};
-use crate::operations::resource;
+use crate::collect::operations::resource;
 use crate::record::{KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
@@ -217,7 +217,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
     info.launch.id = names.kernel(record);
-    if let Some(recorder) = crate::process::recorder() {
+    if let Some(recorder) = crate::collect::process::recorder() {
         recorder.kernel_named(info.launch.id, &name);
     }
     info.launch.static_local = record.local_memory as u32;
@@ -246,7 +246,7 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     record.handle = key;
     let mut info = KernelInfo::zeroed();
     info.launch.id = names.kernel(record);
-    if let Some(recorder) = crate::process::recorder() {
+    if let Some(recorder) = crate::collect::process::recorder() {
         recorder.kernel_named(info.launch.id, &name);
     }
     NATIVE.insert(key, info);

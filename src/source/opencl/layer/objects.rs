@@ -12,7 +12,7 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::{attach, command_buffers, kernels, memory, programs, queues, waits};
-use crate::operations::resource;
+use crate::collect::operations::resource;
 use crate::record::{AgentId, Context, ContextId, Domain};
 use bytemuck::{Pod, Zeroable};
 

@@ -14,8 +14,8 @@
 use super::ffi::{cl_command_queue, cl_event};
 use super::queues::{LastQueue, QueueIds};
 use super::tell::Followers;
+use crate::collect::switchboard::Buffers;
 use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
-use crate::switchboard::Buffers;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };

@@ -10,10 +10,10 @@ use super::handles::Handles;
 use super::objects::{self, Object, object};
 use super::tell::Teller;
 use crate::clock;
-use crate::operations::resource;
-use crate::process::{self, Current};
+use crate::collect::operations::resource;
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::Payload;
 use crate::record::*;
-use crate::switchboard::Payload;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
 use std::collections::HashMap;
@@ -308,7 +308,7 @@ impl Build {
         (overhead.start, overhead.end) = (self.start, end);
         (overhead.module, overhead.what) = (info.id, OverheadKind::COMPILATION);
         overhead.detail = self.options;
-        if let Some(thread) = crate::process::current() {
+        if let Some(thread) = crate::collect::process::current() {
             thread.with(|host| {
                 overhead.thread = host.thread();
                 host.write(overhead);

@@ -8,7 +8,7 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects;
-use crate::operations::resource;
+use crate::collect::operations::resource;
 use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};

@@ -5,9 +5,9 @@ use super::attach;
 use super::device::Device;
 use super::dispatch::contained;
 use super::work::Place;
-use crate::process;
+use crate::collect::process;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
-use crate::sampling::perf::{Enqueued, HostSampler, Note};
+use crate::source::perf::{Enqueued, HostSampler, Note};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 

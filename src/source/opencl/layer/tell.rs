@@ -12,13 +12,13 @@ use super::ffi::cl_int;
 use super::functions::{self, Inside};
 use super::queues::QueueIds;
 use super::work::Enqueue;
-use crate::correlation::HostThread;
-use crate::operations::{self, memory_allocation, resource, synchronization};
-use crate::process::Current;
-use crate::record::*;
-use crate::switchboard::{
+use crate::collect::correlation::HostThread;
+use crate::collect::operations::{self, memory_allocation, resource, synchronization};
+use crate::collect::process::Current;
+use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
 };
+use crate::record::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

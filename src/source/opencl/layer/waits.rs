@@ -5,11 +5,11 @@ use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
-use crate::correlation::HostThread;
+use crate::collect::correlation::HostThread;
+use crate::collect::switchboard::Buffers;
 use crate::record::{
     CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId,
 };
-use crate::switchboard::Buffers;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Queues whose last work is known.

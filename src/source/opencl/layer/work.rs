@@ -11,10 +11,12 @@ use super::memory;
 use super::sampling;
 use super::tell::{self, Described};
 use crate::buffer::Together;
-use crate::correlation::HostThread;
-use crate::operations::{kernel_dispatch, memory_copy, synchronization as synchronization_domain};
+use crate::collect::correlation::HostThread;
+use crate::collect::operations::{
+    kernel_dispatch, memory_copy, synchronization as synchronization_domain,
+};
+use crate::collect::switchboard::Buffers;
 use crate::record::*;
-use crate::switchboard::Buffers;
 
 /// Where and by whom work was put.
 #[derive(Copy, Clone)]

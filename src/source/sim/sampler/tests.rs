@@ -3,12 +3,12 @@
 use super::*;
 use crate::capture::{Reader, Writer};
 use crate::clock::TickSource;
-use crate::context::{BufferOptions, Context, RecordBuffer, ToolError};
-use crate::recorder::RecorderOptions;
-use crate::sampling::SamplingError;
-use crate::scope::Scope;
+use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
+use crate::collect::recorder::RecorderOptions;
+use crate::collect::sampling::SamplingError;
+use crate::collect::scope::Scope;
+use crate::collect::switchboard::Selection;
 use crate::source::sim::{Demo, Simulation};
-use crate::switchboard::Selection;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;

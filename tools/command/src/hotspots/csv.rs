@@ -4,8 +4,8 @@ use crate::cli::{Contents, Hotspots as Arguments};
 use crate::input::observe;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
+use gputrail::analysis::hotspots::{Hotspots, Sample};
 use gputrail::record::{InstructionType, NotIssued, SamplingMethod};
-use gputrail::sampling::hotspots::{Hotspots, Sample};
 use std::fmt::Write;
 use wildmatch::WildMatch;
 
@@ -152,8 +152,8 @@ fn row(text: &mut String, sample: &Sample<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gputrail::code::aggregate::Outcome;
     use gputrail::record::{Nanos, ProcessId, StallReason};
-    use gputrail::sampling::aggregate::Outcome;
 
     /// The first lines of files that rocprofv3 wrote.
     const ROCPROFV3_HOST_TRAP: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id""#;

@@ -1,6 +1,6 @@
 //! Hotspots for programs.
 
-use gputrail::sampling::hotspots::{Instruction, Kernel, Report, SourceLine, Tally};
+use gputrail::analysis::hotspots::{Instruction, Kernel, Report, SourceLine, Tally};
 use serde_json::{Map, Value, json};
 
 /// One object with everything.

@@ -1,8 +1,8 @@
 //! Hotspots for eyes: a table of kernels, and each kernel's source text with what its lines and instructions took.
 
 use crate::figures::{count, grouped, shortened, time};
+use gputrail::analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
 use gputrail::record::{Nanos, SamplingUnit};
-use gputrail::sampling::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -439,8 +439,8 @@ fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gputrail::analysis::hotspots::SourceLine;
     use gputrail::record::{NotIssued, SamplingMethod};
-    use gputrail::sampling::hotspots::SourceLine;
 
     fn tally(samples: u64, issued: u64, waits: u64) -> Tally {
         let reasons = [

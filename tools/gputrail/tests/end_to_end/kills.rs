@@ -6,7 +6,7 @@
 //! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
 //! `GPUTRAIL_TEST_SEED` repeats.
 
-use gputrail::switchboard::Switchboard;
+use gputrail::collect::switchboard::Switchboard;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -309,7 +309,7 @@ fn the_simulated_program() {
         return;
     };
     let witness = File::options().write(true).open(path).expect("the file");
-    let recorder = gputrail::session::begin(&Switchboard::new())
+    let recorder = gputrail::collect::session::begin(&Switchboard::new())
         .expect("a session")
         .expect("one");
     let mut calls = 0_u64;

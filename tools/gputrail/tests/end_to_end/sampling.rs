@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
 
+use gputrail::capture::code::{CodeOffset, pocl_kernel};
 use gputrail::capture::{Metadata, Reader};
+use gputrail::code::symbols::{Symbols, source, source_line};
 use gputrail::record::*;
-use gputrail::sampling::code::{CodeOffset, pocl_kernel};
-use gputrail::sampling::symbols::{Symbols, source, source_line};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;

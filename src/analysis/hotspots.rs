@@ -1,0 +1,600 @@
+//! Where kernels spend their time: samples by kernel, source line and instruction.
+//!
+//! [`Hotspots`] listens while a trace is made of captures, or is read back
+//! ([`reader::replay`](crate::trace::perfetto::reader::replay)), and is asked for a [`Report`] at the end. What it hears may be
+//! hostile: memory is bounded, and what there is no room for is counted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::code::aggregate::Outcome;
+use crate::record::number_map::NumberMap;
+use crate::record::{
+    InstructionType, Nanos, NotIssued, ProcessId, SamplingMethod, SamplingUnit, StallReason,
+};
+use crate::trace::perfetto::Observer;
+use crate::trace::perfetto::schema::PcSamples;
+use crate::trace::perfetto::schema::pc_samples::{Address, Raw};
+
+/// Most bytes that are kept of what ids stand for, and of counts.
+const MOST_BYTES: usize = 256 << 20;
+/// What an entry takes beside its texts.
+const ENTRY: usize = 96;
+
+/// How samples are distributed over what waves did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// All samples.
+    pub samples: u64,
+    /// Stochastic ones: only of these is more known.
+    pub stochastic: u64,
+    /// Of these, those that issued an instruction.
+    pub issued: u64,
+    /// Those at which the arbiter issued nothing at all.
+    pub latency: u64,
+    /// Those that did not issue, by their reason.
+    pub reasons: BTreeMap<NotIssued, u64>,
+    /// The same in CUPTI's words.
+    pub stalls: BTreeMap<StallReason, u64>,
+    /// Those that issued, by what.
+    pub types: BTreeMap<InstructionType, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome, samples: u64, latency: u64) {
+        let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        plus(&mut self.samples, samples);
+        plus(&mut self.latency, latency);
+        if outcome.method != SamplingMethod::STOCHASTIC {
+            return;
+        }
+        plus(&mut self.stochastic, samples);
+        if outcome.issued() {
+            plus(&mut self.issued, samples);
+            plus(self.types.entry(outcome.instruction).or_default(), samples);
+        } else {
+            plus(self.reasons.entry(outcome.reason).or_default(), samples);
+            plus(self.stalls.entry(outcome.stall).or_default(), samples);
+        }
+    }
+
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Tally) {
+        let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        plus(&mut self.samples, other.samples);
+        plus(&mut self.stochastic, other.stochastic);
+        plus(&mut self.issued, other.issued);
+        plus(&mut self.latency, other.latency);
+        for (why, count) in &other.reasons {
+            plus(self.reasons.entry(*why).or_default(), *count);
+        }
+        for (why, count) in &other.stalls {
+            plus(self.stalls.entry(*why).or_default(), *count);
+        }
+        for (what, count) in &other.types {
+            plus(self.types.entry(*what).or_default(), *count);
+        }
+    }
+
+    /// The share of samples that issued, 0 to 1; none where that is not known.
+    pub fn issue_rate(&self) -> Option<f64> {
+        (self.stochastic > 0).then(|| self.issued as f64 / self.stochastic as f64)
+    }
+
+    /// Why waves did not issue, the most frequent reasons first.
+    pub fn leading(&self) -> Vec<(NotIssued, u64)> {
+        let mut list: Vec<_> = self
+            .reasons
+            .iter()
+            .map(|(why, count)| (*why, *count))
+            .collect();
+        list.sort_by_key(|(why, count)| (std::cmp::Reverse(*count), *why));
+        list
+    }
+}
+
+/// An instruction of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// Path of its code object, or what stands for it.
+    pub code_object: String,
+    /// Bytes from the code object's load base; the address itself without a code object.
+    pub offset: u64,
+    /// The function of the symbol table that it is in; empty if it is in none.
+    pub symbol: String,
+    /// Its text; empty if there is no disassembler for it.
+    pub text: String,
+    /// Place in [`Kernel::lines`] of its source line.
+    pub line: Option<usize>,
+    /// Its functions, innermost first: name, file, line.
+    pub frames: Vec<(String, String, u32)>,
+    /// Its samples.
+    pub tally: Tally,
+}
+
+/// A source line of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceLine {
+    /// Its file, as the compiler was told of it.
+    pub file: String,
+    /// Its number, from 1.
+    pub line: u32,
+    /// Its text, where it is known.
+    pub text: Option<String>,
+    /// Its samples.
+    pub tally: Tally,
+}
+
+/// A kernel on one kind of agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Where it ran.
+    pub agent: String,
+    /// Its samples.
+    pub tally: Tally,
+    /// Its dispatches whose totals are known.
+    pub dispatches: u64,
+    /// Samples of these that were dropped.
+    pub dropped: u64,
+    /// Lines that were sampled, those with most samples first.
+    pub lines: Vec<SourceLine>,
+    /// Instructions that were sampled, those with most samples first.
+    pub instructions: Vec<Instruction>,
+    /// Why some instructions have no line, and how many samples these had, most first.
+    pub missing: Vec<(String, u64)>,
+    /// Source text near the lines: by file and number.
+    pub source: BTreeMap<(String, u32), String>,
+}
+
+/// How an agent was sampled.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sampled {
+    /// The agent.
+    pub agent: String,
+    /// How.
+    pub method: SamplingMethod,
+    /// What the interval counts.
+    pub unit: SamplingUnit,
+    /// The interval.
+    pub interval: u64,
+}
+
+/// What the samples amount to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Kernels, those with most samples first.
+    pub kernels: Vec<Kernel>,
+    /// How agents were sampled.
+    pub sampled: Vec<Sampled>,
+    /// All samples.
+    pub samples: u64,
+    /// Samples that their agent could not complete.
+    pub invalid: u64,
+    /// Samples that were dropped.
+    pub dropped: u64,
+    /// Entries that there was no room for.
+    pub left_out: u64,
+}
+
+/// One sample by itself, where a trace keeps them.
+#[derive(Copy, Clone, Debug)]
+pub struct Sample<'a> {
+    /// Whose sample.
+    pub process: ProcessId,
+    /// When, BOOTTIME.
+    pub time: Nanos,
+    /// Lanes that were active.
+    pub exec_mask: u64,
+    /// The dispatch.
+    pub dispatch: u64,
+    /// Internal correlation id of the call that enqueued it.
+    pub correlation: u64,
+    /// The instruction; empty if its text is not known.
+    pub instruction: &'a str,
+    /// Its code object's path and where in it.
+    pub code_object: &'a str,
+    /// Bytes from the code object's load base.
+    pub offset: u64,
+    /// File and line; none if they are not known.
+    pub line: Option<(&'a str, u32)>,
+    /// The kernel.
+    pub kernel: &'a str,
+    /// What it says of its wave.
+    pub outcome: Outcome,
+    /// Waves that were active on the compute unit.
+    pub wave_count: u32,
+}
+
+/// What one packet sequence has told.
+#[derive(Debug, Default)]
+struct Source {
+    pid: u32,
+    texts: NumberMap<u32, Box<str>>,
+    agents: NumberMap<u32, Box<str>>,
+    kernels: NumberMap<u32, Box<str>>,
+    objects: NumberMap<u32, Box<str>>,
+    addresses: NumberMap<u32, Address>,
+    lines: NumberMap<(u32, u32), Box<str>>,
+    /// By agent, kernel, address and outcome: samples and latency samples.
+    counts: NumberMap<(u32, u32, u32, u32), (u64, u64)>,
+    /// By agent and kernel: dispatches and dropped samples.
+    totals: NumberMap<(u32, u32), (u64, u64)>,
+    sampled: Vec<(u32, u32, u32, u64)>,
+}
+
+/// Told of each sample by itself.
+type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
+
+/// Listens for samples.
+#[derive(Default)]
+pub struct Hotspots<'s> {
+    sources: BTreeMap<u32, Source>,
+    each: Option<EachSample<'s>>,
+    invalid: u64,
+    bytes: usize,
+    left_out: u64,
+}
+
+impl std::fmt::Debug for Hotspots<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hotspots")
+            .field("sources", &self.sources.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Observer for Hotspots<'_> {
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
+    fn samples(&mut self, sequence: u32, samples: &PcSamples) {
+        self.invalid = self.invalid.saturating_add(samples.invalid());
+        if !self.room(1) {
+            return;
+        }
+        if !self.sources.contains_key(&sequence) {
+            self.bytes += ENTRY;
+            self.sources.insert(sequence, Source::default());
+        }
+        let mut source = self.sources.remove(&sequence).unwrap_or_default();
+        self.take(&mut source, samples);
+        if let (Some(raw), Some(each)) = (&samples.raw, &mut self.each) {
+            source.each(raw, each);
+        }
+        self.sources.insert(sequence, source);
+    }
+}
+
+impl<'s> Hotspots<'s> {
+    /// Has `each` told of every sample by itself, of traces that keep them.
+    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
+        Hotspots {
+            each: Some(Box::new(each)),
+            ..Hotspots::default()
+        }
+    }
+
+    /// Whether there is room for an entry with so many bytes of text; if so, it is taken.
+    fn room(&mut self, bytes: usize) -> bool {
+        if self.bytes + bytes + ENTRY > MOST_BYTES {
+            self.left_out += 1;
+            return false;
+        }
+        self.bytes += bytes + ENTRY;
+        true
+    }
+
+    fn take(&mut self, source: &mut Source, samples: &PcSamples) {
+        if let Some(pid) = samples.pid {
+            source.pid = pid as u32;
+        }
+        for text in &samples.texts {
+            if self.room(text.text().len()) {
+                source.texts.insert(text.id(), text.text().into());
+            }
+        }
+        for agent in &samples.agents {
+            if self.room(agent.name().len()) {
+                source.agents.insert(agent.id(), agent.name().into());
+            }
+        }
+        for kernel in &samples.kernels {
+            if self.room(kernel.name().len()) {
+                source.kernels.insert(kernel.id(), kernel.name().into());
+            }
+        }
+        for object in &samples.code_objects {
+            if self.room(object.path().len()) {
+                source.objects.insert(object.id(), object.path().into());
+            }
+        }
+        for address in &samples.addresses {
+            if self.room(address.frames.len() * ENTRY) {
+                source.addresses.insert(address.id(), address.clone());
+            }
+        }
+        for line in &samples.lines {
+            if self.room(line.text().len()) {
+                source
+                    .lines
+                    .insert((line.file(), line.line()), line.text().into());
+            }
+        }
+        for count in &samples.counts {
+            for numbers in count.outcomes.chunks_exact(3) {
+                let outcome = numbers[0] as u32;
+                let key = (count.agent(), count.kernel(), count.address(), outcome);
+                if source.counts.contains_key(&key) || self.room(0) {
+                    let (samples, latency) = source.counts.entry(key).or_default();
+                    *samples = samples.saturating_add(numbers[1]);
+                    *latency = latency.saturating_add(numbers[2]);
+                }
+            }
+        }
+        for totals in &samples.totals {
+            let key = (totals.agent(), totals.kernel());
+            if source.totals.contains_key(&key) || self.room(0) {
+                let (dispatches, dropped) = source.totals.entry(key).or_default();
+                *dispatches = dispatches.saturating_add(totals.dispatches());
+                *dropped = dropped.saturating_add(totals.dropped());
+            }
+        }
+        for how in &samples.configurations {
+            let how = (how.agent(), how.method(), how.unit(), how.interval());
+            if !source.sampled.contains(&how) && source.sampled.len() < 64 && self.room(0) {
+                source.sampled.push(how);
+            }
+        }
+    }
+
+    /// What has been heard so far amounts to.
+    pub fn report(&self) -> Report {
+        let mut report = Report {
+            invalid: self.invalid,
+            left_out: self.left_out,
+            ..Report::default()
+        };
+        let mut kernels: HashMap<(String, String), Building> = HashMap::new();
+        for source in self.sources.values() {
+            for ((agent, kernel, address, outcome), (samples, latency)) in &source.counts {
+                let kernel = source.building(&mut kernels, *agent, *kernel);
+                let outcome = Outcome::from_code(*outcome);
+                kernel.count(source, *address, &outcome, (*samples, *latency));
+                report.samples = report.samples.saturating_add(*samples);
+            }
+            for ((agent, kernel), (dispatches, dropped)) in &source.totals {
+                let kernel = &mut source.building(&mut kernels, *agent, *kernel).kernel;
+                kernel.dispatches = kernel.dispatches.saturating_add(*dispatches);
+                kernel.dropped = kernel.dropped.saturating_add(*dropped);
+                report.dropped = report.dropped.saturating_add(*dropped);
+            }
+            for (agent, method, unit, interval) in &source.sampled {
+                report.sampled.push(Sampled {
+                    agent: source.agent(*agent).to_owned(),
+                    method: SamplingMethod(*method as u8),
+                    unit: SamplingUnit(*unit as u8),
+                    interval: *interval,
+                });
+            }
+        }
+        report.sampled.sort();
+        report.sampled.dedup();
+        // Totals of dispatches without a sample need not tell which kernel they are of.
+        let sampled = kernels.into_values().filter(|building| {
+            let kernel = &building.kernel;
+            kernel.tally.samples > 0 || kernel.dropped > 0
+        });
+        report.kernels = sampled.map(Building::finish).collect();
+        report.kernels.sort_by(|a, b| {
+            let most = b.tally.samples.cmp(&a.tally.samples);
+            most.then_with(|| (&a.name, &a.agent).cmp(&(&b.name, &b.agent)))
+        });
+        report
+    }
+}
+
+impl Source {
+    fn text(&self, id: Option<u32>) -> &str {
+        id.and_then(|id| self.texts.get(&id))
+            .map_or("", |text| text)
+    }
+
+    fn agent(&self, id: u32) -> &str {
+        self.agents.get(&id).map_or("unknown device", |name| name)
+    }
+
+    fn kernel(&self, id: u32) -> &str {
+        self.kernels.get(&id).map_or("unknown kernel", |name| name)
+    }
+
+    /// Path of a code object, or what stands for it.
+    fn object(&self, id: u32) -> String {
+        match (id, self.objects.get(&id).map_or("", |path| path)) {
+            (0, _) => "no code object".to_owned(),
+            (id, "") => format!("code object {id}"),
+            (_, path) => path.to_owned(),
+        }
+    }
+
+    fn building<'b>(
+        &self,
+        kernels: &'b mut HashMap<(String, String), Building>,
+        agent: u32,
+        kernel: u32,
+    ) -> &'b mut Building {
+        let key = (self.kernel(kernel).to_owned(), self.agent(agent).to_owned());
+        kernels.entry(key.clone()).or_insert_with(|| Building {
+            kernel: Kernel {
+                name: key.0,
+                agent: key.1,
+                tally: Tally::default(),
+                dispatches: 0,
+                dropped: 0,
+                lines: Vec::new(),
+                instructions: Vec::new(),
+                missing: Vec::new(),
+                source: BTreeMap::new(),
+            },
+            instructions: HashMap::new(),
+            lines: HashMap::new(),
+            missing: BTreeMap::new(),
+        })
+    }
+
+    fn each(&self, raw: &Raw, each: &mut EachSample<'_>) {
+        let mut time = 0_i64;
+        for (row, delta) in raw.times.iter().enumerate() {
+            time = time.wrapping_add(*delta);
+            let of = |column: &[u64]| column.get(row).copied().unwrap_or(0);
+            let short = |column: &[u32]| column.get(row).copied().unwrap_or(0);
+            let unknown = Address::default();
+            let address = self.addresses.get(&short(&raw.addresses));
+            let address = address.unwrap_or(&unknown);
+            let line = address.frames.first().and_then(|frame| {
+                let file = self.text(frame.file);
+                (!file.is_empty() && frame.line() != 0).then_some((file, frame.line()))
+            });
+            each(&Sample {
+                process: ProcessId(self.pid),
+                time: Nanos(time as u64),
+                exec_mask: of(&raw.exec_masks),
+                dispatch: of(&raw.dispatches),
+                correlation: of(&raw.correlations),
+                instruction: self.text(address.instruction),
+                code_object: self
+                    .objects
+                    .get(&address.code_object())
+                    .map_or("", |path| path),
+                offset: address.offset(),
+                line,
+                kernel: self.kernel(short(&raw.kernels)),
+                outcome: Outcome::from_code(short(&raw.outcomes)),
+                wave_count: short(&raw.wave_counts),
+            });
+        }
+    }
+}
+
+/// A kernel whose samples are being put together.
+struct Building {
+    kernel: Kernel,
+    instructions: HashMap<(String, u64), usize>,
+    lines: HashMap<(String, u32), usize>,
+    missing: BTreeMap<String, u64>,
+}
+
+impl Building {
+    fn count(
+        &mut self,
+        source: &Source,
+        address: u32,
+        outcome: &Outcome,
+        (samples, latency): (u64, u64),
+    ) {
+        self.kernel.tally.add(outcome, samples, latency);
+        let Some(address) = source.addresses.get(&address) else {
+            return;
+        };
+        let object = source.object(address.code_object());
+        let key = (object, address.offset());
+        let place = match self.instructions.get(&key) {
+            Some(place) => *place,
+            None => {
+                let line = self.line(source, address);
+                self.kernel.instructions.push(Instruction {
+                    code_object: key.0.clone(),
+                    offset: key.1,
+                    symbol: source.text(address.symbol).to_owned(),
+                    text: source.text(address.instruction).to_owned(),
+                    line,
+                    frames: address
+                        .frames
+                        .iter()
+                        .map(|frame| {
+                            let text = |id| source.text(id).to_owned();
+                            (text(frame.function), text(frame.file), frame.line())
+                        })
+                        .collect(),
+                    tally: Tally::default(),
+                });
+                let place = self.kernel.instructions.len() - 1;
+                self.instructions.insert(key, place);
+                place
+            }
+        };
+        let instruction = &mut self.kernel.instructions[place];
+        instruction.tally.add(outcome, samples, latency);
+        match instruction.line {
+            Some(line) => self.kernel.lines[line].tally.add(outcome, samples, latency),
+            None => {
+                let why = source.text(address.missing);
+                let sum = self.missing.entry(why.to_owned()).or_default();
+                *sum = sum.saturating_add(samples);
+            }
+        }
+    }
+
+    fn line(&mut self, source: &Source, address: &Address) -> Option<usize> {
+        let frame = address.frames.first()?;
+        let file = source.text(frame.file);
+        let line = frame.line();
+        if file.is_empty() || line == 0 {
+            return None;
+        }
+        let near = line.saturating_sub(2)..=line.saturating_add(2);
+        for number in near {
+            if let Some(text) = source.lines.get(&(frame.file(), number)) {
+                let key = (file.to_owned(), number);
+                self.kernel.source.insert(key, text.to_string());
+            }
+        }
+        let key = (file.to_owned(), line);
+        if let Some(place) = self.lines.get(&key) {
+            return Some(*place);
+        }
+        self.kernel.lines.push(SourceLine {
+            file: key.0.clone(),
+            line,
+            text: self.kernel.source.get(&key).cloned(),
+            tally: Tally::default(),
+        });
+        let place = self.kernel.lines.len() - 1;
+        self.lines.insert(key, place);
+        Some(place)
+    }
+
+    fn finish(self) -> Kernel {
+        let mut kernel = self.kernel;
+        // Instructions follow their lines into the new order.
+        let mut order: Vec<usize> = (0..kernel.lines.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (&kernel.lines[*a], &kernel.lines[*b]);
+            let most = b.tally.samples.cmp(&a.tally.samples);
+            most.then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
+        });
+        let mut places = vec![0; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            places[*old] = new;
+        }
+        let lines = order.iter().map(|old| kernel.lines[*old].clone());
+        kernel.lines = lines.collect();
+        for instruction in &mut kernel.instructions {
+            instruction.line = instruction.line.map(|old| places[old]);
+        }
+        kernel.instructions.sort_by(|a, b| {
+            let most = b.tally.samples.cmp(&a.tally.samples);
+            most.then_with(|| (&a.code_object, a.offset).cmp(&(&b.code_object, b.offset)))
+        });
+        kernel.missing = self.missing.into_iter().collect();
+        kernel
+            .missing
+            .sort_by_key(|(why, samples)| (std::cmp::Reverse(*samples), why.clone()));
+        kernel
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Ranges of markers: how often and how long, and what was called and enqueued in them.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::Distribution;
+use crate::record::number_map::NumberMap;
+use crate::record::{Nanos, ThreadId};
+use crate::trace::perfetto::ProcessIndex;
+
+/// Most names of ranges that are told apart.
+const MOST: usize = 1 << 14;
+/// Most ranges of one thread that are remembered for work that is told later.
+const MOST_REMEMBERED: usize = 1 << 12;
+/// What stands for those that are not told apart.
+const REST: &str = "(others)";
+
+/// A range, by its name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RangeSummary {
+    /// Its name.
+    pub name: String,
+    /// How long each lasted, ns.
+    pub times: Distribution,
+    /// Those that did not end.
+    pub unfinished: u64,
+    /// Calls that began in it on its thread, but for those made by other calls.
+    pub calls: u64,
+    /// How long they took.
+    pub call_time: Nanos,
+    /// Work of devices that these calls enqueued, as far as it completed.
+    pub work: u64,
+    /// How long it ran.
+    pub work_time: Nanos,
+}
+
+/// A range on its thread.
+#[derive(Copy, Clone, Debug)]
+struct Instance {
+    label: u32,
+    start: Nanos,
+    end: Option<Nanos>,
+    /// Number of the range it is in.
+    parent: Option<u64>,
+}
+
+/// The ranges of one thread, in the order of their begins.
+#[derive(Debug, Default)]
+struct ThreadRanges {
+    begun: VecDeque<Instance>,
+    /// Number of the first of them.
+    first: u64,
+    open: Vec<u64>,
+}
+
+impl ThreadRanges {
+    fn at(&mut self, number: u64) -> Option<&mut Instance> {
+        let place = number.checked_sub(self.first)?;
+        self.begun.get_mut(usize::try_from(place).ok()?)
+    }
+
+    /// The ranges that were open at `time`, from the innermost outwards.
+    fn around(&self, time: Nanos) -> impl Iterator<Item = u32> {
+        let begun = self.begun.partition_point(|one| one.start <= time) as u64;
+        let mut next = (self.first + begun).checked_sub(1);
+        let chain = std::iter::from_fn(move || {
+            let place = next?.checked_sub(self.first)?;
+            let one = self.begun.get(usize::try_from(place).ok()?)?;
+            next = one.parent;
+            Some(one)
+        });
+        let open = move |one: &&Instance| one.end.is_none_or(|end| time < end);
+        chain.filter(open).map(|one| one.label)
+    }
+}
+
+/// All ranges.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    labels: HashMap<Box<str>, u32>,
+    list: Vec<RangeSummary>,
+    threads: NumberMap<(ProcessIndex, ThreadId), ThreadRanges>,
+}
+
+impl Ranges {
+    /// A range without a thread lasted from `start` to `end`.
+    pub fn add(&mut self, name: &str, start: Nanos, end: Nanos) {
+        let label = self.label(name);
+        let times = &mut self.list[label as usize].times;
+        times.add(end.0.saturating_sub(start.0));
+    }
+
+    pub fn begin(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
+        let label = self.label(name);
+        let of = self.threads.entry((process, thread)).or_default();
+        if of.open.len() >= MOST_REMEMBERED {
+            return;
+        }
+        if of.begun.len() >= MOST_REMEMBERED {
+            of.begun.pop_front();
+            of.first += 1;
+        }
+        let parent = of.open.last().copied();
+        of.open.push(of.first + of.begun.len() as u64);
+        of.begun.push_back(Instance {
+            label,
+            start,
+            end: None,
+            parent,
+        });
+        self.list[label as usize].unfinished += 1;
+    }
+
+    pub fn end(&mut self, process: ProcessIndex, thread: ThreadId, end: Nanos) {
+        let Some(of) = self.threads.get_mut(&(process, thread)) else {
+            return;
+        };
+        let Some(number) = of.open.pop() else {
+            return;
+        };
+        if let Some(one) = of.at(number) {
+            one.end = Some(end);
+            let sum = &mut self.list[one.label as usize];
+            sum.unfinished -= 1;
+            sum.times.add(end.0.saturating_sub(one.start.0));
+        }
+    }
+
+    /// A call took so long.
+    pub fn call(&mut self, process: ProcessIndex, thread: ThreadId, start: Nanos, took: u64) {
+        if let Some(of) = self.threads.get(&(process, thread)) {
+            for label in of.around(start) {
+                let sum = &mut self.list[label as usize];
+                sum.calls += 1;
+                sum.call_time = Nanos(sum.call_time.0.saturating_add(took));
+            }
+        }
+    }
+
+    /// Work that a call at `enqueued` enqueued ran so long.
+    pub fn work(&mut self, process: ProcessIndex, thread: ThreadId, enqueued: Nanos, ran: u64) {
+        if let Some(of) = self.threads.get(&(process, thread)) {
+            for label in of.around(enqueued) {
+                let sum = &mut self.list[label as usize];
+                sum.work += 1;
+                sum.work_time = Nanos(sum.work_time.0.saturating_add(ran));
+            }
+        }
+    }
+
+    /// Ranges by name, those with most time first.
+    pub fn list(&self) -> Vec<RangeSummary> {
+        let mut list = self.list.clone();
+        list.sort_by(|a, b| {
+            let times = b.times.total.cmp(&a.times.total);
+            times.then_with(|| a.name.cmp(&b.name))
+        });
+        list
+    }
+
+    fn label(&mut self, name: &str) -> u32 {
+        if let Some(label) = self.labels.get(name) {
+            return *label;
+        }
+        let name = match self.list.len() {
+            MOST.. => REST,
+            _ => name,
+        };
+        *self.labels.entry(name.into()).or_insert_with(|| {
+            self.list.push(RangeSummary {
+                name: name.to_owned(),
+                ..RangeSummary::default()
+            });
+            self.list.len() as u32 - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: ProcessIndex = ProcessIndex(0);
+    const THREAD: ThreadId = ThreadId(7);
+
+    #[test]
+    fn what_is_done_in_a_range_counts_in_all_that_are_around_it() {
+        let mut ranges = Ranges::default();
+        ranges.begin(PROCESS, THREAD, "step", Nanos(10));
+        ranges.begin(PROCESS, THREAD, "forward", Nanos(20));
+        ranges.call(PROCESS, THREAD, Nanos(25), 3);
+        ranges.end(PROCESS, THREAD, Nanos(40));
+        ranges.begin(PROCESS, THREAD, "backward", Nanos(50));
+        ranges.end(PROCESS, THREAD, Nanos(60));
+        ranges.end(PROCESS, THREAD, Nanos(100));
+        // Work is told when it has completed; another thread's is none of this one's.
+        ranges.work(PROCESS, THREAD, Nanos(25), 500);
+        ranges.work(PROCESS, THREAD, Nanos(70), 1);
+        ranges.work(PROCESS, THREAD, Nanos(200), 9);
+        ranges.work(PROCESS, ThreadId(8), Nanos(25), 9);
+        let list = ranges.list();
+        let told = |one: &RangeSummary| {
+            let (calls, work) = (one.calls, one.work);
+            (
+                one.name.clone(),
+                one.times.total,
+                calls,
+                work,
+                one.work_time.0,
+            )
+        };
+        let expected = [
+            ("step", 90, 1, 2, 501),
+            ("forward", 20, 1, 1, 500),
+            ("backward", 10, 0, 0, 0),
+        ];
+        let expected = expected
+            .map(|(name, time, calls, work, ran)| (name.to_owned(), time, calls, work, ran));
+        assert_eq!(list.iter().map(told).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn ends_without_a_begin_and_begins_without_an_end_harm_nothing() {
+        let mut ranges = Ranges::default();
+        ranges.end(PROCESS, THREAD, Nanos(5));
+        for n in 0..MOST_REMEMBERED as u64 + 10 {
+            ranges.begin(PROCESS, THREAD, "open", Nanos(n));
+        }
+        ranges.add("global", Nanos(1), Nanos(4));
+        let list = ranges.list();
+        assert_eq!((list[0].name.as_str(), list[0].times.total), ("global", 3));
+        assert_eq!(list[1].unfinished, MOST_REMEMBERED as u64);
+    }
+}

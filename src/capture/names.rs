@@ -1,0 +1,454 @@
+//! The names store: gives ids to what records refer to, and keeps what they stand for.
+//!
+//! Every method writes its metadata record to the captures before it returns the id, so no record can
+//! refer to a name that is not there, however the process ends. That is a lock and a system call:
+//! names are for things that are made once, not for the hot path.
+//!
+//! The store keeps what it was told, up to [`MAX_KEPT`] bytes, for captures that begin later and for tools
+//! that ask.
+
+use crate::capture::Writer;
+use crate::capture::code::pieces;
+use crate::platform::sync::QuietMutex;
+use crate::record::number_map::NumberMap;
+use crate::record::*;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
+/// captures that were there at the time.
+pub const MAX_KEPT: usize = 4 << 20;
+/// The same for the bytes of code objects.
+const MAX_KEPT_CODE: usize = 16 << 20;
+
+/// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
+const MAX_STRINGS: usize = 1 << 20;
+/// Readings of an agent's clock that are kept, the latest.
+const MAX_PAIRS: usize = 256;
+const TOO_MANY: &str = "(too many different strings)";
+
+/// Names of one process. Clones are handles to the same store.
+#[derive(Clone, Default)]
+pub struct Names {
+    state: Arc<QuietMutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    writers: Vec<Writer>,
+    /// Names that were given, in order.
+    kept: Vec<u8>,
+    /// Bytes of code objects, in order.
+    code: Vec<u8>,
+    /// Where in `kept` the latest record of a kind and id begins.
+    places: NumberMap<(Kind, u32), usize>,
+    strings: HashMap<Box<str>, StringId>,
+    last: LastIds,
+    pairs: HashMap<AgentId, Pairs>,
+    /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
+    pending: Vec<u8>,
+    /// The thread that names many things at once. Others write what they name, and what is pending.
+    together: Option<std::thread::ThreadId>,
+}
+
+/// Readings of one agent's clock.
+#[derive(Default)]
+struct Pairs {
+    latest: VecDeque<ClockPair>,
+    /// How many there have been.
+    read: u64,
+}
+
+#[derive(Default)]
+struct LastIds {
+    agent: u32,
+    context: u32,
+    queue: u32,
+    stream: u32,
+    event: u32,
+    module: u32,
+    code_object: u32,
+    kernel: u32,
+}
+
+/// Appends records to the names store. Those of ids that are [none](AgentId::NONE) get the next
+/// one; naming an id again replaces what it stood for.
+macro_rules! named {
+    ($($(#[$meta:meta])* $method:ident($type:ty) -> $id:ident, $last:ident;)*) => {$(
+        $(#[$meta])*
+        pub fn $method(&self, mut named: $type) -> $id {
+            let mut state = self.state.lock();
+            if !named.id.is_some() {
+                state.last.$last += 1;
+                named.id = $id(state.last.$last);
+            } else {
+                state.last.$last = state.last.$last.max(named.id.0);
+            }
+            state.name(named.id.0, &named);
+            state.write();
+            named.id
+        }
+    )*};
+}
+
+impl Names {
+    /// An empty store.
+    pub fn new() -> Names {
+        Names::default()
+    }
+
+    /// An empty store that writes to `writer`.
+    pub fn writing_to(writer: Writer) -> Names {
+        let names = Names::new();
+        names.add_writer(writer);
+        names
+    }
+
+    /// Has everything written to `writer` too: what has been named, and what will be.
+    pub fn add_writer(&self, writer: Writer) {
+        let mut state = self.state.lock();
+        state.write_kept(&writer);
+        state.writers.push(writer);
+    }
+
+    /// Writes everything that has been named to `writer`, and the readings of agents' clocks that are kept.
+    pub(crate) fn write_all_to(&self, writer: &Writer) {
+        let state = self.state.lock();
+        state.write_kept(writer);
+    }
+
+    /// What `id` stands for, if it has been named and is kept.
+    pub fn get<R: Record>(&self, id: u32) -> Option<R> {
+        let state = self.state.lock();
+        let place = *state.places.get(&(R::KIND, id))?;
+        Records::new(&state.kept[place..]).next()?.read()
+    }
+
+    /// The text of `id`, if it is kept.
+    pub fn text(&self, id: StringId) -> Option<String> {
+        let state = self.state.lock();
+        let place = *state.places.get(&(Kind::STRING, id.0))?;
+        let (_, text) = Records::new(&state.kept[place..]).next()?.string()?;
+        Some(text.into_owned())
+    }
+
+    /// Everything of one kind that has been named and is kept, in order; of ids that were named again, the
+    /// latest.
+    pub fn all<R: Record>(&self) -> Vec<R> {
+        let state = self.state.lock();
+        let places = state
+            .places
+            .iter()
+            .filter(|((kind, _), _)| *kind == R::KIND);
+        let mut places: Vec<usize> = places.map(|(_, place)| *place).collect();
+        places.sort_unstable();
+        let read = |place| Records::new(&state.kept[place..]).next()?.read();
+        places.into_iter().filter_map(read).collect()
+    }
+
+    /// The id of `text`; the same text has the same id. Longer texts than [`MAX_STRING`] are cut.
+    pub fn string(&self, text: &str) -> StringId {
+        let mut state = self.state.lock();
+        let id = state.string(text);
+        state.write();
+        id
+    }
+
+    named! {
+        /// Names an agent.
+        agent(Agent) -> AgentId, agent;
+        /// Names a context.
+        context(Context) -> ContextId, context;
+        /// Names a queue.
+        queue(Queue) -> QueueId, queue;
+        /// Names a stream.
+        stream(Stream) -> StreamId, stream;
+        /// Names an event object.
+        event(Event) -> EventId, event;
+        /// Names a module.
+        module(Module) -> ModuleId, module;
+        /// Names a code object.
+        code_object(CodeObject) -> CodeObjectId, code_object;
+        /// Names a kernel symbol.
+        kernel(KernelSymbol) -> KernelId, kernel;
+    }
+
+    /// Keeps the bytes of a code object; `flags` are bits of [`code_bytes`].
+    pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
+        let mut state = self.state.lock();
+        for piece in pieces(id, bytes, flags) {
+            if state.code.len() + piece.len() <= MAX_KEPT_CODE {
+                state.code.extend_from_slice(&piece);
+            }
+            state.push(&piece);
+            state.write();
+        }
+    }
+
+    /// Reads what is kept of the bytes of a code object: records with a piece each.
+    #[cfg(feature = "symbols")]
+    pub(crate) fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
+        let state = self.state.lock();
+        Records::new(&state.code)
+            .filter(|piece| {
+                piece
+                    .read::<CodeBytes>()
+                    .is_some_and(|bytes| bytes.id == id)
+            })
+            .for_each(|piece| read(&piece));
+    }
+
+    /// Says what the process is.
+    pub fn process(&self, process: Process) {
+        self.append(|state| state.name(process.id.0, &process));
+    }
+
+    /// Names a thread.
+    pub fn thread(&self, id: ThreadId, name: &str) {
+        self.append(|state| {
+            let mut thread = Thread::blank();
+            (thread.id, thread.name) = (id, state.string(name));
+            state.name(id.0, &thread);
+        });
+    }
+
+    /// Names an operation and its recorded arguments (see [`OperationName::arguments`]).
+    pub fn operation(
+        &self,
+        operation: Operation,
+        name: &str,
+        arguments: &str,
+        group: OperationGroup,
+    ) {
+        self.append(|state| state.operation(operation, name, arguments, group));
+    }
+
+    /// Names many operations at once.
+    pub(crate) fn operations<'a>(
+        &self,
+        operations: impl IntoIterator<Item = (Operation, &'a str, String, OperationGroup)>,
+    ) {
+        let operations = operations.into_iter();
+        let most = operations.size_hint().1.unwrap_or(0);
+        self.append(|state| {
+            state.strings.reserve(2 * most);
+            state.places.reserve(3 * most);
+            for (operation, name, arguments, group) in operations {
+                state.operation(operation, name, &arguments, group);
+            }
+        });
+    }
+
+    /// Says what an external id stands for.
+    pub fn external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
+        self.append(|state| {
+            let mut record = ExternalName::blank();
+            (record.id, record.kind, record.name) = (id, kind, state.string(name));
+            // Too many to be kept: they are for the captures that are there.
+            state.push(bytemuck::bytes_of(&record));
+        });
+    }
+
+    /// Keeps a sentence about the recording.
+    pub fn note(&self, what: NoteKind, text: &str) {
+        self.append(|state| {
+            let mut note = Note::blank();
+            note.time = crate::clock::now();
+            (note.what, note.text) = (what, state.string(text));
+            state.push(bytemuck::bytes_of(&note));
+        });
+    }
+
+    /// Keeps a reading of an agent's clock.
+    pub fn clock_pair(&self, pair: ClockPair) {
+        self.append(|state| {
+            let pairs = state.pairs.entry(pair.agent).or_default();
+            if pairs.latest.len() == MAX_PAIRS {
+                pairs.latest.pop_front();
+            }
+            pairs.latest.push_back(pair);
+            pairs.read += 1;
+            state.push(bytemuck::bytes_of(&pair))
+        });
+    }
+
+    /// The latest readings of an agent's clock, at most 256.
+    pub fn clock_pairs(&self, agent: AgentId) -> Vec<ClockPair> {
+        let state = self.state.lock();
+        let pairs = state.pairs.get(&agent);
+        pairs.map_or_else(Vec::new, |pairs| pairs.latest.iter().copied().collect())
+    }
+
+    /// How many readings of an agent's clock there have been.
+    pub fn clock_pairs_read(&self, agent: AgentId) -> u64 {
+        let state = self.state.lock();
+        state.pairs.get(&agent).map_or(0, |pairs| pairs.read)
+    }
+
+    /// Keeps a reading of the host's clocks.
+    pub fn clock_snapshot(&self, snapshot: ClockSnapshot) {
+        self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
+    }
+
+    /// Writes what `name_many` names in one piece: for many names at once, about so many as `names` says. The ids it gets
+    /// must not be used in records before it returns.
+    pub fn together<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
+        let mut state = self.state.lock();
+        state.together = Some(std::thread::current().id());
+        state.strings.reserve(2 * names);
+        state.places.reserve(3 * names);
+        drop(state);
+        let result = name_many(self);
+        let mut state = self.state.lock();
+        state.together = None;
+        state.write();
+        result
+    }
+
+    /// Does `work` while the store is held.
+    #[cfg(test)]
+    pub(crate) fn holding(&self, work: impl FnOnce()) {
+        let _state = self.state.lock();
+        work();
+    }
+
+    fn append(&self, push: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        push(&mut state);
+        state.write();
+    }
+}
+
+impl State {
+    fn string(&mut self, text: &str) -> StringId {
+        let mut text = cut(text);
+        if let Some(id) = self.strings.get(text) {
+            return *id;
+        }
+        if self.strings.len() >= MAX_STRINGS {
+            text = TOO_MANY;
+            if let Some(id) = self.strings.get(text) {
+                return *id;
+            }
+        }
+        let id = StringId(self.strings.len() as u32 + 1);
+        self.strings.insert(text.into(), id);
+        let mut pending = std::mem::take(&mut self.pending);
+        let begin = pending.len();
+        write_string(id, text, &mut pending);
+        self.keep(Kind::STRING, id.0, &pending[begin..]);
+        self.pending = pending;
+        id
+    }
+
+    fn operation(
+        &mut self,
+        operation: Operation,
+        name: &str,
+        arguments: &str,
+        group: OperationGroup,
+    ) {
+        let mut record = OperationName::blank();
+        record.operation = operation;
+        record.name = self.string(name);
+        record.arguments = if arguments.is_empty() {
+            StringId::NONE
+        } else {
+            self.string(arguments)
+        };
+        record.group = u32::from(group.0);
+        let id = u32::from(operation.domain.0) << 16 | u32::from(operation.number);
+        self.name(id, &record);
+    }
+
+    /// `record` says what `id` stands for.
+    fn name<R: Record>(&mut self, id: u32, record: &R) {
+        self.keep(R::KIND, id, bytemuck::bytes_of(record));
+        self.push(bytemuck::bytes_of(record));
+    }
+
+    fn keep(&mut self, kind: Kind, id: u32, record: &[u8]) {
+        if self.kept.len() + record.len() <= MAX_KEPT {
+            self.places.insert((kind, id), self.kept.len());
+            self.kept.extend_from_slice(record);
+        }
+    }
+
+    /// What is kept, in pieces of whole records that a capture takes.
+    fn pieces(&self) -> Vec<&[u8]> {
+        const ENOUGH: usize = 1 << 20;
+        let mut pieces = Vec::new();
+        for kept in [&self.kept, &self.code] {
+            let (mut begin, mut end) = (0, 0);
+            for record in Records::new(kept) {
+                end += record.bytes().len();
+                if end - begin >= ENOUGH {
+                    pieces.push(&kept[begin..end]);
+                    begin = end;
+                }
+            }
+            if begin < end {
+                pieces.push(&kept[begin..end]);
+            }
+        }
+        pieces
+    }
+
+    fn write_kept(&self, writer: &Writer) {
+        // An error stays with the writer.
+        for piece in self.pieces() {
+            let _ = writer.metadata(piece);
+        }
+        for pairs in self.pairs.values() {
+            for pair in &pairs.latest {
+                let _ = writer.metadata_record(pair);
+            }
+        }
+    }
+
+    fn push(&mut self, record: &[u8]) {
+        self.pending.extend_from_slice(record);
+    }
+
+    fn write(&mut self) {
+        const ENOUGH: usize = 1 << 20;
+        let more_to_come = self.pending.len() < ENOUGH
+            && self
+                .together
+                .is_some_and(|thread| thread == std::thread::current().id());
+        if self.pending.is_empty() || more_to_come {
+            return;
+        }
+        for writer in &self.writers {
+            // An error stays with the writer, and ends the capture for everybody.
+            let _ = writer.metadata(&self.pending);
+        }
+        self.pending.clear();
+        self.pending.shrink_to(1 << 16);
+    }
+}
+
+/// `text`, or as much of it as a record holds.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(text.len().min(MAX_STRING))]
+}
+
+/// The record of a string.
+pub(crate) fn string_record(id: StringId, text: &str) -> Vec<u8> {
+    let mut record = Vec::new();
+    write_string(id, text, &mut record);
+    record
+}
+
+fn write_string(id: StringId, text: &str, record: &mut Vec<u8>) {
+    let text = cut(text);
+    let mut name = StringName::blank();
+    let bytes = (size_of::<StringName>() + text.len()).next_multiple_of(8);
+    name.header.words = (bytes / 8) as u16;
+    (name.id, name.length) = (id, text.len() as u32);
+    let end = record.len() + bytes;
+    record.reserve(bytes);
+    record.extend_from_slice(bytemuck::bytes_of(&name));
+    record.extend_from_slice(text.as_bytes());
+    record.resize(end, 0);
+}

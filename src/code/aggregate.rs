@@ -1,0 +1,458 @@
+//! Samples, counted where they stand.
+//!
+//! [`Aggregates`] takes samples as they stream by, reading them in place, and keeps for each dispatch how many
+//! there were at each address with each [`Outcome`]. A dispatch that is complete is taken out, and folded into its
+//! kernel ([`Kernels`]), or written as records ([`DispatchSamples::records`]). Memory is bounded: the owner takes out
+//! the oldest dispatches ([`Aggregates::excess`]) when there are more entries than a stated number. Nothing is lost by
+//! that: what comes later of such a dispatch counts anew, and sums are the same.
+
+use std::collections::VecDeque;
+
+use crate::record::number_map::NumberMap;
+use crate::record::{
+    AgentId, CodeObjectId, CorrelationId, HostTrapSample, InstructionType, KernelId, NotIssued,
+    SampleAggregate, SamplingMethod, SamplingTotals, StallReason, StochasticSample, WorkId,
+};
+
+/// Entries (an address and an outcome of a dispatch) that [`Aggregates`] holds before it has excess: some 20 MB.
+pub const MOST_ENTRIES: usize = 1 << 18;
+/// Dispatches that it holds before it has excess.
+pub const MOST_DISPATCHES: usize = 1 << 14;
+
+/// What a sample says of its wave.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Outcome {
+    /// How the sample was taken. Host-trap samples say nothing else.
+    pub method: SamplingMethod,
+    /// What the wave issued, if it did; [`InstructionType::NONE`] if it did not.
+    pub instruction: InstructionType,
+    /// Why it did not issue, in rocprofiler-sdk's words; [`NotIssued::NONE`] if it did.
+    pub reason: NotIssued,
+    /// The same in CUPTI's words, which the whole sample decides.
+    pub stall: StallReason,
+}
+
+impl Outcome {
+    /// What a host-trap sample says.
+    pub const HOST_TRAP: Outcome = Outcome {
+        method: SamplingMethod::HOST_TRAP,
+        instruction: InstructionType::NONE,
+        reason: NotIssued::NONE,
+        stall: StallReason::INVALID,
+    };
+
+    /// What a stochastic sample says.
+    #[inline]
+    pub fn of(sample: &StochasticSample) -> Outcome {
+        Outcome {
+            method: SamplingMethod::STOCHASTIC,
+            instruction: sample.issued().unwrap_or(InstructionType::NONE),
+            reason: sample.not_issued().unwrap_or(NotIssued::NONE),
+            stall: StallReason::of(sample),
+        }
+    }
+
+    /// Whether the wave issued an instruction.
+    pub fn issued(&self) -> bool {
+        self.method == SamplingMethod::STOCHASTIC && self.stall == StallReason::NONE
+    }
+
+    /// The outcome as one number.
+    #[inline]
+    pub fn code(&self) -> u32 {
+        u32::from_le_bytes([
+            self.stall.0,
+            self.reason.0,
+            self.instruction.0,
+            self.method.0,
+        ])
+    }
+
+    /// The outcome that [`Outcome::code`] gave.
+    pub fn from_code(code: u32) -> Outcome {
+        let [stall, reason, instruction, method] = code.to_le_bytes();
+        Outcome {
+            method: SamplingMethod(method),
+            instruction: InstructionType(instruction),
+            reason: NotIssued(reason),
+            stall: StallReason(stall),
+        }
+    }
+}
+
+/// Where a program counter stood.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    /// The code object, or none.
+    pub code_object: CodeObjectId,
+    /// Bytes from its load base; the address itself without a code object.
+    pub offset: u64,
+}
+
+/// How many samples.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub samples: u64,
+    /// Those at which the arbiter issued nothing at all.
+    pub latency: u64,
+}
+
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.latency = self.latency.saturating_add(other.latency);
+    }
+}
+
+/// An address and an outcome, as three numbers.
+type Key = (CodeObjectId, u64, u32);
+
+/// The samples of one dispatch; of a kernel, where the agent cannot know the dispatch.
+#[derive(Clone, Debug)]
+pub struct DispatchSamples {
+    /// The dispatch, or none.
+    pub work: WorkId,
+    /// The call that enqueued it.
+    pub correlation: CorrelationId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    table: NumberMap<Key, Count>,
+    all: u64,
+}
+
+impl DispatchSamples {
+    /// How many samples there are.
+    pub fn samples(&self) -> u64 {
+        self.all
+    }
+
+    /// What was counted, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
+        entries(&self.table)
+    }
+
+    /// How many samples had each outcome, those with most first.
+    pub fn outcomes(&self) -> Vec<(Outcome, u64)> {
+        let mut list: Vec<(Outcome, u64)> = Vec::new();
+        for (_, outcome, count) in self.entries() {
+            match list.iter_mut().find(|(known, _)| *known == outcome) {
+                Some((_, sum)) => *sum += count.samples,
+                None => list.push((outcome, count.samples)),
+            }
+        }
+        list.sort_by_key(|(outcome, count)| (std::cmp::Reverse(*count), *outcome));
+        list
+    }
+
+    /// The same as records, by address. Source locators are left for whoever knows lines.
+    pub fn records(&self) -> impl Iterator<Item = SampleAggregate> {
+        let mut all: Vec<_> = self.entries().collect();
+        all.sort_by_key(|(address, outcome, _)| (*address, *outcome));
+        all.into_iter()
+            .map(|(address, outcome, count)| SampleAggregate {
+                correlation: self.correlation,
+                work: self.work,
+                offset: address.offset,
+                samples: count.samples,
+                latency_samples: count.latency,
+                code_object: address.code_object,
+                kernel: self.kernel,
+                agent: self.agent,
+                stall: outcome.stall,
+                reason: outcome.reason,
+                instruction: outcome.instruction,
+                method: outcome.method,
+                ..SampleAggregate::blank()
+            })
+    }
+}
+
+fn entries(table: &NumberMap<Key, Count>) -> impl Iterator<Item = (Address, Outcome, Count)> {
+    table.iter().map(|((code_object, offset, outcome), count)| {
+        let address = Address {
+            code_object: *code_object,
+            offset: *offset,
+        };
+        (address, Outcome::from_code(*outcome), *count)
+    })
+}
+
+/// What tells dispatches apart; where there is none, agents and kernels.
+type Group = (WorkId, AgentId, KernelId);
+
+fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> Group {
+    match work.is_some() {
+        true => (work, AgentId::NONE, KernelId::NONE),
+        false => (work, agent, kernel),
+    }
+}
+
+/// The samples of dispatches that are not complete.
+#[derive(Debug, Default)]
+pub struct Aggregates {
+    /// Emptied places are used again.
+    dispatches: Vec<Option<DispatchSamples>>,
+    free: Vec<u32>,
+    places: NumberMap<Group, u32>,
+    /// In the order in which they came; those that were taken out since are still there.
+    order: VecDeque<Group>,
+    latest: Option<(Group, u32)>,
+    entries: usize,
+    /// Tables of dispatches that are gone, for those that come.
+    spare: Vec<NumberMap<Key, Count>>,
+}
+
+/// Most tables that wait to be used again, and the most entries that they have room for.
+const MOST_SPARE: usize = 64;
+const MOST_SPARE_ROOM: usize = 1 << 12;
+
+impl Aggregates {
+    /// Counts a host-trap sample.
+    #[inline]
+    pub fn host_trap(&mut self, sample: &HostTrapSample) {
+        self.sample(sample, Outcome::HOST_TRAP, false);
+    }
+
+    /// Counts a stochastic sample.
+    #[inline]
+    pub fn stochastic(&mut self, sample: &StochasticSample) {
+        self.sample(sample.place(), Outcome::of(sample), sample.is_latency());
+    }
+
+    #[inline]
+    fn sample(&mut self, sample: &HostTrapSample, outcome: Outcome, is_latency: bool) {
+        let key = (sample.code_object, sample.offset, outcome.code());
+        let count = Count {
+            samples: 1,
+            latency: is_latency.into(),
+        };
+        let group = group(sample.work, sample.agent, sample.kernel);
+        self.count(group, key, count, || {
+            (sample.correlation, sample.agent, sample.kernel)
+        });
+    }
+
+    /// Adds what has been counted before.
+    pub fn aggregate(&mut self, record: &SampleAggregate) {
+        let outcome = Outcome {
+            method: record.method,
+            instruction: record.instruction,
+            reason: record.reason,
+            stall: record.stall,
+        };
+        let count = Count {
+            samples: record.samples,
+            latency: record.latency_samples,
+        };
+        let key = (record.code_object, record.offset, outcome.code());
+        let group = group(record.work, record.agent, record.kernel);
+        self.count(group, key, count, || {
+            (record.correlation, record.agent, record.kernel)
+        });
+    }
+
+    #[inline]
+    fn count(
+        &mut self,
+        group: Group,
+        key: Key,
+        count: Count,
+        whose: impl FnOnce() -> (CorrelationId, AgentId, KernelId),
+    ) {
+        let place = match self.latest {
+            Some((latest, place)) if latest == group => place,
+            _ => self.place(group, whose),
+        };
+        let Some(dispatch) = self.dispatches[place as usize].as_mut() else {
+            return;
+        };
+        dispatch.all = dispatch.all.saturating_add(count.samples);
+        match dispatch.table.get_mut(&key) {
+            Some(sum) => sum.add(count),
+            None => {
+                dispatch.table.insert(key, count);
+                self.entries += 1;
+            }
+        }
+    }
+
+    fn place(
+        &mut self,
+        group: Group,
+        whose: impl FnOnce() -> (CorrelationId, AgentId, KernelId),
+    ) -> u32 {
+        let place = match self.places.get(&group) {
+            Some(place) => *place,
+            None => {
+                let (correlation, agent, kernel) = whose();
+                let dispatch = DispatchSamples {
+                    work: group.0,
+                    correlation,
+                    agent,
+                    kernel,
+                    table: self.spare.pop().unwrap_or_default(),
+                    all: 0,
+                };
+                let place = match self.free.pop() {
+                    Some(place) => place,
+                    None => {
+                        self.dispatches.push(None);
+                        self.dispatches.len() as u32 - 1
+                    }
+                };
+                self.dispatches[place as usize] = Some(dispatch);
+                self.places.insert(group, place);
+                self.forget_taken();
+                self.order.push_back(group);
+                place
+            }
+        };
+        self.latest = Some((group, place));
+        place
+    }
+
+    /// Keeps `order` from growing with dispatches that are gone.
+    fn forget_taken(&mut self) {
+        if self.order.len() > 2 * self.places.len() + 64 {
+            let places = &self.places;
+            self.order.retain(|group| places.contains_key(group));
+        }
+    }
+
+    /// Takes out a dispatch, which is complete; none if it had no samples.
+    pub fn take(&mut self, work: WorkId) -> Option<DispatchSamples> {
+        match work.is_some() {
+            true => self.take_group(group(work, AgentId::NONE, KernelId::NONE)),
+            false => None,
+        }
+    }
+
+    /// Takes out the oldest dispatch if there is more than is to be held; to be called until there is none.
+    #[inline]
+    pub fn excess(&mut self) -> Option<DispatchSamples> {
+        if self.entries <= MOST_ENTRIES && self.places.len() <= MOST_DISPATCHES {
+            return None;
+        }
+        self.oldest()
+    }
+
+    /// Takes out the oldest dispatch; none is left in the end.
+    pub fn oldest(&mut self) -> Option<DispatchSamples> {
+        loop {
+            let group = self.order.pop_front()?;
+            if let Some(dispatch) = self.take_group(group) {
+                return Some(dispatch);
+            }
+        }
+    }
+
+    fn take_group(&mut self, group: Group) -> Option<DispatchSamples> {
+        let place = self.places.remove(&group)?;
+        self.latest = None;
+        self.free.push(place);
+        let dispatch = self.dispatches[place as usize].take()?;
+        self.entries -= dispatch.table.len();
+        Some(dispatch)
+    }
+
+    /// Gives back a dispatch that has been dealt with, so that its memory is used again.
+    pub fn give_back(&mut self, mut dispatch: DispatchSamples) {
+        if self.spare.len() < MOST_SPARE && dispatch.table.capacity() <= MOST_SPARE_ROOM {
+            dispatch.table.clear();
+            self.spare.push(dispatch.table);
+        }
+    }
+}
+
+/// The samples of one kernel on one agent.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSamples {
+    table: NumberMap<Key, Count>,
+    totals: Vec<(SamplingMethod, Totals)>,
+}
+
+/// What the totals of dispatches add up to.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Dispatches.
+    pub dispatches: u64,
+    /// All of their samples, also invalid ones and those that were dropped.
+    pub samples: u64,
+    /// Samples that were dropped.
+    pub dropped: u64,
+}
+
+impl KernelSamples {
+    /// What was counted, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
+        entries(&self.table)
+    }
+
+    /// Of dispatches whose totals are known, by how they were sampled.
+    pub fn totals(&self) -> &[(SamplingMethod, Totals)] {
+        &self.totals
+    }
+
+    fn totals_of(&mut self, method: SamplingMethod) -> &mut Totals {
+        let known = self.totals.iter().position(|(known, _)| *known == method);
+        let place = known.unwrap_or_else(|| {
+            self.totals.push((method, Totals::default()));
+            self.totals.len() - 1
+        });
+        &mut self.totals[place].1
+    }
+}
+
+/// The samples of kernels, whose dispatches are complete.
+#[derive(Debug, Default)]
+pub struct Kernels {
+    kernels: NumberMap<(AgentId, KernelId), KernelSamples>,
+    entries: usize,
+}
+
+impl Kernels {
+    /// Adds the samples of a dispatch.
+    pub fn fold(&mut self, dispatch: &DispatchSamples) {
+        let kernel = self.kernel(dispatch.agent, dispatch.kernel);
+        let before = kernel.table.len();
+        for (key, count) in &dispatch.table {
+            kernel.table.entry(*key).or_default().add(*count);
+        }
+        let added = kernel.table.len() - before;
+        self.entries += added;
+    }
+
+    /// Adds the totals of a dispatch of `kernel`.
+    pub fn totals(&mut self, kernel: KernelId, totals: &SamplingTotals) {
+        let sum = self.kernel(totals.agent, kernel).totals_of(totals.method);
+        sum.dispatches += 1;
+        sum.samples = sum.samples.saturating_add(totals.total);
+        sum.dropped = sum.dropped.saturating_add(totals.dropped);
+    }
+
+    fn kernel(&mut self, agent: AgentId, kernel: KernelId) -> &mut KernelSamples {
+        self.kernels.entry((agent, kernel)).or_default()
+    }
+
+    /// How many entries there are, of all kernels. Whoever folds keeps this bounded, by taking them out.
+    pub fn entries(&self) -> usize {
+        self.entries + self.kernels.len()
+    }
+
+    /// Takes everything out, by agent and kernel.
+    pub fn take(&mut self) -> Vec<(AgentId, KernelId, KernelSamples)> {
+        self.entries = 0;
+        let all = std::mem::take(&mut self.kernels).into_iter();
+        let mut all: Vec<_> = all
+            .map(|((agent, kernel), samples)| (agent, kernel, samples))
+            .collect();
+        all.sort_by_key(|(agent, kernel, _)| (*agent, *kernel));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Code objects of the simulated GPU: a table of instructions in place of machine code.
+//!
+//! ```text
+//! gputrail listing\n
+//! offset in hexadecimal \t function \t file \t line \t instruction \n
+//! ```
+//!
+//! Lines are in the order of their offsets; an instruction reaches to the next one, the last one for 8 bytes.
+
+use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, cut};
+use crate::capture::code::CodeOffset;
+use crate::record::CodeObjectId;
+use std::fmt::Write;
+use std::sync::Arc;
+
+const MAGIC: &str = "gputrail listing\n";
+/// Most instructions of one listing.
+const MAX_LINES: usize = 1 << 20;
+/// Bytes of the last instruction.
+const LAST: u64 = 8;
+
+/// One instruction of a listing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Where it is.
+    pub offset: CodeOffset,
+    /// Its function.
+    pub function: &'a str,
+    /// The file of its source.
+    pub file: &'a str,
+    /// The line there, from 1; 0 for none.
+    pub line: u32,
+    /// Its text.
+    pub instruction: &'a str,
+}
+
+/// The code object that a table of instructions makes. Tabs and line breaks in the texts become spaces.
+pub fn listing(lines: &[Line<'_>]) -> Vec<u8> {
+    let mut text = MAGIC.to_owned();
+    let clean = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+    for line in lines {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{:x}\t{}\t{}\t{}\t{}",
+            line.offset.0,
+            clean(line.function),
+            clean(line.file),
+            line.line,
+            clean(line.instruction)
+        );
+    }
+    text.into_bytes()
+}
+
+/// A listing, read.
+pub(super) struct Listing {
+    instructions: Vec<Instruction>,
+}
+
+struct Instruction {
+    offset: u64,
+    /// Where its function begins.
+    begin: u64,
+    frame: Frame,
+    text: Box<str>,
+}
+
+impl Listing {
+    /// Whether `bytes` are meant to be one.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC.as_bytes())
+    }
+
+    /// The error says which line is damaged, and how.
+    pub fn parse(bytes: &[u8]) -> Result<Listing, String> {
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        let text = text.strip_prefix(MAGIC).ok_or("it is no listing")?;
+        let mut instructions: Vec<Instruction> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let damaged = |what: &str| format!("line {}: {what}", number + 2);
+            if instructions.len() == MAX_LINES {
+                return Err(damaged("more instructions than are read"));
+            }
+            let mut cells = line.split('\t');
+            let mut cell = |what: &str| cells.next().ok_or_else(|| damaged(&format!("no {what}")));
+            let offset = u64::from_str_radix(cell("offset")?, 16)
+                .map_err(|_| damaged("the offset is no hexadecimal number"))?;
+            let (function, file) = (cell("function")?, cell("file")?);
+            let number = cell("line")?
+                .parse::<u32>()
+                .map_err(|_| damaged("the line is no number"))?;
+            let text = cell("instruction")?;
+            let last = instructions.last();
+            if last.is_some_and(|last| last.offset >= offset) {
+                return Err(damaged("the offset is not above the one before"));
+            }
+            // Names that repeat are kept once.
+            let same = |known: Option<&Arc<str>>, text: &str| match known {
+                Some(known) if **known == *text => known.clone(),
+                _ => Arc::from(cut(text)),
+            };
+            let begin = match last {
+                Some(last) if *last.frame.function == *cut(function) => last.begin,
+                _ => offset,
+            };
+            let frame = Frame {
+                function: same(last.map(|last| &last.frame.function), function),
+                file: (!file.is_empty())
+                    .then(|| same(last.and_then(|last| last.frame.file.as_ref()), file)),
+                line: (number != 0).then_some(number),
+                column: None,
+            };
+            instructions.push(Instruction {
+                offset,
+                begin,
+                frame,
+                text: cut(text).into(),
+            });
+        }
+        Ok(Listing { instructions })
+    }
+
+    /// Those of the function that `offset` is in.
+    pub fn instructions(&self, offset: CodeOffset) -> Vec<CodeOffset> {
+        let after = self
+            .instructions
+            .partition_point(|instruction| instruction.offset <= offset.0);
+        let Some(found) = after.checked_sub(1).map(|place| &self.instructions[place]) else {
+            return Vec::new();
+        };
+        let first = self
+            .instructions
+            .partition_point(|instruction| instruction.offset < found.begin);
+        self.instructions[first..]
+            .iter()
+            .take_while(|instruction| instruction.begin == found.begin)
+            .take(MAX_INSTRUCTIONS)
+            .map(|instruction| CodeOffset(instruction.offset))
+            .collect()
+    }
+
+    pub fn look_up(&self, id: CodeObjectId, offset: CodeOffset) -> Resolved {
+        let after = self
+            .instructions
+            .partition_point(|instruction| instruction.offset <= offset.0);
+        let is_last = after == self.instructions.len();
+        let found = after
+            .checked_sub(1)
+            .map(|place| &self.instructions[place])
+            .filter(|found| !is_last || offset.0 - found.offset < LAST);
+        let Some(found) = found else {
+            return Resolved {
+                missing: Some(Missing::OutOfRange(id, offset)),
+                ..Resolved::default()
+            };
+        };
+        Resolved {
+            symbol: Some(Symbol {
+                name: found.frame.function.clone(),
+                offset: offset.0 - found.begin,
+            }),
+            frames: vec![found.frame.clone()],
+            instruction: Some(found.text.clone()),
+            missing: found
+                .frame
+                .line
+                .is_none()
+                .then_some(Missing::NoLine(id, offset)),
+        }
+    }
+}

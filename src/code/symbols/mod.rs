@@ -1,0 +1,252 @@
+//! From an address in a code object to symbol, functions, source lines and the instruction's text.
+//!
+//! Used by what makes traces and tables; in a program that is recorded, only for a tool that wants lines beside numbers
+//! of samples. Each address is looked up once. The code objects come from compilers and captures, so their bytes are
+//! hostile: what they cannot tell is [`Missing`], and nothing they say makes a panic or memory without bounds.
+
+mod elf;
+mod listing;
+
+pub use listing::{Line, listing};
+
+use crate::capture::Metadata;
+use crate::capture::code::{CodeOffset, NoCode, pocl_kernel};
+use crate::record::{CodeObjectId, ModuleId};
+use elf::ElfCode;
+use listing::Listing;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Addresses that are remembered; the next one after that begins the table anew.
+const MAX_RESOLVED: usize = 1 << 20;
+/// Instructions of one function that are listed.
+const MAX_INSTRUCTIONS: usize = 1 << 16;
+/// Inlined calls that are followed at one address.
+const MAX_FRAMES: usize = 64;
+/// Bytes of a name that are kept.
+const MAX_NAME: usize = 4096;
+
+/// What is known of one address of a code object.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Resolved {
+    /// The symbol that the address is in.
+    pub symbol: Option<Symbol>,
+    /// Functions, the innermost first, the ones it was inlined into behind it. Without debug information: the
+    /// symbol alone, without a line.
+    pub frames: Vec<Frame>,
+    /// The instruction, where there is a disassembler for its architecture.
+    pub instruction: Option<Box<str>>,
+    /// Why it has no source line, if it has none.
+    pub missing: Option<Missing>,
+}
+
+/// A symbol, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// As the code object has it.
+    pub name: Arc<str>,
+    /// Bytes from its beginning.
+    pub offset: u64,
+}
+
+/// A function at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its name; of a kernel's function, the kernel's.
+    pub function: Arc<str>,
+    /// The source file, as the compiler was told of it: it may never have existed under this name.
+    pub file: Option<Arc<str>>,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// The column, from 1.
+    pub column: Option<u32>,
+}
+
+/// Why an address has no source line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// It belongs to no code object.
+    #[error("the address is in no code object that is known")]
+    NoObject,
+    /// There are no bytes to look into.
+    #[error("code object {}: {}", .0.0, .1)]
+    NoCode(CodeObjectId, NoCode),
+    /// The bytes make no sense.
+    #[error("code object {}: damaged: {}", .0.0, .1)]
+    Damaged(CodeObjectId, Arc<str>),
+    /// It is no address of its code.
+    #[error("code object {} has no code at {:#x}", .0.0, .1.0)]
+    OutOfRange(CodeObjectId, CodeOffset),
+    /// It has no debug information.
+    #[error(
+        "code object {} has no line information: build the program with -g, or record it with \
+         --kernel-debug-info", .0.0
+    )]
+    NoLines(CodeObjectId),
+    /// Nobody knows what is there.
+    #[error(
+        "code object {} has neither a symbol nor lines for {:#x}: it was stripped; build the program with -g, or record it \
+         with --kernel-debug-info", .0.0, .1.0
+    )]
+    NoSymbol(CodeObjectId, CodeOffset),
+    /// It has some, and none for this address.
+    #[error("code object {} has no line for {:#x}: the compiler made it up", .0.0, .1.0)]
+    NoLine(CodeObjectId, CodeOffset),
+    /// Only what was loaded is there.
+    #[error(
+        "code object {}: its file was gone, and what was in memory has no lines", .0.0
+    )]
+    FromMemory(CodeObjectId),
+}
+
+/// Looks addresses of one process's code objects up.
+#[derive(Default)]
+pub struct Symbols {
+    objects: HashMap<CodeObjectId, Object>,
+    resolved: HashMap<(CodeObjectId, CodeOffset), Arc<Resolved>>,
+    /// Addresses that were looked up, rather than found in the table.
+    looked_up: u64,
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbols")
+            .field("objects", &self.objects.len())
+            .field("resolved", &self.resolved.len())
+            .finish()
+    }
+}
+
+/// A code object, opened.
+enum Object {
+    Elf(Box<ElfCode>),
+    Listing(Listing),
+    Missing(Missing),
+}
+
+impl Symbols {
+    /// Nothing is looked up yet.
+    pub fn new() -> Symbols {
+        Symbols::default()
+    }
+
+    /// What is known of `offset` in `code_object`; `metadata` is that of the capture the ids are from. Looked up
+    /// at the first time, and remembered.
+    pub fn resolve(
+        &mut self,
+        metadata: &Metadata,
+        code_object: CodeObjectId,
+        offset: CodeOffset,
+    ) -> Arc<Resolved> {
+        if let Some(known) = self.resolved.get(&(code_object, offset)) {
+            return known.clone();
+        }
+        if self.resolved.len() >= MAX_RESOLVED {
+            self.resolved.clear();
+        }
+        let resolved = Arc::new(self.look_up(metadata, code_object, offset));
+        self.looked_up += 1;
+        self.resolved
+            .insert((code_object, offset), resolved.clone());
+        resolved
+    }
+
+    /// The instructions of the function that `offset` is in; none where that cannot be told.
+    pub fn instructions(
+        &mut self,
+        metadata: &Metadata,
+        code_object: CodeObjectId,
+        offset: CodeOffset,
+    ) -> Vec<CodeOffset> {
+        match self.object(metadata, code_object) {
+            Object::Elf(code) => code.instructions(offset),
+            Object::Listing(listing) => listing.instructions(offset),
+            Object::Missing(_) => Vec::new(),
+        }
+    }
+
+    fn object(&mut self, metadata: &Metadata, id: CodeObjectId) -> &mut Object {
+        self.objects
+            .entry(id)
+            .or_insert_with(|| Object::open(metadata, id))
+    }
+
+    /// How many addresses were looked up: each distinct one once, as long as the table holds them.
+    pub fn looked_up(&self) -> u64 {
+        self.looked_up
+    }
+
+    /// Forgets what is known of a code object: more of it has come.
+    pub fn forget(&mut self, code_object: CodeObjectId) {
+        self.objects.remove(&code_object);
+        self.resolved.retain(|(of, _), _| *of != code_object);
+    }
+
+    fn look_up(&mut self, metadata: &Metadata, id: CodeObjectId, offset: CodeOffset) -> Resolved {
+        if !id.is_some() {
+            return Resolved {
+                missing: Some(Missing::NoObject),
+                ..Resolved::default()
+            };
+        }
+        match self.object(metadata, id) {
+            Object::Elf(code) => {
+                let mut resolved = code.look_up(id, offset);
+                if metadata.code.is_from_memory(id) && resolved.missing.is_some() {
+                    resolved.missing = Some(Missing::FromMemory(id));
+                }
+                resolved
+            }
+            Object::Listing(listing) => listing.look_up(id, offset),
+            Object::Missing(missing) => Resolved {
+                missing: Some(missing.clone()),
+                ..Resolved::default()
+            },
+        }
+    }
+}
+
+impl Object {
+    fn open(metadata: &Metadata, id: CodeObjectId) -> Object {
+        let bytes = match metadata.code.get(id) {
+            Ok(bytes) => bytes,
+            Err(none) => return Object::Missing(Missing::NoCode(id, none)),
+        };
+        let opened = match Listing::is_one(bytes) {
+            true => Listing::parse(bytes).map(Object::Listing),
+            false => ElfCode::parse(bytes).map(|code| Object::Elf(Box::new(code))),
+        };
+        opened.unwrap_or_else(|what| Object::Missing(Missing::Damaged(id, what.into())))
+    }
+}
+
+/// The source text of the program that `code_object` is code of, where the program supplied it.
+pub fn source(metadata: &Metadata, code_object: CodeObjectId) -> Option<&str> {
+    let module = metadata.code_objects.get(&code_object)?.module;
+    module_source(metadata, module)
+}
+
+/// The source text of a program, where it was supplied and kept.
+pub fn module_source(metadata: &Metadata, module: ModuleId) -> Option<&str> {
+    let text = metadata.string(metadata.modules.get(&module)?.source);
+    (!text.is_empty()).then_some(text)
+}
+
+/// Line `line`, from 1, of a source text.
+pub fn source_line(source: &str, line: u32) -> Option<&str> {
+    source.lines().nth((line as usize).checked_sub(1)?)
+}
+
+/// A function's name as people know it.
+fn function_name(symbol: &str) -> &str {
+    pocl_kernel(symbol).unwrap_or(symbol)
+}
+
+/// `name`, or as much of it as is kept.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(name.len().min(MAX_NAME))]
+}
+
+#[cfg(test)]
+mod tests;

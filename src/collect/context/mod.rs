@@ -1,0 +1,588 @@
+//! The tool API: contexts and their services, for people who write profilers.
+//!
+//! A tool makes a [`Context`], configures services in it, and starts and stops it:
+//!
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
+//!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
+//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
+//!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
+//!   ([`crate::collect::operations`] lists it all).
+//!
+//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
+//! first start; what they select may be changed at any time. Work in flight when a context stops is still
+//! completed: its completion goes to those buffers that got the record of its enqueuing.
+//!
+//! # Which of the two tool APIs
+//!
+//! | where your code is | the API |
+//! |---|---|
+//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail::tool` (feature `tool`), in C `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
+//! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
+//!
+//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of them, of
+//! callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts made by the
+//! copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to that one by
+//! the C ABI, and its errors are statuses.
+//!
+//! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
+//!
+//! # Rules of callbacks
+//!
+//! * **Where they run.** Calls, enqueues, allocations, waits and objects are told on the thread that makes the call,
+//!   without a lock of ours. A callback may run on several threads at once. Completions are told on whatever thread the
+//!   runtime chooses, perhaps under the runtime's locks, and in any order with the calls of other threads.
+//! * **What is legal.** In callbacks of calls: everything, calls of the runtime that synchronize included, as in CUPTI's
+//!   API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL, nothing that waits, builds
+//!   or creates queues and contexts). Resource callbacks may query the object, which is there: an
+//!   end is told before it comes; the runtime may then still refuse, or keep the object for as long as something uses it.
+//! * **What is not told.** What a callback calls itself, on its thread, is neither told nor recorded, and does not
+//!   recurse. Work of the program's that completes meanwhile on that thread is told when the callback has returned.
+//!   Completions of work that cannot be tracked (the runtime gave no event, or too much is in flight) are not told; work
+//!   that has not completed when the program ends is told as [unfinished](crate::record::Unfinished).
+//! * **Pairs.** Whoever is told of an enter is told of the exit, also if the context is stopped in between; whoever
+//!   subscribes in between is told of neither end. A call that is jumped out of has no exit. Work is told to complete
+//!   to those who wanted to know when it was enqueued (rocprofiler-sdk: contexts that were active then).
+//! * **User data** is one word a subscriber: 0 at enter, kept to the exit, and copied from there to the completion of the
+//!   work, whose memory is bounded by the work in flight that is tracked. A call and what goes on in it have words of
+//!   their own; the parts of a command buffer share one, and one completion, told as that of its first kernel.
+//! * **Harm.** A slow callback delays its own thread only. One that panics is not called again. What a callback changes
+//!   in what it is told, nobody else sees.
+//! * **Coming and going.** Subscribing, unsubscribing and enabling are safe from any thread and from callbacks, with calls
+//!   in flight. See [`Subscriber`] for what its drop waits for. A flush from within a callback is refused.
+//!
+//! ```no_run
+//! use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+//! use gputrail::record::{Api, Kind};
+//!
+//! # fn main() -> Result<(), gputrail::collect::context::ToolError> {
+//! let buffer = RecordBuffer::create(BufferOptions::default(), |batch| {
+//!     for record in batch.records() {
+//!         if let Some(call) = record.get::<Api>() {
+//!             println!("{:?} took {} ticks", call.operation, call.end - call.start);
+//!         }
+//!     }
+//! })?;
+//! let context = Context::new()?;
+//! context.trace_to(&buffer, Selection::kinds(&[Kind::API]))?;
+//! context.start()?;
+//! // ... the program calls OpenCL ...
+//! context.stop()?;
+//! buffer.flush()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod attributes;
+mod buffer;
+mod flight;
+mod requests;
+#[cfg(test)]
+mod stress;
+#[cfg(test)]
+mod tests;
+
+pub use crate::buffer::{
+    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping, Policy,
+};
+pub use crate::collect::switchboard::{
+    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
+    Selection,
+};
+pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
+#[cfg(feature = "layer")]
+pub(crate) use attributes::latency_times;
+pub(crate) use attributes::thread_id;
+pub use attributes::{Attributes, Limits, ThreadIds};
+pub(crate) use buffer::is_delivering;
+pub use buffer::{BufferOptions, Drops, RecordBuffer};
+pub(crate) use flight::ticks_of;
+pub use flight::{Dump, FlightOptions, FlightRecorder};
+pub use requests::ExternalRequest;
+
+use crate::buffer::{LayoutError, MappingError};
+use crate::collect::process;
+use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
+use crate::collect::switchboard::{
+    Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard, TooMany,
+};
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use std::sync::Arc;
+
+/// Something that a tool asked for and did not get. The library goes on as before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The process has forked or the library is being finalised, or the system refused memory.
+    #[error("gputrail is not available in this process now")]
+    NotAvailable,
+    /// The context has been destroyed.
+    #[error("the context has been destroyed")]
+    NoSuchContext,
+    /// The buffer has been destroyed, or belongs to another process or switchboard.
+    #[error("the buffer has been destroyed, or is not of this process")]
+    NoSuchBuffer,
+    /// The context has been started before, which locks its services.
+    #[error("the context has been started before: its services are locked")]
+    Locked,
+    /// The context has a service for this buffer already.
+    #[error("the context has such a service already")]
+    Conflict,
+    /// The context has no service for this buffer or subscriber.
+    #[error("the context has no such service")]
+    NoSuchService,
+    /// The context is started already.
+    #[error("the context is started already")]
+    Started,
+    /// The context is not started.
+    #[error("the context is not started")]
+    Stopped,
+    /// A kind that this version does not produce or know.
+    #[error("records of kind {0:?} cannot be asked for")]
+    UnknownKind(Kind),
+    /// An operation or domain beyond the tables.
+    #[error("unknown operation {0:?}")]
+    UnknownOperation(Operation),
+    /// A kind that says something about others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
+    #[error("records of kind {0:?} come with calls: they cannot be enabled without kind \"api\"")]
+    NotAlone(Kind),
+    /// Not from within a callback.
+    #[error(
+        "busy: a callback cannot flush buffers, nor a buffer's callback start and stop sampling"
+    )]
+    Busy,
+    /// A signal that cannot trigger anything.
+    #[error("signal {signal} cannot be had: {source}")]
+    Signal {
+        /// Which.
+        signal: i32,
+        /// Why: among others, that the program has a handler for it.
+        source: std::io::Error,
+    },
+    /// Attributes hold for the whole process, and a context has been started.
+    #[error("a context has been started: attributes are set before that")]
+    AttributesLocked,
+    /// The buffer's sizes make no pool.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The buffer's memory could not be had.
+    #[error(transparent)]
+    Memory(#[from] MappingError),
+    /// The buffer's thread could not be started.
+    #[error("cannot start the thread that delivers records: {0}")]
+    Thread(#[source] std::io::Error),
+    /// PC sampling that is not to be had.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    /// One thing too many.
+    #[error("{what}: {most} at a time, and all are in use")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+}
+
+impl From<TooMany> for ToolError {
+    fn from(TooMany { what, most }: TooMany) -> ToolError {
+        ToolError::TooMany { what, most }
+    }
+}
+
+impl ToolError {
+    /// Why there is no callback thread.
+    fn of_thread(error: std::io::Error) -> ToolError {
+        match error.kind() {
+            std::io::ErrorKind::QuotaExceeded => ToolError::TooMany {
+                what: "callback threads",
+                most: crate::buffer::CALLBACK_THREADS,
+            },
+            _ => ToolError::Thread(error),
+        }
+    }
+}
+
+impl From<ServiceError> for ToolError {
+    fn from(error: ServiceError) -> ToolError {
+        match error {
+            ServiceError::NoSuchContext => ToolError::NoSuchContext,
+            ServiceError::Locked => ToolError::Locked,
+            ServiceError::Conflict => ToolError::Conflict,
+            ServiceError::NoSuchService => ToolError::NoSuchService,
+            ServiceError::Started => ToolError::Started,
+            ServiceError::Stopped => ToolError::Stopped,
+            ServiceError::Busy => ToolError::Busy,
+            ServiceError::TooMany => ToolError::TooMany {
+                what: "contexts",
+                most: crate::collect::switchboard::CONTEXTS,
+            },
+        }
+    }
+}
+
+/// A set of services that are started and stopped together. Dropping it destroys it.
+#[derive(Debug)]
+pub struct Context {
+    board: Arc<Switchboard>,
+    key: ContextKey,
+}
+
+/// A function that is called back, from [`Context::call_back`] until this is dropped.
+///
+/// When the drop returns, the function is running on no thread and will not be called again. Dropped from
+/// within a callback, it does not wait for other threads: their callbacks may still be finishing.
+#[derive(Debug)]
+pub struct Subscriber {
+    board: Arc<Switchboard>,
+    key: SubscriberKey,
+}
+
+impl Context {
+    /// A context of this process, with no services.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NotAvailable`]; [`ToolError::TooMany`] with 64 contexts.
+    pub fn new() -> Result<Context, ToolError> {
+        Self::on(process::begin_for_tool().ok_or(ToolError::NotAvailable)?)
+    }
+
+    /// A context for what comes by way of `board`: of the simulated GPU, say.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::TooMany`] with 64 contexts.
+    pub fn on(board: &Arc<Switchboard>) -> Result<Context, ToolError> {
+        Ok(Context {
+            key: board.add_context()?,
+            board: board.clone(),
+        })
+    }
+
+    /// Configures buffer tracing: what `selection` names goes to `buffer` while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Locked`] after the first start; [`ToolError::Conflict`] if the buffer has a service here
+    /// already; [`ToolError::NoSuchBuffer`]; [`ToolError::NotAlone`] for kinds that need others.
+    pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        check_kinds(selection.kinds)?;
+        Ok(self
+            .board
+            .add_service(self.key, Consumer::Buffer(slot), selection)?)
+    }
+
+    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the
+    /// thread on which they happen, possibly on several threads at once. What it calls itself is not traced and
+    /// does not recurse. If it panics, it is not called again.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 24 subscribers in the process.
+    pub fn call_back(
+        &self,
+        operations: OperationSet,
+        call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+    ) -> Result<Subscriber, ToolError> {
+        let key = self.board.subscribe(Box::new(call_back))?;
+        let subscriber = Subscriber {
+            board: self.board.clone(),
+            key,
+        };
+        let selection = Selection {
+            operations,
+            ..Selection::none()
+        };
+        self.board
+            .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;
+        Ok(subscriber)
+    }
+
+    /// Enables or disables a kind of records for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the buffer has no service here; [`ToolError::NotAlone`], and nothing is
+    /// changed; [`ToolError::NoSuchBuffer`].
+    pub fn enable_kind(
+        &self,
+        buffer: &RecordBuffer,
+        kind: Kind,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        if kind.name().is_none() {
+            return Err(ToolError::UnknownKind(kind));
+        }
+        let change = |selection: &mut Selection| {
+            let one = KindSet::of(&[kind]);
+            let kinds = match on {
+                true => selection.kinds.or(one),
+                false => selection.kinds.without(one),
+            };
+            check_kinds(kinds)?;
+            selection.kinds = kinds;
+            Ok(())
+        };
+        self.board
+            .change_service(self.key, Consumer::Buffer(slot), change)?
+    }
+
+    /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
+    /// others (CUPTI: `cuptiActivityEnableContext`); `None` takes that back. Also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownKind`] for kinds whose records belong to no context of a runtime;
+    /// [`ToolError::NoSuchService`] if the buffer has no service here; [`ToolError::NoSuchBuffer`].
+    pub fn enable_kind_in(
+        &self,
+        buffer: &RecordBuffer,
+        of: ContextId,
+        kind: Kind,
+        on: Option<bool>,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        if !OF_CONTEXTS.contains(&kind) {
+            return Err(ToolError::UnknownKind(kind));
+        }
+        Ok(self.board.narrow(self.key, slot, of, kind, on)?)
+    }
+
+    /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownOperation`]; [`ToolError::NoSuchService`]; [`ToolError::NoSuchBuffer`].
+    pub fn enable_operation(
+        &self,
+        buffer: &RecordBuffer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        self.change_operation(Consumer::Buffer(slot), operation, on)
+    }
+
+    /// Enables or disables callbacks for one operation, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::UnknownOperation`]; [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enable_callback(
+        &self,
+        subscriber: &Subscriber,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        self.change_operation(Consumer::Subscriber(subscriber.key.slot), operation, on)
+    }
+
+    /// Enables or disables callbacks for all operations of a domain, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::enable_callback`].
+    pub fn enable_domain(
+        &self,
+        subscriber: &Subscriber,
+        domain: Domain,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut Selection| selection.operations.set_domain(domain, on);
+        match self.board.change_service(self.key, consumer, change)? {
+            true => Ok(()),
+            false => Err(ToolError::UnknownOperation(Operation { domain, number: 0 })),
+        }
+    }
+
+    /// Enables or disables callbacks for all operations of all domains, also while the context is started (CUPTI:
+    /// `cuptiEnableAllDomains`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut Selection| {
+            selection.operations = match on {
+                true => OperationSet::all(),
+                false => OperationSet::default(),
+            };
+        };
+        Ok(self.board.change_service(self.key, consumer, change)?)
+    }
+
+    /// The operations for which callbacks are enabled: the state of all of them at once (CUPTI: `cuptiGetCallbackState`,
+    /// one by one). Operations that this version does not know may be among them.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn enabled_callbacks(&self, subscriber: &Subscriber) -> Result<OperationSet, ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut Selection| selection.operations.clone();
+        Ok(self.board.change_service(self.key, consumer, ask)?)
+    }
+
+    /// Whether callbacks for `operation` are enabled (the context need not be started).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
+    pub fn callback_is_enabled(
+        &self,
+        subscriber: &Subscriber,
+        operation: Operation,
+    ) -> Result<bool, ToolError> {
+        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut Selection| selection.operations.has(operation);
+        Ok(self.board.change_service(self.key, consumer, ask)?)
+    }
+
+    /// Configures PC sampling: `agent` is sampled as `request` says while the context is started, and the records go to
+    /// `buffer`. A context can sample several agents; only one context of the process has this service. The configuration
+    /// is valid for as long as the context lives (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Sampling`], which names what the agent can do; [`ToolError::Locked`] after the first start;
+    /// [`ToolError::NoSuchBuffer`].
+    pub fn sample(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        Ok(self
+            .board
+            .sample(self.key, slot, agent, request, deliver)??)
+    }
+
+    /// The same as CUPTI has it asked for (`cuptiActivityConfigurePCSampling`). Returns what that is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::sample`].
+    pub fn sample_every(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        period: SamplingPeriod,
+        deliver: Deliver,
+    ) -> Result<Request, ToolError> {
+        let request = self.board.sampling().request(agent, period)?;
+        self.sample(buffer, agent, request, deliver)?;
+        Ok(request)
+    }
+
+    /// How `agent` can be sampled at this moment: once somebody has configured it, only so; not at all if there is
+    /// nothing in the list.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`], [`SamplingError::Busy`] from within a buffer's callback.
+    pub fn sampling_configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, ToolError> {
+        Ok(self.board.sampling().configurations(agent)?)
+    }
+
+    /// Says that the context collects counters of agents: by means of the tool's own, as there is no counter service yet.
+    /// It cannot sample then (rocprofiler-sdk: PC sampling and counter collection exclude each other).
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Counters`] if it samples.
+    pub fn collects_counters(&self) -> Result<(), ToolError> {
+        Ok(self.board.sampling().collects_counters(self.key)?)
+    }
+
+    fn change_operation(
+        &self,
+        consumer: Consumer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), ToolError> {
+        let change = |selection: &mut Selection| selection.operations.set(operation, on);
+        match self.board.change_service(self.key, consumer, change)? {
+            true => Ok(()),
+            false => Err(ToolError::UnknownOperation(operation)),
+        }
+    }
+
+    /// Lets the services run. The first start locks them.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Started`]; [`ToolError::Busy`] from within a buffer's callback if the context samples.
+    pub fn start(&self) -> Result<(), ToolError> {
+        attributes::lock();
+        Ok(self.board.start_context(self.key)?)
+    }
+
+    /// Lets them rest. Calls in progress and work in flight are still recorded when they end.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Stopped`]; [`ToolError::Busy`] from within a buffer's callback if the context samples: what has been
+    /// sampled is written before this returns, and that may have to wait for the callback.
+    pub fn stop(&self) -> Result<(), ToolError> {
+        Ok(self.board.stop_context(self.key)?)
+    }
+
+    /// Whether it is started.
+    pub fn is_started(&self) -> bool {
+        self.board.context_runs(self.key) == Some(true)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let (board, key) = (self.board.clone(), self.key);
+        // It can be gone only by this.
+        let remove = move || _ = board.remove_context(key);
+        if !is_delivering() || !self.board.sampling().serves(key) {
+            return remove();
+        }
+        // From within a buffer's callback: what sampling waits for may be this very thread. Where no other can be had,
+        // the context lives on until the process ends.
+        let _ = crate::platform::internal_thread::spawn(remove);
+    }
+}
+
+impl Subscriber {
+    /// Whether its function is still called: it has not panicked.
+    pub fn is_subscribed(&self) -> bool {
+        self.board.is_subscribed(self.key)
+    }
+
+    /// Its slot of the switchboard.
+    #[cfg(test)]
+    pub(crate) fn slot(&self) -> usize {
+        self.key.slot
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.board.unsubscribe(self.key);
+    }
+}
+
+/// Kinds that say something about calls, and mean nothing without them.
+const WITH_CALLS: [Kind; 3] = [
+    Kind::ARGUMENTS,
+    Kind::EXTERNAL_CORRELATION,
+    Kind::RETIREMENT,
+];
+
+fn check_kinds(kinds: KindSet) -> Result<(), ToolError> {
+    let alone = WITH_CALLS
+        .into_iter()
+        .find(|kind| kinds.has(*kind) && !kinds.has(Kind::API));
+    alone.map_or(Ok(()), |kind| Err(ToolError::NotAlone(kind)))
+}

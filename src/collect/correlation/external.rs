@@ -1,0 +1,158 @@
+//! The client's own ids: stacks of them on each thread, and those that are supplied for a call.
+
+use super::{Call, HostThread};
+use crate::buffer::Together;
+use crate::collect::switchboard::Buffers;
+use crate::record::*;
+use std::sync::atomic::Ordering;
+
+/// External ids that a thread's stack holds; more are counted by their depth and not kept.
+const MAX_EXTERNAL: usize = 1024;
+
+/// The record that says that an id of this kind was the latest where `call` ended.
+#[inline(always)]
+pub(super) fn of_call(
+    call: &Call,
+    (kind, external): (ExternalKind, ExternalId),
+) -> ExternalCorrelation {
+    ExternalCorrelation {
+        header: const { Header::of::<ExternalCorrelation>() },
+        correlation: call.correlation,
+        external,
+        kind,
+        reserved: 0,
+    }
+}
+
+/// Puts such records with others.
+#[inline(always)]
+pub(super) fn put_ids(call: &Call, ids: &[(ExternalKind, ExternalId)], records: &mut Together<'_>) {
+    for id in ids {
+        *records.place() = of_call(call, *id);
+        records.put::<ExternalCorrelation>();
+    }
+}
+
+/// The `latest` ids, if somebody wants their records.
+#[inline(always)]
+pub(super) fn ids_for(
+    wanted: Buffers,
+    latest: &[(ExternalKind, ExternalId)],
+) -> &[(ExternalKind, ExternalId)] {
+    match wanted.is_none() {
+        true => &[],
+        false => latest,
+    }
+}
+
+impl HostThread {
+    /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until its exit.
+    #[cold]
+    pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
+        self.forget_supplied(call.depth);
+        self.supplied.push((call.depth, id));
+        self.note_external();
+    }
+
+    /// Calls at `depth` and deeper have ended, and their records are written.
+    #[inline(always)]
+    pub(super) fn end_supplied(&mut self, depth: u32) {
+        if !self.supplied.is_empty() {
+            self.forget_supplied(depth);
+        }
+    }
+
+    /// Nothing is supplied for calls at `depth` and deeper.
+    #[cold]
+    fn forget_supplied(&mut self, depth: u32) {
+        self.supplied.retain(|(of, _)| *of < depth);
+        self.note_external();
+    }
+
+    /// The ids have changed.
+    fn note_external(&mut self) {
+        self.latest_external = self.innermost_external();
+        self.has_external = !(self.external.is_empty() && self.supplied.is_empty());
+    }
+
+    fn pushed_external(&self) -> ExternalId {
+        self.external.last().map_or(ExternalId::NONE, |(_, id)| *id)
+    }
+
+    fn innermost_external(&self) -> ExternalId {
+        let supplied = self.supplied.last().map(|(_, id)| *id);
+        supplied.unwrap_or_else(|| self.pushed_external())
+    }
+
+    /// The external id that records of this thread carry: the one supplied for the call in progress, or the latest
+    /// pushed on the thread, of any kind, or else the main thread's.
+    #[inline]
+    pub fn external(&self) -> ExternalId {
+        if self.latest_external.is_some() || self.is_main {
+            self.latest_external
+        } else {
+            self.board.ids().main_external()
+        }
+    }
+
+    /// The same where there are ids of this thread's own, which few threads have.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn external_now(&self) -> ExternalId {
+        self.external()
+    }
+
+    /// Pushes an id of the client's own. `false` says that the stack is full.
+    pub fn push_external(&mut self, kind: ExternalKind, id: ExternalId, now: Ticks) -> bool {
+        if self.external.len() == MAX_EXTERNAL {
+            return false;
+        }
+        self.external.push((kind, id));
+        self.publish_external();
+        self.mark_external(MarkerKind::EXTERNAL_PUSH, kind, id, now);
+        true
+    }
+
+    /// Takes off the latest id of `kind`, or `None` if there is none.
+    pub fn pop_external(&mut self, kind: ExternalKind, now: Ticks) -> Option<ExternalId> {
+        let place = self.external.iter().rposition(|(of, _)| *of == kind)?;
+        let (_, id) = self.external.remove(place);
+        self.publish_external();
+        self.mark_external(MarkerKind::EXTERNAL_POP, kind, id, now);
+        Some(id)
+    }
+
+    fn mark_external(&mut self, what: MarkerKind, kind: ExternalKind, id: ExternalId, now: Ticks) {
+        let mut marker = Marker::blank();
+        (marker.time, marker.id, marker.what) = (now, id.0, what);
+        (marker.thread, marker.external_kind) = (self.thread, kind.0 as u16);
+        self.write(marker);
+    }
+
+    /// Those who want records of the external ids of a call.
+    #[inline(always)]
+    pub(super) fn external_for(&self, call: &Call) -> Buffers {
+        let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
+        call.interest.buffers().and(asked)
+    }
+
+    /// What is pushed has changed.
+    pub(super) fn publish_external(&mut self) {
+        self.note_external();
+        let pushed = &self.external;
+        let is_latest = |place: &usize| {
+            let (kind, _) = pushed[*place];
+            pushed[*place + 1..].iter().all(|(of, _)| *of != kind)
+        };
+        self.latest.clear();
+        let latest = (0..pushed.len()).filter(is_latest);
+        self.latest.extend(latest.map(|place| pushed[place]));
+        if self.is_main {
+            // What is supplied for a call is for no other thread.
+            self.board
+                .ids()
+                .main_external
+                .store(self.pushed_external().0, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! External ids: ids of a tool's own that the records of a thread carry.
+//!
+//! Each thread has a stack of them for each [`ExternalKind`]. The records of its calls carry the id that was
+//! pushed last, of any kind, as rocprofiler-sdk has it; a thread without any inherits the main thread's. Whoever
+//! enables records of kind `external correlation` also gets one for each kind that has an id, ahead of the
+//! call's, as CUPTI has it; those are the thread's own. A tool that would rather be asked than push supplies the id of
+//! each call as it begins: [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
+//!
+//! A process has them once it has begun to be observed ([`crate::collect::context`]); before that, pushing is refused.
+
+use crate::clock;
+use crate::collect::process;
+use crate::collect::scope::Due;
+use crate::platform::sync::lock_std;
+use crate::record::{ExternalId, ExternalKind};
+use std::sync::Mutex;
+
+/// First of the kinds that are registered.
+const FIRST_REGISTERED: u32 = 16;
+/// Kinds that can be registered.
+const MOST_REGISTERED: usize = 256;
+
+/// What went wrong with external ids.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ExternalError {
+    /// The stack is empty (CUPTI: `CUPTI_ERROR_QUEUE_EMPTY`).
+    #[error("no id of kind {0:?} is pushed on this thread")]
+    Empty(ExternalKind),
+    /// A stack holds 1024 ids.
+    #[error("1024 ids are pushed on this thread, which is as many as it holds")]
+    Full,
+    /// Neither one of the constants nor registered.
+    #[error("{0:?} is not a kind of external ids")]
+    UnknownKind(ExternalKind),
+    /// The process is not observed, or the thread is in the middle of a record.
+    #[error("external ids are not available on this thread now")]
+    NotAvailable,
+    /// 256 kinds are registered.
+    #[error("256 kinds of external ids are registered, which is as many as there can be")]
+    TooManyKinds,
+}
+
+/// The names of registered kinds, and the process whose names store knows each.
+static REGISTERED: Mutex<Vec<(Box<str>, u32)>> = Mutex::new(Vec::new());
+
+/// A kind of the tool's own. The same name gives the same kind.
+///
+/// # Errors
+///
+/// [`ExternalError::TooManyKinds`].
+pub fn register_kind(name: &str) -> Result<ExternalKind, ExternalError> {
+    let mut registered = lock_std(&REGISTERED);
+    let place = match registered.iter().position(|(known, _)| **known == *name) {
+        Some(place) => place,
+        None if registered.len() < MOST_REGISTERED => {
+            registered.push((name.into(), 0));
+            registered.len() - 1
+        }
+        None => return Err(ExternalError::TooManyKinds),
+    };
+    Ok(ExternalKind(FIRST_REGISTERED + place as u32))
+}
+
+/// The name of a kind, registered or not; `None` if there is no such kind.
+pub fn kind_name(kind: ExternalKind) -> Option<String> {
+    if let Some(name) = kind.name() {
+        return Some(name.into());
+    }
+    let place = kind.0.checked_sub(FIRST_REGISTERED)? as usize;
+    lock_std(&REGISTERED)
+        .get(place)
+        .map(|(name, _)| name.to_string())
+}
+
+fn is_known(kind: ExternalKind) -> bool {
+    kind.name().is_some()
+        || kind
+            .0
+            .checked_sub(FIRST_REGISTERED)
+            .is_some_and(|place| (place as usize) < lock_std(&REGISTERED).len())
+}
+
+/// Pushes `id` on the calling thread's stack of `kind` (CUPTI: `cuptiActivityPushExternalCorrelationId`).
+///
+/// # Errors
+///
+/// [`ExternalError::UnknownKind`], [`ExternalError::Full`], [`ExternalError::NotAvailable`].
+pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
+    if !is_known(kind) {
+        return Err(ExternalError::UnknownKind(kind));
+    }
+    let gate = process::gate();
+    let due = gate.map_or_else(Due::default, |gate| gate.pass_external(kind, id));
+    let pushed = process::current()
+        .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())));
+    if due != Due::default() {
+        process::pay(due);
+    }
+    pushed
+        .ok_or(ExternalError::NotAvailable)?
+        .then_some(())
+        .ok_or(ExternalError::Full)
+}
+
+/// Takes the latest id of `kind` off the calling thread's stack (CUPTI: `cuptiActivityPopExternalCorrelationId`).
+///
+/// # Errors
+///
+/// [`ExternalError::Empty`], [`ExternalError::UnknownKind`], [`ExternalError::NotAvailable`].
+pub fn pop(kind: ExternalKind) -> Result<ExternalId, ExternalError> {
+    if !is_known(kind) {
+        return Err(ExternalError::UnknownKind(kind));
+    }
+    process::current()
+        .and_then(|thread| thread.with(|host| host.pop_external(kind, clock::now())))
+        .ok_or(ExternalError::NotAvailable)?
+        .ok_or(ExternalError::Empty(kind))
+}
+
+/// The id that records of the calling thread carry now, or none.
+pub fn current() -> ExternalId {
+    process::current()
+        .and_then(|thread| thread.with(|host| host.external()))
+        .unwrap_or_default()
+}
+
+/// Says what `id` stands for: traces show it as a slice above the calls for as long as it is pushed. To be said
+/// before it is pushed.
+///
+/// # Errors
+///
+/// [`ExternalError::UnknownKind`], [`ExternalError::NotAvailable`].
+pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), ExternalError> {
+    if !is_known(kind) {
+        return Err(ExternalError::UnknownKind(kind));
+    }
+    let board = process::board().ok_or(ExternalError::NotAvailable)?;
+    if let Some(place) = kind.0.checked_sub(FIRST_REGISTERED)
+        && let Some((text, told)) = lock_std(&REGISTERED).get_mut(place as usize)
+        && *told != std::process::id()
+    {
+        // The name of id 0 is the kind's own.
+        *told = std::process::id();
+        board.names().external(kind, ExternalId::NONE, text);
+    }
+    board.names().external(kind, id, name);
+    if let Some(gate) = process::gate() {
+        gate.name_external(kind, id, name);
+    }
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! Markers and ranges of the program's own, and names for its threads, queues and devices.
+//!
+//! ```
+//! use gputrail::collect::marker::{self, Mark};
+//!
+//! gputrail::range!("load the model");
+//! marker::mark(Mark::named("first batch").payload(64_u64));
+//! {
+//!     gputrail::range!("step", domain: "training", color: 0xff30_80c0);
+//! } // the step ends here
+//! let copy = marker::start("upload");
+//! // ... perhaps on another thread:
+//! marker::end(copy).unwrap();
+//! ```
+//!
+//! While nobody listens, a marker costs a load and a branch. They follow CUPTI's marker records and NVTX: ranges that
+//! are pushed nest on their thread; ranges that are started may overlap and end anywhere. What is pushed while
+//! nobody listens is not told later.
+
+use crate::clock;
+use crate::collect::process::{self, Current};
+use crate::collect::scope::Due;
+use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
+use crate::record::{
+    Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
+    RecordRef, ThreadId,
+};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A value beside a marker.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Value {
+    /// An unsigned number.
+    Unsigned(u64),
+    /// A signed number.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Unsigned(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Signed(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+/// What is said of a marker or a range. A text alone is its name.
+#[derive(Copy, Clone, Default, PartialEq, Debug)]
+pub struct Mark<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) domain: &'a str,
+    pub(crate) category: &'a str,
+    pub(crate) color: u32,
+    pub(crate) payload: Option<Value>,
+}
+
+impl<'a> Mark<'a> {
+    /// A name, and nothing else.
+    pub const fn named(name: &'a str) -> Mark<'a> {
+        Mark {
+            name,
+            domain: "",
+            category: "",
+            color: 0,
+            payload: None,
+        }
+    }
+
+    /// Whose it is: a library's, say.
+    pub const fn domain(mut self, domain: &'a str) -> Mark<'a> {
+        self.domain = domain;
+        self
+    }
+
+    /// Its category.
+    pub const fn category(mut self, category: &'a str) -> Mark<'a> {
+        self.category = category;
+        self
+    }
+
+    /// Its colour: alpha, red, green and blue, a byte each, from the highest down.
+    pub const fn color(mut self, argb: u32) -> Mark<'a> {
+        self.color = argb;
+        self
+    }
+
+    /// A value beside it.
+    pub fn payload(mut self, value: impl Into<Value>) -> Mark<'a> {
+        self.payload = Some(value.into());
+        self
+    }
+}
+
+impl<'a> From<&'a str> for Mark<'a> {
+    fn from(name: &'a str) -> Mark<'a> {
+        Mark::named(name)
+    }
+}
+
+/// A range that was started, unique in the process.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RangeId(u64);
+
+impl RangeId {
+    /// The number by which records name it.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The range with this number, as C programs hold it. Whether there is one is found out by [`end`].
+    pub fn from_number(number: u64) -> RangeId {
+        RangeId(number)
+    }
+}
+
+/// A range that ends and was not open.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unbalanced {
+    /// No range is pushed on the calling thread.
+    #[error("no range is pushed on this thread")]
+    Pop,
+    /// No such range has been started.
+    #[error("range {0} has not been started")]
+    End(u64),
+}
+
+/// Numbers of ranges given so far.
+static RANGES: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Ranges that are pushed on this thread.
+    static PUSHED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The operation of a marker of this kind, in [`Domain::MARKER`].
+pub const fn operation(what: MarkerKind) -> Operation {
+    Operation {
+        domain: Domain::MARKER,
+        number: what.0 as u16,
+    }
+}
+
+/// A moment.
+pub fn mark<'a>(mark: impl Into<Mark<'a>>) {
+    tell(MarkerKind::INSTANT, 0, &mark.into());
+}
+
+/// A range begins on the calling thread, within those that are open. Returns how many are open now.
+pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
+    tell(MarkerKind::PUSH, 0, &mark.into());
+    PUSHED.with(|pushed| {
+        pushed.set(pushed.get().saturating_add(1));
+        pushed.get()
+    })
+}
+
+/// The calling thread's innermost range ends. Returns how many are still open.
+///
+/// # Errors
+///
+/// [`Unbalanced::Pop`] when none is.
+pub fn pop() -> Result<u32, Unbalanced> {
+    let left = PUSHED.get().checked_sub(1).ok_or(Unbalanced::Pop)?;
+    PUSHED.set(left);
+    tell(MarkerKind::POP, 0, &Mark::default());
+    Ok(left)
+}
+
+/// A range begins that may end on any thread, whatever else is open.
+pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
+    let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
+    tell(MarkerKind::START, range, &mark.into());
+    RangeId(range)
+}
+
+/// The range ends.
+///
+/// # Errors
+///
+/// [`Unbalanced::End`] when none was started with that number. A second end of a range is not noticed here, and
+/// ignored by readers.
+pub fn end(range: RangeId) -> Result<(), Unbalanced> {
+    if range.0 == 0 || range.0 > RANGES.load(Ordering::Relaxed) {
+        return Err(Unbalanced::End(range.0));
+    }
+    tell(MarkerKind::END, range.0, &Mark::default());
+    Ok(())
+}
+
+/// Ends its range when it is dropped; made by [`range!`](crate::range!) and [`range`].
+#[must_use = "the range ends when this is dropped"]
+#[derive(Debug)]
+pub struct Range {
+    /// A range belongs to its thread.
+    thread: std::marker::PhantomData<*const ()>,
+}
+
+/// A range of the calling thread, until the value is dropped.
+pub fn range<'a>(mark: impl Into<Mark<'a>>) -> Range {
+    push(mark);
+    Range {
+        thread: std::marker::PhantomData,
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        // It was pushed: it can only be gone if the program popped too often itself.
+        let _ = pop();
+    }
+}
+
+/// A range from here to the end of the enclosing block: a name, and if you like a `domain`, `category`, `color` and
+/// `payload`.
+#[macro_export]
+macro_rules! range {
+    ($name:expr $(, $what:ident : $value:expr)* $(,)?) => {
+        let _range = $crate::collect::marker::range($crate::collect::marker::Mark::named($name)$(.$what($value))*);
+    };
+}
+
+#[inline]
+fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
+    let mut interest = process::interest(operation(what));
+    let mut due = Due::default();
+    if interest.is_gated() {
+        let gate = process::gate().filter(|_| !mark.name.is_empty());
+        due = gate.map_or_else(Due::default, |gate| gate.pass_name(mark.name));
+        interest = process::interest(operation(what)).without_gate();
+    }
+    let buffers = process::board().map_or(Buffers::NONE, |board| board.buffers_for(Kind::MARKER));
+    if buffers.is_none() && !interest.has_subscribers() {
+        return;
+    }
+    let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) else {
+        return;
+    };
+    tell_wanted(thread, interest, buffers, what, id, mark);
+    if due != Due::default() {
+        process::pay(due);
+    }
+}
+
+fn tell_wanted(
+    thread: Current,
+    interest: Interest,
+    buffers: Buffers,
+    what: MarkerKind,
+    id: u64,
+    mark: &Mark<'_>,
+) {
+    let now = clock::now();
+    let marker = thread.with(|host| {
+        let mut marker = Marker::blank();
+        (marker.time, marker.id, marker.what) = (now, id, what);
+        (marker.name, marker.domain) = (host.string(mark.name), host.string(mark.domain));
+        (marker.category, marker.color) = (host.string(mark.category), mark.color);
+        (marker.payload_kind, marker.payload) = match mark.payload {
+            None => (PayloadKind::NONE, 0),
+            Some(Value::Unsigned(value)) => (PayloadKind::UNSIGNED, value),
+            Some(Value::Signed(value)) => (PayloadKind::SIGNED, value as u64),
+            Some(Value::Float(value)) => (PayloadKind::FLOAT, value.to_bits()),
+        };
+        marker.thread = host.thread();
+        host.write_to(buffers, marker);
+        marker
+    });
+    if let Some(marker) = marker.filter(|_| interest.has_subscribers()) {
+        let mut callback = Callback::new(
+            operation(what),
+            what.name().unwrap_or_default(),
+            Phase::Instant,
+        );
+        callback.thread = marker.thread;
+        callback.payload = Payload::Record(RecordRef::of(&marker));
+        thread.tell(interest.subscribers(), &mut callback);
+    }
+}
+
+/// Names the calling thread in traces; its name in the system stays what it is.
+pub fn name_thread(name: &str) {
+    let thread = ThreadId(crate::platform::system::thread_id());
+    if let Some(board) = process::begin() {
+        // The thread is known by now, so that its name in the system does not come after this one.
+        process::current();
+        board.names().thread(thread, name);
+    }
+}
+
+/// Names a queue, by its handle in its runtime (a `cl_command_queue`, say). `None`: no such queue is known here.
+pub fn name_queue(handle: u64, name: &str) -> Option<QueueId> {
+    let names = process::board()?.names();
+    let mut queue = names
+        .all::<Queue>()
+        .into_iter()
+        .rfind(|queue| queue.handle == handle)?;
+    queue.name = names.string(name);
+    Some(names.queue(queue))
+}
+
+/// Names a device. `false`: no such device is known here.
+pub fn name_agent(agent: AgentId, name: &str) -> bool {
+    let Some(names) = process::board().map(|board| board.names()) else {
+        return false;
+    };
+    let Some(mut known) = names.get::<Agent>(agent.0) else {
+        return false;
+    };
+    known.name = names.string(name);
+    names.agent(known);
+    true
+}

@@ -1,0 +1,20 @@
+//! The recorded process: its threads, who wants what, and where records go.
+//!
+//! A source calls this room at each API call. [`process`] finds the calling thread's state, [`switchboard`] says who wants
+//! the call, [`correlation`] gives it ids, and a lane of [`buffer`](crate::buffer) takes its records. Tools configure
+//! services through [`context`]; `gputrail record` reaches the process through [`session`].
+
+pub mod context;
+pub mod correlation;
+pub mod external;
+pub mod marker;
+pub mod operations;
+pub mod process;
+mod rank;
+pub mod recorder;
+pub mod sampling;
+pub mod scope;
+#[cfg(target_os = "linux")]
+pub mod session;
+pub mod switchboard;
+pub mod times;

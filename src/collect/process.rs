@@ -1,0 +1,637 @@
+//! What an in-process source needs to know of the process it lives in: who wants its calls, which
+//! [`HostThread`] belongs to the calling thread, and when the process forks or ends.
+//!
+//! The table of who wants what lies in memory that the kernel wipes in forked children: a child reads
+//! "nobody" without being told. Its first call finds the table wiped, and begins anew: with a
+//! switchboard, a pool, names and capture of its own. What it inherited of its parent's is never touched again.
+//!
+//! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
+//! comes after that makes a new cell.
+
+use crate::clock;
+use crate::collect::correlation::HostThread;
+use crate::collect::recorder::Recorder;
+use crate::collect::scope::{Due, Gate};
+use crate::collect::switchboard::{
+    Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
+};
+use crate::platform::sync::with_signals_blocked;
+use crate::platform::system;
+use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
+use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::{Arc, OnceLock};
+
+static OFF: Wanted = Wanted::new();
+
+/// The process's table of who wants what, in memory that the kernel wipes in forked children; [`OFF`] before
+/// there is one.
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
+
+/// What only changes when a process begins. Not wiped by fork.
+static PROCESS: AtomicPtr<ObservedProcess> = AtomicPtr::new(std::ptr::null_mut());
+/// The process and thread that is beginning one, `process << 32 | thread`, or 0.
+static BEGINNING: AtomicU64 = AtomicU64::new(0);
+/// How the first source attached; forked children attach in the same way.
+static SOURCE: OnceLock<Source> = OnceLock::new();
+/// Calls seen after the recording had ended.
+static LATE_CALLS: AtomicU64 = AtomicU64::new(0);
+/// Records that a signal handler could not write, because it had interrupted a write.
+static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
+
+/// One process. It is never freed: a thread may be using it.
+struct ObservedProcess {
+    board: Arc<Switchboard>,
+    generation: u64,
+    recorder: OnceLock<Recorder>,
+    /// 1 once a source has attached.
+    attached: AtomicU32,
+    /// 1 once a tool has begun the process.
+    has_tools: AtomicU32,
+    /// 1 once the source observes, or has tried to.
+    observes: AtomicU32,
+    ended: AtomicU32,
+}
+
+/// What a source in this process does with its operations, and how its recording begins.
+///
+/// A source observes only where somebody may want what it sees: there is a recording, or a tool
+/// ([`begin_for_tool`]). Until then its calls pass through, at the cost of the look that tells them so.
+#[derive(Copy, Clone)]
+pub struct Source {
+    /// Its operations.
+    pub operations: fn() -> Vec<(Operation, Observed)>,
+    /// Begins the recording that the environment asks for, if any.
+    pub begin: fn(&Arc<Switchboard>) -> Option<Recorder>,
+    /// Prepares the source to observe a process, which may be a forked child. `false`: it stays out.
+    pub prepare: fn(&Switchboard) -> bool,
+}
+
+/// One thread's state, on the heap. What every call needs comes first, and is near together.
+#[repr(C, align(64))]
+struct ThreadCell {
+    /// That of `process`.
+    generation: u64,
+    /// The part of `host` that may be used while `host` is borrowed.
+    state: Arc<ThreadState>,
+    /// Set while `host` is borrowed: a signal handler that finds it set must stay away.
+    busy: Cell<bool>,
+    host: UnsafeCell<HostThread>,
+    process: &'static ObservedProcess,
+}
+
+/// The calling thread's [`ThreadCell`], or null.
+///
+/// A word of the memory that every thread has from its start: the loader puts a library there that asks for it, and
+/// finding the word takes two loads. What `thread_local` makes of it in a library asks the loader at every access, by a
+/// call that is dear beside what a recorded call costs.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+mod cell {
+    use super::ThreadCell;
+
+    std::arch::global_asm!(
+        ".pushsection .tbss.gputrail_thread_cell, \"awT\", @nobits",
+        ".hidden gputrail_thread_cell",
+        ".globl gputrail_thread_cell",
+        ".type gputrail_thread_cell, @object",
+        ".size gputrail_thread_cell, 8",
+        ".p2align 3",
+        "gputrail_thread_cell:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    #[inline(always)]
+    pub fn get() -> *mut ThreadCell {
+        let cell;
+        // SAFETY: loads the calling thread's word, which `set` alone stores, and touches nothing else.
+        unsafe {
+            std::arch::asm!(
+                "mov {cell}, qword ptr [rip + gputrail_thread_cell@GOTTPOFF]",
+                "mov {cell}, qword ptr fs:[{cell}]",
+                cell = out(reg) cell,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        cell
+    }
+
+    pub fn set(cell: *mut ThreadCell) {
+        // SAFETY: stores to the calling thread's word, which is for this, and touches nothing else.
+        unsafe {
+            std::arch::asm!(
+                "mov {place}, qword ptr [rip + gputrail_thread_cell@GOTTPOFF]",
+                "mov qword ptr fs:[{place}], {cell}",
+                place = out(reg) _,
+                cell = in(reg) cell,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+/// The calling thread's [`ThreadCell`], or null.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+mod cell {
+    use super::ThreadCell;
+    use std::cell::Cell;
+
+    thread_local! {
+        static CELL: Cell<*mut ThreadCell> = const { Cell::new(std::ptr::null_mut()) };
+    }
+
+    #[inline(always)]
+    pub fn get() -> *mut ThreadCell {
+        CELL.get()
+    }
+
+    pub fn set(cell: *mut ThreadCell) {
+        CELL.set(cell);
+    }
+}
+
+/// The calling thread's [`HostThread`]. Read it once per call and pass it down.
+#[derive(Copy, Clone)]
+pub struct Current {
+    cell: NonNull<ThreadCell>,
+}
+
+impl Current {
+    /// Runs `work` on the thread's state. `None`, and nothing is run, when it is in use already: in a
+    /// signal handler that interrupted a write, which is counted.
+    #[inline(always)]
+    pub fn with<R>(self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
+        self.borrow().map(|mut host| work(&mut host))
+    }
+
+    /// The thread's state, for as long as the result lives; `None` as in [`Current::with`]. For work that is
+    /// to be compiled into its surroundings.
+    #[inline(always)]
+    pub(crate) fn borrow(self) -> Option<Borrowed> {
+        let cell = self.cell();
+        if cell.busy.get() {
+            count_interrupted();
+            return None;
+        }
+        cell.busy.set(true);
+        compiler_fence(Ordering::SeqCst);
+        Some(Borrowed { cell: self.cell })
+    }
+
+    /// Whether the thread still belongs to the process it belonged to when this was read: not after
+    /// a fork in the middle of a call.
+    #[inline]
+    pub fn is_current(self) -> bool {
+        self.cell().generation == wanted().generation.load(Ordering::Relaxed)
+    }
+
+    /// The switchboard of its process, if that has not ended.
+    #[inline]
+    pub(crate) fn board(self) -> Option<&'static Arc<Switchboard>> {
+        let process = self.cell().process;
+        let lasts = self.is_current() && process.ended.load(Ordering::Acquire) == 0;
+        lasts.then_some(&process.board)
+    }
+
+    /// Tells `subscribers` of something that happens once. The thread's state may be used meanwhile.
+    #[cold]
+    pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
+        if let Some(board) = self.board() {
+            let mut user_data = board.new_user_data();
+            board.tell(self.state(), subscribers, callback, &mut user_data);
+        }
+    }
+
+    /// What others may know of the thread.
+    #[inline]
+    pub(crate) fn state(&self) -> &Arc<ThreadState> {
+        &self.cell().state
+    }
+
+    #[inline]
+    fn cell(&self) -> &ThreadCell {
+        // SAFETY: the cell belongs to this thread (`Current` is not Send) and lives until its
+        // pthread destructor runs, which is after the thread's last call of ours has returned. A forked
+        // child has inherited its memory.
+        unsafe { self.cell.as_ref() }
+    }
+}
+
+/// What a signal handler has to say is lost.
+#[cold]
+#[inline(never)]
+fn count_interrupted() {
+    INTERRUPTED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A thread's state, borrowed.
+pub(crate) struct Borrowed {
+    cell: NonNull<ThreadCell>,
+}
+
+impl Deref for Borrowed {
+    type Target = HostThread;
+
+    #[inline(always)]
+    fn deref(&self) -> &HostThread {
+        // SAFETY: as in `deref_mut`.
+        unsafe { &*self.cell.as_ref().host.get() }
+    }
+}
+
+impl DerefMut for Borrowed {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut HostThread {
+        // SAFETY: only this thread has the cell, which lives as `Current::borrow` says, and `busy` says
+        // that nobody else up its stack borrows the state.
+        unsafe { &mut *self.cell.as_ref().host.get() }
+    }
+}
+
+impl Drop for Borrowed {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the cell lives as `Current::borrow` says.
+        unsafe { self.cell.as_ref().busy.set(false) };
+    }
+}
+
+#[inline]
+fn wanted() -> &'static Wanted {
+    // SAFETY: points to `OFF` or to memory that is never unmapped.
+    unsafe { &*WANTED.load(Ordering::Acquire) }
+}
+
+/// Who wants calls of `operation` in this process. Nobody means: pass the call through.
+#[inline]
+pub fn interest(operation: Operation) -> Interest {
+    let wanted = wanted();
+    let interest = wanted.operation(operation);
+    match interest.is_none_or_late() {
+        true => not_wanted(wanted, operation, interest),
+        false => interest,
+    }
+}
+
+#[inline]
+fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Interest {
+    if interest.is_late() {
+        LATE_CALLS.fetch_add(1, Ordering::Relaxed);
+    } else if wanted.generation.load(Ordering::Relaxed) == 0 {
+        return new_process(operation);
+    }
+    Interest::NONE
+}
+
+/// Before the process has begun, or in a forked child, which attaches at its first call.
+#[cold]
+#[inline(never)]
+fn new_process(operation: Operation) -> Interest {
+    // The parent's, as far as a child has inherited it.
+    let inherited = inherited();
+    if inherited.is_none_or(|parent| parent.attached.load(Ordering::Acquire) == 0) {
+        return Interest::NONE;
+    }
+    if inherited.is_some_and(|parent| parent.ended.load(Ordering::Acquire) != 0) {
+        LATE_CALLS.fetch_add(1, Ordering::Relaxed);
+        return Interest::NONE;
+    }
+    match SOURCE.get() {
+        Some(source) if attach(*source) => wanted().operation(operation),
+        _ => Interest::NONE,
+    }
+}
+
+/// A call of `operation` comes to the gate of the recording. Returns who wants it then, and what is due with it
+/// ([`pay`]).
+#[cold]
+#[inline(never)]
+pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
+    let due = gate().map_or_else(Due::default, |gate| gate.pass(operation));
+    (wanted().operation(operation).without_gate(), due)
+}
+
+/// Does what the gate of the recording has found to be due.
+#[cold]
+pub(crate) fn pay(due: Due) {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    if due.dump {
+        // Only a recording that keeps what happens last has something to write out.
+        recorder.dump();
+    }
+    if due.close
+        && let Some(gate) = recorder.gate()
+    {
+        gate.close();
+    }
+}
+
+/// What decides when the recording begins and ends.
+pub(crate) fn gate() -> Option<&'static Gate> {
+    recorder()?.gate()
+}
+
+/// Whether the calling thread is in a callback of a call.
+pub(crate) fn is_in_callback() -> bool {
+    let cell = cell::get();
+    // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
+    unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
+}
+
+/// Says that the calling thread has spent the time since `start` on something of ours.
+pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
+    let mut overhead = Overhead::blank();
+    (overhead.start, overhead.end, overhead.what) = (start, clock::now(), what);
+    if board().is_some_and(|board| !board.buffers_for(Kind::OVERHEAD).is_none())
+        && let Some(thread) = current()
+    {
+        thread.with(|host| {
+            overhead.thread = host.thread();
+            host.write(overhead);
+        });
+    }
+}
+
+/// The calling thread.
+#[inline]
+pub fn current() -> Option<Current> {
+    match NonNull::new(cell::get()).map(|cell| Current { cell }) {
+        Some(thread) if thread.is_current() => Some(thread),
+        _ => new_cell(),
+    }
+}
+
+fn inherited() -> Option<&'static ObservedProcess> {
+    // SAFETY: null or a leaked box.
+    unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
+}
+
+/// This process, if it has begun.
+fn process() -> Option<&'static ObservedProcess> {
+    inherited().filter(|process| process.generation == wanted().generation.load(Ordering::Acquire))
+}
+
+/// The switchboard of this process, if it has begun and has not ended.
+pub fn board() -> Option<&'static Arc<Switchboard>> {
+    process()
+        .filter(|process| process.ended.load(Ordering::Acquire) == 0)
+        .map(|process| &process.board)
+}
+
+/// The switchboard of this process, which begins with it where it has not. `None` where the system refuses the
+/// memory, after the end, or from within a signal handler that interrupted this.
+pub fn begin() -> Option<&'static Arc<Switchboard>> {
+    if process().is_none() {
+        alone(Patience::Waits, begin_locked)?;
+    }
+    board()
+}
+
+/// The same for a tool: the process's source observes from now on.
+pub fn begin_for_tool() -> Option<&'static Arc<Switchboard>> {
+    let is_there = |process: &ObservedProcess| process.has_tools.load(Ordering::Acquire) != 0;
+    if !process().is_some_and(is_there) {
+        alone(Patience::Waits, || {
+            begin_locked();
+            if let Some(process) = process() {
+                process.has_tools.store(1, Ordering::Release);
+                observe_locked(process);
+            }
+        })?;
+    }
+    board()
+}
+
+/// What to do while another thread begins the process.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Patience {
+    /// Nothing: who calls is in a call of the program's, which then passes through.
+    None,
+    /// Wait until it has.
+    Waits,
+}
+
+/// Does `work` unless this thread is at it further up its stack, being in a signal handler; or another one is, for
+/// which it waits if it is to.
+fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
+    // A child may have inherited the lock from a thread that it does not have: then it is another
+    // process's, and free.
+    let process = u64::from(std::process::id());
+    let me = process << 32 | u64::from(system::thread_id());
+    loop {
+        let holder = BEGINNING.load(Ordering::Acquire);
+        if holder == me {
+            return None;
+        }
+        if holder >> 32 == process {
+            match patience {
+                Patience::None => return None,
+                Patience::Waits => std::thread::yield_now(),
+            }
+        } else if BEGINNING
+            .compare_exchange(holder, me, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            break;
+        }
+    }
+    let result = work();
+    BEGINNING.store(0, Ordering::Release);
+    Some(result)
+}
+
+fn begin_locked() {
+    if process().is_some() {
+        return;
+    }
+    let Some(page) = process_table() else {
+        return;
+    };
+    let parent = inherited();
+    let generation = parent.map_or(0, |parent| parent.generation) + 1;
+    let new = Box::leak(Box::new(ObservedProcess {
+        board: Switchboard::of_process(page),
+        generation,
+        recorder: OnceLock::new(),
+        attached: AtomicU32::new(0),
+        has_tools: AtomicU32::new(0),
+        observes: AtomicU32::new(0),
+        ended: AtomicU32::new(0),
+    }));
+    PROCESS.store(new, Ordering::Release);
+    page.generation.store(generation, Ordering::Release);
+    WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
+}
+
+/// Lets `source` observe this process, with the recording that it begins or once there is a tool; in forked
+/// children this is done again. `false` if it has been attached before.
+pub fn attach(source: Source) -> bool {
+    SOURCE.get_or_init(|| source);
+    if process().is_some_and(|process| process.attached.load(Ordering::Acquire) != 0) {
+        return false;
+    }
+    alone(Patience::None, || {
+        begin_locked();
+        process().is_some_and(|process| attach_locked(process, &source))
+    })
+    .unwrap_or(false)
+}
+
+fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
+    // Not again at every call, whatever comes of it.
+    if process.attached.swap(1, Ordering::AcqRel) != 0 {
+        return false;
+    }
+    let start = clock::now();
+    // Nothing is recorded before all that begins has its names.
+    process.board.names().together(0, |_| {
+        if let Some(recorder) = (source.begin)(&process.board) {
+            // Without this a child would write into its parent's blocks; the wiped table keeps it away
+            // from them too, so a kernel without it is no reason not to record.
+            let _ = recorder.buffer().mapping().keep_from_children();
+            let _ = process.recorder.set(recorder);
+        }
+        observe_locked(process);
+    });
+    if let Some(recorder) = process.recorder.get() {
+        recorder.open_gate();
+        overhead(OverheadKind::INSTRUMENTATION, start);
+    }
+    true
+}
+
+/// Has the source observe, if it is attached and there is somebody for whom.
+fn observe_locked(process: &ObservedProcess) {
+    let set = |word: &AtomicU32| word.load(Ordering::Acquire) != 0;
+    let wanted = process.recorder.get().is_some() || set(&process.has_tools);
+    let Some(source) = SOURCE.get() else {
+        return;
+    };
+    if !set(&process.attached) || !wanted || process.observes.swap(1, Ordering::AcqRel) != 0 {
+        return;
+    }
+    if (source.prepare)(&process.board) {
+        process.board.observe((source.operations)());
+    }
+}
+
+/// The memory of the table: the inherited one, wiped, or new.
+fn process_table() -> Option<&'static Wanted> {
+    if !std::ptr::eq(wanted(), &OFF) {
+        return Some(wanted());
+    }
+    let bytes = size_of::<Wanted>();
+    let start = system::wiped_in_children(bytes)?;
+    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
+    Some(unsafe { &*start.cast() })
+}
+
+/// The recorder of this process, if it is recorded now.
+pub fn recorder() -> Option<&'static Recorder> {
+    let process = process()?;
+    let recorder = process.recorder.get()?;
+    (process.ended.load(Ordering::Acquire) == 0).then_some(recorder)
+}
+
+/// Stops everything: calls pass through from now on. Returns the recorder, to finish it, to the first
+/// who asks; never to a forked child that has not attached.
+pub fn end() -> Option<&'static Recorder> {
+    let process = process()?;
+    if process.ended.swap(1, Ordering::AcqRel) != 0 {
+        return None;
+    }
+    process.board.end();
+    process.recorder.get()
+}
+
+/// Whether the source observes this process.
+pub fn is_observed() -> bool {
+    process().is_some_and(|process| process.observes.load(Ordering::Acquire) != 0)
+}
+
+/// Calls that came after the end of the recording.
+pub fn late_calls() -> u64 {
+    LATE_CALLS.load(Ordering::Relaxed)
+}
+
+/// Records that signal handlers could not write.
+pub fn interrupted() -> u64 {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// The thread's first recorded call, or the first after a fork.
+#[cold]
+#[inline(never)]
+fn new_cell() -> Option<Current> {
+    let process = process()?;
+    let id = system::thread_id();
+    let is_main = id == std::process::id();
+    let id = crate::collect::context::thread_id(id);
+    let board = &process.board;
+    // A signal handler that calls in here while the interrupted thread does would make two cells;
+    // signals wait meanwhile.
+    with_signals_blocked(|| {
+        let Some(host) = HostThread::new(board, ThreadId(id), is_main) else {
+            board.count_lost(Kind::API);
+            return None;
+        };
+        let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
+        board.names().thread(ThreadId(id), name.trim_end());
+        let cell = Box::into_raw(Box::new(ThreadCell {
+            process,
+            generation: process.generation,
+            busy: Cell::new(false),
+            state: host.state().clone(),
+            host: UnsafeCell::new(host),
+        }));
+        // What a forked thread inherits stays where it is: its lane lies in memory that is gone.
+        cell::set(cell);
+        exit_key::set(cell.cast());
+        NonNull::new(cell).map(|cell| Current { cell })
+    })
+}
+
+/// The pthread key whose destructor gives a thread's blocks back.
+mod exit_key {
+    use super::{ThreadCell, wanted};
+    use std::ffi::c_void;
+    use std::sync::OnceLock;
+    use std::sync::atomic::Ordering;
+
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+
+    /// Has `cell` given back when the calling thread ends. Where no key can be had, the cell's
+    /// block stays in the mapping until the end of the recording.
+    pub fn set(cell: *mut c_void) {
+        let key = KEY.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: `key` is writable; the destructor is a function of this library, which is
+            // never unloaded (it is linked with -z nodelete).
+            let result = unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) };
+            (result == 0).then_some(key)
+        });
+        if let Some(key) = key {
+            // SAFETY: the key exists, and is never deleted.
+            unsafe { libc::pthread_setspecific(*key, cell) };
+        }
+    }
+
+    unsafe extern "C" fn thread_ends(cell: *mut c_void) {
+        let cell: *mut ThreadCell = cell.cast();
+        if super::cell::get() == cell {
+            super::cell::set(std::ptr::null_mut());
+        }
+        // SAFETY: the value was set by `set` from a leaked box that only this thread has, and
+        // pthread calls this once for it.
+        let cell = unsafe { Box::from_raw(cell) };
+        if cell.generation != wanted().generation.load(Ordering::Acquire) {
+            // Inherited by fork: its lane lies in memory that this process does not have.
+            std::mem::forget(cell);
+        }
+    }
+}

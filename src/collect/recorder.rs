@@ -1,0 +1,452 @@
+//! A recording of one process: pool, collector, names and capture together.
+//!
+//! Sources get their host threads and names from it. With the memory and file that `gputrail record`
+//! supplies, or with its own.
+
+use crate::buffer::{
+    Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
+};
+use crate::capture::names::Names;
+use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
+use crate::clock::{self, TickSource};
+use crate::collect::correlation::HostThread;
+use crate::collect::process;
+use crate::collect::rank;
+use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
+use crate::collect::scope::{Gate, Scope};
+use crate::collect::switchboard::{
+    Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
+};
+use crate::platform::system;
+use crate::record::{AgentId, KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pool size where nothing else is said: 100 ms of 2.5 million calls a second, since a collector can lose
+/// its core for so long.
+pub const DEFAULT_POOL_BYTES: usize = 16 << 20;
+/// Block size where nothing else is said: each recording thread holds one, and filling one takes far
+/// longer than changing it.
+pub const DEFAULT_BLOCK_BYTES: usize = 64 << 10;
+/// Blocks whose pages are in place when a recording begins that has no thread to do it meanwhile.
+pub(crate) const FIRST_BLOCKS: u32 = 8;
+/// Lanes of a pool.
+pub const DEFAULT_LANES: u32 = 1024;
+
+/// How a process is recorded.
+#[derive(Debug, Clone)]
+pub struct RecorderOptions {
+    /// Bytes of all blocks together.
+    pub pool_bytes: usize,
+    /// Bytes of one block.
+    pub block_bytes: usize,
+    /// What happens when no block is empty.
+    pub policy: Policy,
+    /// Bytes in a lane's block from which on they are written to the capture; 0 writes whatever is
+    /// there at each poll.
+    pub watermark: u32,
+    /// Longest time between two looks of the collector.
+    pub period: Duration,
+    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread
+    /// and no clock snapshots. It calls [`Recorder::flush`] itself while blocks are left, since nobody
+    /// empties one that its lanes would wait for, and writes its own clocks.
+    pub ticks: TickSource,
+    /// Lanes at a time.
+    pub lanes: u32,
+    /// What to record and when. Where it is not everything, [`Recorder::open_gate`] is due.
+    pub scope: Scope,
+    /// Of samples of the program counter, record only their numbers by dispatch, address and reason: where the source
+    /// counts them.
+    pub aggregate_samples: bool,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> Self {
+        RecorderOptions {
+            pool_bytes: DEFAULT_POOL_BYTES,
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            policy: Policy::Lossless,
+            watermark: u32::MAX,
+            period: Duration::from_millis(100),
+            ticks: clock::init(),
+            lanes: DEFAULT_LANES,
+            scope: Scope::default(),
+            aggregate_samples: false,
+        }
+    }
+}
+
+impl RecorderOptions {
+    /// The layout of the pool's memory.
+    pub fn layout(&self) -> Result<Layout, LayoutError> {
+        Layout::new(self.pool_bytes, self.block_bytes, self.lanes)
+    }
+}
+
+/// A recording that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// The sizes make no pool.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The pool's memory could not be had.
+    #[error(transparent)]
+    Memory(#[from] MappingError),
+    /// The process has no room for another buffer.
+    #[error(transparent)]
+    Buffers(#[from] TooMany),
+    /// The process has no room for another context.
+    #[error("too many contexts")]
+    Contexts,
+    /// The collector's thread could not be started.
+    #[error("cannot start the collector's thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The recording of one process. Clones are handles to the same.
+///
+/// It is a context with one service, which lets everything go to one buffer, and a capture.
+#[derive(Clone)]
+pub struct Recorder {
+    board: Arc<Switchboard>,
+    context: ContextKey,
+    buffer: Buffer,
+    /// `None`: the parent collects.
+    collector: Option<Collector>,
+    writer: Writer,
+    ticks: TickSource,
+    gate: Option<Arc<Gate>>,
+    /// Calls after which what is kept is to be dumped.
+    _slow_calls: Option<SlowCalls>,
+    slot: usize,
+    /// How agents are sampled, if they are.
+    sampling: Option<Request>,
+    deliver: Deliver,
+    kernel_debug_info: bool,
+}
+
+impl Recorder {
+    /// Begins a recording into `writer`, in `mapping` or in memory of its own, by a switchboard of its own.
+    pub fn start(
+        options: &RecorderOptions,
+        mapping: Option<Mapping>,
+        writer: Writer,
+    ) -> Result<Recorder, RecorderError> {
+        Self::start_on(&Switchboard::new(), options, mapping, writer)
+    }
+
+    /// Begins a recording of what comes by way of `board`.
+    pub fn start_on(
+        board: &Arc<Switchboard>,
+        options: &RecorderOptions,
+        mapping: Option<Mapping>,
+        writer: Writer,
+    ) -> Result<Recorder, RecorderError> {
+        let is_shared = mapping.is_some();
+        let mapping = match mapping {
+            Some(mapping) => mapping,
+            None => Mapping::anonymous(options.layout()?)?,
+        };
+        let buffer = Buffer::new(mapping, options.policy);
+        let sink = CaptureSink::new(writer.clone(), options.ticks);
+        board.names().add_writer(writer.clone());
+        let collecting = CollectorOptions {
+            period: options.period,
+            watermark: options.watermark,
+        };
+        let collector = if options.ticks == TickSource::Virtual {
+            Collector::without_thread(buffer.clone(), vec![Box::new(sink)], collecting)
+        } else {
+            board.names().clock_snapshot(clock::snapshot());
+            Collector::start(buffer.clone(), vec![Box::new(sink)], collecting)
+                .map_err(RecorderError::Thread)?
+        };
+        let ticks = options.ticks;
+        let mut recorder = Self::of_buffer(
+            board,
+            (buffer, is_shared),
+            Some(collector),
+            writer,
+            ticks,
+            &options.scope,
+        )?;
+        if options.aggregate_samples {
+            recorder.deliver = Deliver::Aggregates;
+        }
+        Ok(recorder)
+    }
+
+    /// The recording of what comes by way of `board` into `buffer`, the memory of which somebody else may look at
+    /// when the process has died.
+    fn of_buffer(
+        board: &Arc<Switchboard>,
+        (buffer, is_shared): (Buffer, bool),
+        collector: Option<Collector>,
+        writer: Writer,
+        ticks: TickSource,
+        scope: &Scope,
+    ) -> Result<Recorder, RecorderError> {
+        let key = board.add_buffer(buffer.clone())?;
+        if is_shared {
+            board.is_recovered(key.slot);
+        }
+        let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
+        board
+            .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
+            .map_err(|_| RecorderError::Contexts)?;
+        let gate = (!scope.is_everything())
+            .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
+        if gate.is_none() {
+            board
+                .start_context(context)
+                .map_err(|_| RecorderError::Contexts)?;
+        }
+        Ok(Recorder {
+            board: board.clone(),
+            context,
+            buffer,
+            collector,
+            writer,
+            ticks,
+            gate,
+            _slow_calls: None,
+            slot: key.slot,
+            sampling: scope.sampling,
+            deliver: Deliver::Samples,
+            kernel_debug_info: scope.kernel_debug_info,
+        })
+    }
+
+    /// Whether programs are to be built with line information.
+    pub(crate) fn wants_kernel_debug_info(&self) -> bool {
+        self.kernel_debug_info
+    }
+
+    /// Whether the source text of programs is kept: where there are samples to be shown in it.
+    pub(crate) fn keeps_source(&self) -> bool {
+        self.sampling.is_some() || self.kernel_debug_info
+    }
+
+    /// Samples `agent`, called `name`, as the scope asks: from now on, or when the recording begins.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError`], which says what the agent can do.
+    pub(crate) fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
+        let Some(request) = self.sampling else {
+            return Ok(());
+        };
+        let delivery = Delivery {
+            buffers: Interest::buffer(self.slot).buffers(),
+            deliver: self.deliver,
+        };
+        let sampling = self.board.sampling();
+        match sampling.configure(self.context, agent, request, delivery) {
+            // Nobody has said how.
+            Err(SamplingError::UnknownAgent(id)) => {
+                let agent = format!("agent {id} ({name})");
+                return Err(SamplingError::NotSupported { agent });
+            }
+            configured => configured?,
+        }
+        if self.board.is_started(self.context) {
+            sampling.start(self.context);
+        }
+        Ok(())
+    }
+
+    /// Begins a recording into `buffer`, which another process collects. That process appends the records
+    /// to the file that `writer` appends the names to.
+    pub(crate) fn in_session(
+        board: &Arc<Switchboard>,
+        buffer: Buffer,
+        ticks: TickSource,
+        writer: Writer,
+        scope: &Scope,
+    ) -> Result<Recorder, RecorderError> {
+        let names = board.names();
+        names.add_writer(writer.clone());
+        if ticks != TickSource::Virtual {
+            names.clock_snapshot(clock::snapshot_of(ticks));
+        }
+        let mapping = buffer.mapping();
+        mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
+        mapping.begin();
+        Self::of_buffer(board, (buffer, true), None, writer, ticks, scope)
+    }
+
+    /// Asks for a [dump](Recorder::dump) after each call that takes at least as long.
+    pub(crate) fn dumped_after_calls_of(mut self, slow: Option<Duration>) -> Recorder {
+        let buffer = self.buffer.clone();
+        let watch = |slow| self.board.watch_slow_calls(slow, move || buffer.trigger());
+        self._slow_calls = slow.map(watch);
+        self
+    }
+
+    /// Asks `gputrail record --flight-recorder`, which keeps what happens last, to write it out soon. `false`: the recording
+    /// is of another kind.
+    pub fn dump(&self) -> bool {
+        let keeps = self.buffer.policy() == Policy::Overwrite && self.collector.is_none();
+        if keeps {
+            self.buffer.trigger();
+        }
+        keeps
+    }
+
+    /// The header of a new capture of this process.
+    pub fn file_header(ticks: TickSource, process: ProcessId) -> FileHeader {
+        let (created, identity, frequency) = match ticks {
+            // The same simulation makes the same bytes.
+            TickSource::Virtual => (0, [0; 16], 1_000_000_000),
+            _ => (
+                clock::SystemClock::Realtime.read().0,
+                random_identity(),
+                clock::frequency(),
+            ),
+        };
+        FileHeader::new(ticks.code(), process, frequency, created, identity)
+    }
+
+    /// A thread that records, or `None` when no lane is free or the recording has ended.
+    pub fn host_thread(&self, thread: ThreadId, is_main: bool) -> Option<HostThread> {
+        let mut host = HostThread::new(&self.board, thread, is_main)?;
+        host.open_lanes().then_some(host)
+    }
+
+    /// The operations of the process have their names: from now on its scope decides what is recorded.
+    pub fn open_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.prepare();
+        }
+    }
+
+    /// What decides when it begins and ends, if its scope is not everything.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_deref()
+    }
+
+    /// Goes on after [`Recorder::pause`]. `false`: it was not paused.
+    pub fn resume(&self) -> bool {
+        self.board.start_context(self.context).is_ok()
+    }
+
+    /// Records nothing until [`Recorder::resume`]; what is in progress is still recorded. `false`: it is paused
+    /// already.
+    pub fn pause(&self) -> bool {
+        self.board.stop_context(self.context).is_ok()
+    }
+
+    /// A kernel has got its name: whether its dispatches are recorded is decided now.
+    pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
+        if let Some(gate) = &self.gate
+            && !gate.scope().has_kernel(name)
+        {
+            self.board.leave_out(kernel, gate.buffer());
+        }
+    }
+
+    /// The switchboard that it listens to.
+    pub fn board(&self) -> &Arc<Switchboard> {
+        &self.board
+    }
+
+    /// The names store.
+    pub fn names(&self) -> &Names {
+        self.board.names()
+    }
+
+    /// The buffer.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// Where ticks come from.
+    pub fn ticks(&self) -> TickSource {
+        self.ticks
+    }
+
+    /// Says what this process is, by asking the system.
+    pub fn describe_process(&self, configuration: &str) {
+        Self::describe(self.names(), configuration);
+    }
+
+    /// The same, in `names`.
+    pub(crate) fn describe(names: &Names, configuration: &str) {
+        let mut process = Process::blank();
+        process.id = ProcessId(std::process::id());
+        process.parent = ProcessId(std::os::unix::process::parent_id());
+        let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+        process.executable = names.string(&executable.to_string_lossy());
+        let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        process.command = names.string(command.trim_end());
+        process.host = names.string(&rustix::system::uname().nodename().to_string_lossy());
+        process.version = names.string(env!("CARGO_PKG_VERSION"));
+        process.configuration = names.string(configuration);
+        process.main_thread = ThreadId(std::process::id());
+        let rank = rank::of_this_process().map(|rank| rank.to_string());
+        process.rank = names.string(&rank.unwrap_or_default());
+        names.process(process);
+    }
+
+    /// Writes everything that is committed now to the capture; where the parent collects, it has it look
+    /// soon.
+    pub fn flush(&self) {
+        let start = (self.ticks != TickSource::Virtual).then(clock::now);
+        match &self.collector {
+            Some(collector) => collector.flush(),
+            None => self.buffer.wake_collector(),
+        }
+        if let Some(start) = start {
+            process::overhead(OverheadKind::FLUSH, start);
+        }
+    }
+
+    /// Ends the recording: everything committed is written, with the losses, and the capture is
+    /// marked as whole. What comes later is not recorded. Where the parent collects, it does all that, and
+    /// nothing is waited for. The error says why the capture ended early, and how many records were lost
+    /// to that, as far as this process knows.
+    pub fn finish(&self) -> Result<(), (WriteError, u64)> {
+        if let Some(gate) = &self.gate {
+            gate.close();
+        }
+        // It may be stopped already.
+        let _ = self.board.stop_context(self.context);
+        match &self.collector {
+            Some(collector) => {
+                collector.finish();
+                let _ = self.writer.end();
+            }
+            None => {
+                self.buffer.end();
+                self.buffer.wake_collector();
+            }
+        }
+        self.writer.error().map_or(Ok(()), Err)
+    }
+}
+
+/// What a recording keeps: all but the external ids of every call, since it keeps each push and pop, and but
+/// retirements, for which the work of each call would have to be counted.
+fn recorded(scope: &Scope) -> Selection {
+    let mut selection = Selection::all();
+    selection.kinds = KindSet::ALL.without(KindSet::of(&[
+        Kind::EXTERNAL_CORRELATION,
+        Kind::RETIREMENT,
+        // Lines are looked up when the trace is made, and not in the program.
+        Kind::SOURCE_LOCATOR,
+        Kind::INSTRUCTION_CORRELATION,
+    ]));
+    selection.enqueue_arguments = !scope.no_enqueue_arguments;
+    selection
+}
+
+fn random_identity() -> [u8; 16] {
+    let mut identity = [0; 16];
+    // Without random bytes, captures made in one nanosecond by one process look alike.
+    if !system::random(&mut identity) {
+        identity[..8].copy_from_slice(&clock::SystemClock::Realtime.read().0.to_le_bytes());
+        identity[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    identity
+}

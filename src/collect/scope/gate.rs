@@ -1,0 +1,278 @@
+//! The moment when a recording begins, and the one when it ends, as the program's calls come to them.
+
+use super::{Scope, matches};
+use crate::clock::{self, SystemClock};
+use crate::collect::switchboard::{
+    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
+};
+use crate::platform::sync::lock_std;
+use crate::record::{Domain, ExternalId, ExternalKind, Kind, Operation, OperationName, Ticks};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+const WAITING: u32 = 0;
+const RUNNING: u32 = 1;
+const OVER: u32 = 2;
+
+/// Opens and closes one recording.
+pub struct Gate {
+    scope: Scope,
+    board: Arc<Switchboard>,
+    context: ContextKey,
+    buffer: usize,
+    state: AtomicU32,
+    /// Ticks before which it does not open, 0 for none.
+    not_before: u64,
+    /// Ticks at which it closes, once that is known.
+    until: AtomicU64,
+    /// The operations that open and close it, once they have their names.
+    named: OnceLock<Named>,
+    /// External ids whose name is one of those that open or close it.
+    externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
+}
+
+/// Operations whose names are those that the scope waits for.
+#[derive(Default)]
+struct Named {
+    start: OperationSet,
+    stop: OperationSet,
+    dump: OperationSet,
+}
+
+/// What is due when that which has come to the gate is recorded.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    /// The recording ends.
+    pub close: bool,
+    /// What is kept is written out.
+    pub dump: bool,
+}
+
+/// What comes to the gate.
+enum Passing<'a> {
+    Call(Operation),
+    Name(&'a str),
+}
+
+impl Gate {
+    /// A gate for the recording that is `context`, into the buffer of slot `buffer`, which has not been started.
+    pub(crate) fn new(
+        scope: Scope,
+        board: &Arc<Switchboard>,
+        context: ContextKey,
+        buffer: usize,
+    ) -> Gate {
+        let from_now = scope.not_before.map(|time| {
+            let now = SystemClock::Boottime.read().0;
+            time.0.saturating_sub(now)
+        });
+        Gate {
+            not_before: from_now.map_or(0, |nanos| after(nanos).0),
+            scope,
+            board: board.clone(),
+            context,
+            buffer,
+            state: AtomicU32::new(WAITING),
+            until: AtomicU64::new(0),
+            named: OnceLock::new(),
+            externals: Mutex::default(),
+        }
+    }
+
+    /// The operations have their names now: selects what the scope asks for, and lets the recording begin if it
+    /// waits for nothing.
+    pub(crate) fn prepare(&self) {
+        let scope = &self.scope;
+        let names = self.board.names();
+        let select = |selection: &mut Selection| {
+            if !scope.kinds.is_empty() {
+                // What was lost is always told.
+                selection.kinds = KindSet::of(&scope.kinds).or(KindSet::of(&[Kind::LOSS]));
+            }
+            for operation in names.all::<OperationName>() {
+                let name = names.text(operation.name).unwrap_or_default();
+                if !scope.has_call(&name) {
+                    selection.operations.set(operation.operation, false);
+                }
+            }
+        };
+        let _ = self
+            .board
+            .change_service(self.context, Consumer::Buffer(self.buffer), select);
+        let named = self.named();
+        if scope.waits() {
+            self.board.set_gated(match scope.start_on {
+                Some(_) => gated(&[(&scope.start_on, &named.start)]),
+                None => OperationSet::all(),
+            });
+        } else {
+            self.open();
+        }
+    }
+
+    fn named(&self) -> &Named {
+        self.named.get_or_init(|| {
+            let names = self.board.names();
+            let mut named = Named::default();
+            for operation in names.all::<OperationName>() {
+                let name = names.text(operation.name).unwrap_or_default();
+                for (pattern, set) in [
+                    (&self.scope.start_on, &mut named.start),
+                    (&self.scope.stop_on, &mut named.stop),
+                    (&self.scope.dump_on, &mut named.dump),
+                ] {
+                    if pattern
+                        .as_ref()
+                        .is_some_and(|pattern| matches(pattern, &name))
+                    {
+                        set.set(operation.operation, true);
+                    }
+                }
+            }
+            named
+        })
+    }
+
+    /// A call of `operation` comes. The recording may begin before it.
+    #[cold]
+    pub(crate) fn pass(&self, operation: Operation) -> Due {
+        self.comes(Passing::Call(operation))
+    }
+
+    /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
+    #[cold]
+    pub(crate) fn pass_name(&self, name: &str) -> Due {
+        self.comes(Passing::Name(name))
+    }
+
+    /// An external id gets its name.
+    pub(crate) fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
+        const MOST: usize = 4096;
+        let scope = &self.scope;
+        let wanted = [&scope.start_on, &scope.stop_on, &scope.dump_on];
+        let mut known = lock_std(&self.externals);
+        if known.len() < MOST
+            && wanted
+                .into_iter()
+                .flatten()
+                .any(|pattern| matches(pattern, name))
+        {
+            known.push((kind, id, name.into()));
+        }
+    }
+
+    /// An external id is pushed. As for [`Gate::pass`].
+    pub(crate) fn pass_external(&self, kind: ExternalKind, id: ExternalId) -> Due {
+        if self.state.load(Ordering::Acquire) == OVER {
+            return Due::default();
+        }
+        let known = lock_std(&self.externals);
+        let name = known
+            .iter()
+            .rfind(|(of, which, _)| (*of, *which) == (kind, id));
+        let name = name.map(|(_, _, name)| name.clone());
+        drop(known);
+        name.map_or_else(Due::default, |name| self.pass_name(&name))
+    }
+
+    fn comes(&self, passing: Passing<'_>) -> Due {
+        let now = clock::now().0;
+        let is = |pattern: &Option<String>, named: &OperationSet| {
+            let pattern = pattern.as_ref()?;
+            Some(match passing {
+                Passing::Name(name) => matches(pattern, name),
+                Passing::Call(operation) => named.has(operation),
+            })
+        };
+        // Before that it does not open.
+        let (scope, Some(named)) = (&self.scope, self.named.get()) else {
+            return Due::default();
+        };
+        if self.state.load(Ordering::Acquire) == WAITING
+            && now >= self.not_before
+            && is(&scope.start_on, &named.start) != Some(false)
+        {
+            self.open();
+        }
+        if self.state.load(Ordering::Acquire) != RUNNING {
+            return Due::default();
+        }
+        let until = self.until.load(Ordering::Relaxed);
+        if until != 0 && now >= until {
+            self.close();
+            return Due::default();
+        }
+        Due {
+            close: is(&scope.stop_on, &named.stop) == Some(true),
+            dump: is(&scope.dump_on, &named.dump) == Some(true),
+        }
+    }
+
+    fn open(&self) {
+        if self
+            .state
+            .compare_exchange(WAITING, RUNNING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            return;
+        }
+        let duration = self.scope.duration;
+        if let Some(duration) = duration {
+            let until = after(duration.as_nanos() as u64);
+            self.until.store(until.0.max(1), Ordering::Relaxed);
+        }
+        let (scope, named) = (&self.scope, self.named());
+        let waited_for = [(&scope.stop_on, &named.stop), (&scope.dump_on, &named.dump)];
+        self.board.set_gated(match duration {
+            Some(_) => OperationSet::all(),
+            None => gated(&waited_for),
+        });
+        // It may have been ended in the meantime.
+        let _ = self.board.start_context(self.context);
+        if self.state.load(Ordering::Acquire) == OVER {
+            // By another thread, which found nothing yet to stop.
+            self.shut();
+        }
+    }
+
+    /// Ends the recording for good. Calls in progress are still recorded.
+    pub(crate) fn close(&self) {
+        if self.state.swap(OVER, Ordering::AcqRel) != OVER {
+            self.shut();
+        }
+    }
+
+    fn shut(&self) {
+        self.board.set_gated(OperationSet::default());
+        // It may be stopped already.
+        let _ = self.board.stop_context(self.context);
+    }
+
+    /// The buffer of the recording.
+    pub(crate) fn buffer(&self) -> Buffers {
+        Interest::buffer(self.buffer).buffers()
+    }
+
+    /// The scope.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// The operations that may be what is waited for by one of these patterns, each with the operations that have such a name.
+fn gated(waited_for: &[(&Option<String>, &OperationSet)]) -> OperationSet {
+    let mut gated = OperationSet::default();
+    for (pattern, named) in waited_for {
+        if pattern.is_some() {
+            gated.add(named);
+            gated.set_domain(Domain::MARKER, true);
+        }
+    }
+    gated
+}
+
+/// The ticks so many nanoseconds from now.
+fn after(nanos: u64) -> Ticks {
+    let ticks = u128::from(nanos) * u128::from(clock::frequency()) / 1_000_000_000;
+    Ticks(clock::now().0.saturating_add(ticks as u64))
+}

@@ -1,0 +1,343 @@
+//! What to record and when, as the user asks for it from outside of the program: `gputrail record --delay 5s
+//! --start-on NAME --kernels 'gemm*'`, or the variable `GPUTRAIL_SCOPE`.
+//!
+//! The program's own calls open and close the recording: while a change is due, the operations that may bring it
+//! about are gated, which sends them to the [`Gate`] before they are looked at. Without a scope, nothing is.
+
+mod gate;
+
+pub(crate) use gate::Due;
+pub use gate::Gate;
+
+use crate::clock::SystemClock;
+use crate::collect::sampling::Request;
+use crate::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use std::time::Duration;
+use wildmatch::WildMatch;
+
+/// The variable that holds a scope, as [`Scope::to_text`] writes it.
+pub const SCOPE_VARIABLE: &str = "GPUTRAIL_SCOPE";
+
+/// What to record and when. The default is everything, always.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Nothing is recorded before this, on CLOCK_BOOTTIME.
+    pub not_before: Option<Nanos>,
+    /// The recording ends so long after it has begun.
+    pub duration: Option<Duration>,
+    /// It begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for any
+    /// letters and any one.
+    pub start_on: Option<String>,
+    /// It ends with one of this name.
+    pub stop_on: Option<String>,
+    /// What is kept is written out with each one of this name, where only what happens last is.
+    pub dump_on: Option<String>,
+    /// Only records of these kinds, if any are named.
+    pub kinds: Vec<Kind>,
+    /// Only calls of these names, or, with `!` before it, none of these.
+    pub calls: Vec<String>,
+    /// Only kernels of these names, or, with `!` before it, none of these.
+    pub kernels: Vec<String>,
+    /// How agents are sampled, those that can.
+    pub sampling: Option<Request>,
+    /// Whether programs are built with line information.
+    pub kernel_debug_info: bool,
+    /// Whether the arguments of calls that enqueue work are left out.
+    pub no_enqueue_arguments: bool,
+}
+
+/// Text that is no scope.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeError {
+    /// Not one of the keys.
+    #[error(
+        "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
+         kernel=, pc-sampling=, kernel-debug-info or no-enqueue-arguments"
+    )]
+    Key(String),
+    /// Not a span of time.
+    #[error("`{0}` is no time, expected a number with ns, us, ms, s or m, such as 500ms or 1.5s")]
+    Time(String),
+    /// Not a kind that the recording makes.
+    #[error("`{0}` is no kind of record; there are: {known}", known = known_kinds())]
+    Kind(String),
+    /// Not a way to sample.
+    #[error(
+        "`{0}` is no way to sample, expected host-trap or stochastic and an interval, such as host-trap,1ms or \
+         stochastic,65536cycles"
+    )]
+    Sampling(String),
+    /// A name that the text cannot hold.
+    #[error("`{0}`: a name here is not empty and has no semicolon")]
+    Name(String),
+}
+
+/// Kinds that a scope may name.
+const KINDS: [Kind; 10] = [
+    Kind::API,
+    Kind::KERNEL_DISPATCH,
+    Kind::MEMORY_COPY,
+    Kind::MEMORY_SET,
+    Kind::MEMORY_ALLOCATION,
+    Kind::SYNCHRONIZATION,
+    Kind::DEPENDENCY,
+    Kind::ARGUMENTS,
+    Kind::OVERHEAD,
+    Kind::MARKER,
+];
+
+fn kind_text(kind: Kind) -> String {
+    kind.name().unwrap_or_default().replace(' ', "-")
+}
+
+fn known_kinds() -> String {
+    KINDS.map(kind_text).join(", ")
+}
+
+/// The kind of this name, `memory-copy` say.
+pub fn kind(text: &str) -> Result<Kind, ScopeError> {
+    KINDS
+        .into_iter()
+        .find(|kind| kind_text(*kind) == text)
+        .ok_or_else(|| ScopeError::Kind(text.into()))
+}
+
+/// A span of time as people write it: `500ms`, `1.5s`.
+pub fn time(text: &str) -> Result<Duration, ScopeError> {
+    let error = || ScopeError::Time(text.into());
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        _ => return Err(error()),
+    };
+    let number: f64 = digits.parse().map_err(|_| error())?;
+    // A year is more than anybody means, and less than what overflows.
+    if !(0.0..=366.0 * 86400.0).contains(&(number * unit)) {
+        return Err(error());
+    }
+    Ok(Duration::from_secs_f64(number * unit))
+}
+
+/// A way to sample: a method and an interval, `host-trap,1ms` or `stochastic,65536cycles`.
+pub fn sampling(text: &str) -> Result<Request, ScopeError> {
+    let error = || ScopeError::Sampling(text.into());
+    let (method, interval) = text.split_once(',').ok_or_else(error)?;
+    let method = SamplingMethod::from_name(method.trim()).ok_or_else(error)?;
+    let (interval, unit) = interval_of(interval.trim())?;
+    Ok(Request {
+        method,
+        unit,
+        interval,
+    })
+}
+
+/// An interval between samples: a time, or a number of cycles or instructions.
+pub fn interval_of(text: &str) -> Result<(u64, SamplingUnit), ScopeError> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match SamplingUnit::from_name(&text[digits.len()..]) {
+        Some(unit) if unit != SamplingUnit::TIME => {
+            let interval = digits.trim().parse();
+            Ok((
+                interval.map_err(|_| ScopeError::Sampling(text.into()))?,
+                unit,
+            ))
+        }
+        _ => Ok((time(text)?.as_nanos() as u64, SamplingUnit::TIME)),
+    }
+}
+
+/// A name, or pattern of names, that the text can hold.
+pub fn name(text: &str) -> Result<String, ScopeError> {
+    if text.is_empty() || text.contains([';', '\n', '\0']) {
+        return Err(ScopeError::Name(text.into()));
+    }
+    Ok(text.into())
+}
+
+impl Scope {
+    /// Nothing is recorded until `delay` has passed from now.
+    pub fn delayed(mut self, delay: Duration) -> Scope {
+        let now = SystemClock::Boottime.read().0;
+        self.not_before = Some(Nanos(now.saturating_add(delay.as_nanos() as u64)));
+        self
+    }
+
+    /// Reads `key=value;key=value`.
+    pub fn parse(text: &str) -> Result<Scope, ScopeError> {
+        let mut scope = Scope::default();
+        for part in text.split(';').filter(|part| !part.trim().is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            match key.trim() {
+                "delay" => scope = scope.delayed(time(value)?),
+                "from" => {
+                    let nanos = value.parse().map_err(|_| ScopeError::Time(value.into()))?;
+                    scope.not_before = Some(Nanos(nanos));
+                }
+                "duration" => scope.duration = Some(time(value)?),
+                "start-on" => scope.start_on = Some(name(value)?),
+                "stop-on" => scope.stop_on = Some(name(value)?),
+                "dump-on" => scope.dump_on = Some(name(value)?),
+                "kind" => scope.kinds.push(kind(value)?),
+                "call" => scope.calls.push(name(value)?),
+                "kernel" => scope.kernels.push(name(value)?),
+                "pc-sampling" => scope.sampling = Some(sampling(value)?),
+                "kernel-debug-info" => scope.kernel_debug_info = true,
+                "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
+                _ => return Err(ScopeError::Key(part.into())),
+            }
+        }
+        Ok(scope)
+    }
+
+    /// The same in one line, for [`SCOPE_VARIABLE`].
+    pub fn to_text(&self) -> String {
+        let mut parts = Vec::new();
+        let mut say = |key: &str, value: String| parts.push(format!("{key}={value}"));
+        if let Some(from) = self.not_before {
+            say("from", from.to_string());
+        }
+        if let Some(duration) = self.duration {
+            say("duration", format!("{}ns", duration.as_nanos()));
+        }
+        for (key, name) in [
+            ("start-on", &self.start_on),
+            ("stop-on", &self.stop_on),
+            ("dump-on", &self.dump_on),
+        ] {
+            if let Some(name) = name {
+                say(key, name.clone());
+            }
+        }
+        for kind in &self.kinds {
+            say("kind", kind_text(*kind));
+        }
+        for (key, names) in [("call", &self.calls), ("kernel", &self.kernels)] {
+            for name in names {
+                say(key, name.clone());
+            }
+        }
+        if let Some(request) = &self.sampling {
+            let method = request.method.name().unwrap_or_default();
+            let unit = request.unit.name().unwrap_or_default();
+            say(
+                "pc-sampling",
+                format!("{method},{}{unit}", request.interval),
+            );
+        }
+        if self.kernel_debug_info {
+            parts.push("kernel-debug-info".to_owned());
+        }
+        if self.no_enqueue_arguments {
+            parts.push("no-enqueue-arguments".to_owned());
+        }
+        parts.join(";")
+    }
+
+    /// What of it decides what is recorded when, without the ways in which that is done.
+    pub(crate) fn is_everything(&self) -> bool {
+        let ways = Scope {
+            sampling: self.sampling,
+            kernel_debug_info: self.kernel_debug_info,
+            no_enqueue_arguments: self.no_enqueue_arguments,
+            ..Scope::default()
+        };
+        *self == ways
+    }
+
+    /// Whether there is a time or an event before which nothing is recorded.
+    pub fn waits(&self) -> bool {
+        self.not_before.is_some() || self.start_on.is_some()
+    }
+
+    /// Whether calls of `name` are recorded.
+    pub fn has_call(&self, name: &str) -> bool {
+        among(&self.calls, name)
+    }
+
+    /// Whether kernels of `name` are recorded.
+    pub fn has_kernel(&self, name: &str) -> bool {
+        among(&self.kernels, name)
+    }
+}
+
+/// Whether `name` matches `pattern`.
+fn matches(pattern: &str, name: &str) -> bool {
+    WildMatch::new(pattern).matches(name)
+}
+
+/// Whether `patterns` let `name` in: it matches one of them, or there are only those that keep others out, and it
+/// matches none of these.
+fn among(patterns: &[String], name: &str) -> bool {
+    let (out, within): (Vec<&str>, Vec<&str>) = patterns
+        .iter()
+        .map(|pattern| &**pattern)
+        .partition(|pattern| pattern.starts_with('!'));
+    (within.is_empty() || within.iter().any(|pattern| matches(pattern, name)))
+        && !out.iter().any(|pattern| matches(&pattern[1..], name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_scope_survives_the_way_through_the_environment() {
+        let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;dump-on=late*;kind=api;\
+                    kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
+                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments";
+        let scope = Scope::parse(text).unwrap();
+        assert_eq!(scope.duration, Some(Duration::from_millis(1500)));
+        assert_eq!(scope.kinds, [Kind::API, Kind::MEMORY_COPY]);
+        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments);
+        assert_eq!(Scope::parse(&scope.to_text()), Ok(scope));
+        let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
+        assert_eq!(cycles.sampling.unwrap().interval, 65536);
+        assert_eq!(Scope::parse(&cycles.to_text()), Ok(cycles));
+        assert_eq!(Scope::parse(""), Ok(Scope::default()));
+        assert_eq!(Scope::default().to_text(), "");
+    }
+
+    #[test]
+    fn damaged_scopes_say_what_was_expected() {
+        let error = |text: &str| Scope::parse(text).unwrap_err().to_string();
+        assert!(error("dely=5s").contains("expected delay="));
+        assert!(error("delay=5 apples").contains("500ms"));
+        assert!(error("delay=-1s").contains("is no time"));
+        assert!(error("kind=kernel").contains("kernel-dispatch"));
+        assert!(error("start-on=").contains("not empty"));
+        assert!(error("pc-sampling=often").contains("host-trap,1ms"));
+        assert!(error("pc-sampling=host-trap,1 apple").contains("500ms"));
+    }
+
+    #[test]
+    fn patterns_let_in_and_keep_out() {
+        let calls = |patterns: &[&str], name: &str| {
+            let calls = patterns
+                .iter()
+                .map(|pattern| (*pattern).to_owned())
+                .collect();
+            let scope = Scope {
+                calls,
+                ..Scope::default()
+            };
+            scope.has_call(name)
+        };
+        assert!(calls(&[], "clFinish"));
+        assert!(calls(&["clFi*"], "clFinish") && !calls(&["clFi*"], "clFlush"));
+        assert!(!calls(&["!clGet*"], "clGetDeviceInfo") && calls(&["!clGet*"], "clFinish"));
+        assert!(!calls(&["cl*", "!clGet*"], "clGetDeviceInfo"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_panic(text in ".{0,80}") {
+            let _ = Scope::parse(&text);
+            let _ = time(&text);
+        }
+    }
+}

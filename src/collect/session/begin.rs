@@ -1,0 +1,135 @@
+//! The recording of this process, as its environment asks for it.
+
+use super::attach::{AttachError, attach};
+use super::environment::{CaptureOptions, EnvironmentError, Start};
+use super::message::Reason;
+use super::pattern::{PatternError, Values, numbered};
+use crate::buffer::Buffer;
+use crate::capture::Writer;
+use crate::clock::{self, TickSource};
+use crate::collect::recorder::{Recorder, RecorderError, RecorderOptions};
+use crate::collect::scope::Scope;
+use crate::collect::switchboard::Switchboard;
+use crate::record::ProcessId;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::fd::IntoRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Why a process is not recorded although its environment asks for it.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// A variable of ours is damaged.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// There is no place in the session.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The capture's name cannot be made.
+    #[error("GPUTRAIL_CAPTURE: {0}")]
+    Name(#[from] PatternError),
+    /// The capture cannot be written.
+    #[error("cannot write the capture {0}: {1}")]
+    Capture(PathBuf, std::io::Error),
+    /// The capture that the session gave cannot be written.
+    #[error("not recorded: cannot write to the session's capture: {0}")]
+    SessionCapture(std::io::Error),
+    /// The recording could not begin.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+}
+
+/// What the environment asked for at first. A program may change its environment; what it forks is
+/// still part of it.
+static START: OnceLock<Start> = OnceLock::new();
+/// The process that began last: a child made by fork finds its parent's id.
+static BEGAN: AtomicU32 = AtomicU32::new(0);
+
+/// Begins the recording by `board` that the environment asks for: in the session of a parent, or alone. `None`
+/// if nothing asks for one, or the session is over.
+pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
+    let pid = std::process::id();
+    let reason = match BEGAN.swap(pid, Ordering::AcqRel) {
+        0 => Reason::Loaded,
+        earlier if earlier == pid => Reason::Loaded,
+        _ => Reason::Forked,
+    };
+    let start = match START.get() {
+        Some(start) => start,
+        None => {
+            let asked = Start::from_environment()?;
+            START.get_or_init(|| asked)
+        }
+    };
+    if !matches!(start, Start::Nothing) {
+        // What is done until the capture's header asks for it need not be waited for.
+        clock::measure_frequency();
+    }
+    match start {
+        Start::Nothing => Ok(None),
+        Start::Session(directory, scope) => in_session(board, directory, reason, scope),
+        Start::Capture(options) => alone(board, options).map(Some),
+    }
+}
+
+fn in_session(
+    board: &Arc<Switchboard>,
+    directory: &Path,
+    reason: Reason,
+    scope: &Scope,
+) -> Result<Option<Recorder>, BeginError> {
+    let attached = match attach(directory, reason) {
+        Err(AttachError::Over(_)) => return Ok(None),
+        attached => attached?,
+    };
+    let (ticks, policy) = (clock::init(), attached.config.policy);
+    let buffer = Buffer::new(attached.mapping, policy);
+    let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
+        .map_err(BeginError::SessionCapture)?;
+    let slow_call = match attached.config.slow_nanos {
+        0 => None,
+        nanos => Some(Duration::from_nanos(nanos)),
+    };
+    let recorder = Recorder::in_session(board, buffer, ticks, writer, scope)?;
+    let recorder = recorder.dumped_after_calls_of(slow_call);
+    // Open until the process ends or becomes another program: that is what it tells the parent.
+    let _ = attached.connection.into_raw_fd();
+    recorder.describe_process(&format!("session, {policy} policy"));
+    Ok(Some(recorder))
+}
+
+fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, BeginError> {
+    let options = RecorderOptions {
+        pool_bytes: asked.layout.blocks() as usize * asked.layout.block_bytes(),
+        block_bytes: asked.layout.block_bytes(),
+        policy: asked.policy,
+        scope: asked.scope.clone(),
+        ..RecorderOptions::default()
+    };
+    let system = rustix::system::uname();
+    let path = asked.path.expand(&Values {
+        pid: std::process::id(),
+        host: OsStr::from_bytes(system.nodename().to_bytes()),
+        variable: &|name| std::env::var_os(name),
+    })?;
+    // A name may be taken: by this process before an exec, by its parent when %p is missing.
+    let mut names = numbered(&path);
+    let writer = loop {
+        let name = names.next().expect("names do not end");
+        match Writer::create(&name, &header(options.ticks)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => break result.map_err(|error| BeginError::Capture(name, error))?,
+        }
+    };
+    let recorder = Recorder::start_on(board, &options, None, writer)?;
+    recorder.describe_process(&format!("alone, {} policy", options.policy));
+    Ok(recorder)
+}
+
+fn header(ticks: TickSource) -> crate::capture::FileHeader {
+    Recorder::file_header(ticks, ProcessId(std::process::id()))
+}

@@ -1,0 +1,124 @@
+//! The flight recorder of a session: each process keeps what happens last in its own memory, and the parent writes it
+//! out when something asks for it, while the programs go on.
+//!
+//! A dump is a capture for each process: its records, in the order in which each lane wrote them; the calls it is in; and a
+//! copy of what its own capture has, which under this policy is everything that has been named, and the clocks.
+//! So names never fall out.
+
+use super::server::Live;
+use crate::buffer::BlockView;
+use crate::capture::{self, FileHeader, Writer};
+use crate::clock;
+use crate::collect::context::ticks_of;
+use crate::record::{Api, ThreadId, Ticks};
+use rustix::fs::{Mode, OFlags};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// What a session keeps, and when it writes it out.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// Time that is written out, counted back from the dump, as far as the memory reaches; `None` for all of it.
+    pub keep: Option<Duration>,
+    /// A call that takes at least as long triggers a dump.
+    pub slow_call: Option<Duration>,
+    /// Dumps, at most.
+    pub most_dumps: u32,
+    /// Who is told of each; the last sender goes with the session.
+    pub dumps: Sender<FlightDump>,
+}
+
+/// What was kept at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightDump {
+    /// Its number, from 1.
+    pub number: u32,
+    /// A capture for each process that had recorded something.
+    pub captures: Vec<PathBuf>,
+    /// Why there are not more, if there should be.
+    pub failed: Option<String>,
+}
+
+impl Flight {
+    /// Writes out what `processes` keep now, as dump `number`, into `folder`.
+    pub(super) fn dump(&self, number: u32, processes: &[Live], folder: &Path) {
+        let mut dump = FlightDump {
+            number,
+            captures: Vec::new(),
+            failed: None,
+        };
+        for live in processes {
+            let name = format!("flight-{number}-{}.gputrail", live.capture.process);
+            let path = folder.join(name);
+            match self.dump_process(live, &path) {
+                Ok(true) => dump.captures.push(path),
+                Ok(false) => {}
+                Err(error) => {
+                    let _ = std::fs::remove_file(&path);
+                    dump.failed = Some(format!("process {}: {error}", live.capture.pid));
+                }
+            }
+        }
+        // Nobody listens where the command is ending.
+        let _ = self.dumps.send(dump);
+    }
+
+    /// `false`: it has not begun to record.
+    fn dump_process(&self, live: &Live, path: &Path) -> io::Result<bool> {
+        let mut own = File::open(&live.capture.path)?;
+        let mut header = [0; size_of::<FileHeader>()];
+        if own.read_exact(&mut header).is_err() {
+            return Ok(false);
+        }
+        let file = rustix::fs::open(
+            path,
+            OFlags::RDWR
+                | OFlags::APPEND
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC,
+            Mode::RUSR | Mode::WUSR,
+        )?;
+        let mut file = File::from(file);
+        io::Write::write_all(&mut file, &header)?;
+        let writer = Writer::resume(file.try_clone()?.into())?;
+        let now = clock::now_of(live.ticks);
+        let since = self.keep.map_or(Ticks::NONE, |keep| {
+            Ticks(now.0.saturating_sub(ticks_of(keep)))
+        });
+        // The last call of each lane may have ended and still stand among those in progress.
+        let mut ended = HashSet::new();
+        live.buffer.dump(since, |view| {
+            let calls = view.records().filter_map(|record| record.read::<Api>());
+            ended.extend(calls.last().map(|call| call.correlation));
+            // An error stays with the writer.
+            let _ = writer.records(view);
+        });
+        let open = capture::open_calls(live.buffer.mapping(), &ended);
+        if !open.is_empty() {
+            let _ = writer.records(&BlockView {
+                lane: 0,
+                thread: ThreadId::NONE,
+                sequence: u32::MAX,
+                offset: 0,
+                first_record: 0,
+                bytes: &open,
+            });
+        }
+        let _ = writer.metadata_record(&clock::snapshot_of(live.ticks));
+        // Last: what the records refer to was named before they were written.
+        let whole = capture::whole_bytes(&mut own)?;
+        own.seek(SeekFrom::Start(header.len() as u64))?;
+        io::copy(&mut own.take(whole - header.len() as u64), &mut file)?;
+        let _ = writer.end();
+        match writer.error() {
+            Some((error, _)) => Err(io::Error::other(error)),
+            None => Ok(true),
+        }
+    }
+}

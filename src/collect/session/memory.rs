@@ -1,0 +1,96 @@
+//! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
+
+use super::{End, signal_name};
+use crate::buffer::{Collector, Layout, Mapping, MappingError};
+use crate::capture::{self, Cause, Writer};
+use crate::collect::recorder::FIRST_BLOCKS;
+use crate::record::NoteKind;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// How the memory shows in /proc/PID/maps.
+pub(super) const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
+
+/// A pool that no process has yet.
+pub(super) struct Pool {
+    pub file: OwnedFd,
+    pub mapping: Mapping,
+    pub bytes: u64,
+}
+
+/// Makes a pool. All of its pages exist from the start and it cannot shrink: touching it never
+/// kills whoever maps it.
+pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let name = "gputrail-pool";
+    let file = match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        // A kernel before 6.3.
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags)?,
+        result => result?,
+    };
+    let bytes = layout.total_bytes() as u64;
+    rustix::fs::ftruncate(&file, bytes)?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(|error| match error {
+        MappingError::Map { source, .. } => source,
+        other => io::Error::other(other),
+    })?;
+    // Pages of blocks that are soon in use come zeroed here, and not in the program's time.
+    mapping.populate(0..(2 * FIRST_BLOCKS).min(layout.blocks()));
+    Ok(Pool {
+        file,
+        mapping,
+        bytes,
+    })
+}
+
+/// Takes to the capture what a process left in its pool, and says there how it ended.
+pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, end: End) {
+    let (what, words) = match end {
+        End::Finished => {
+            collector.finish();
+            // An error stays with the writer.
+            let _ = writer.end();
+            return;
+        }
+        End::Died(Some(signal)) => (
+            NoteKind::DIED,
+            format!("killed by signal {signal} ({})", signal_name(signal)),
+        ),
+        End::Exited(code) => (
+            NoteKind::DIED,
+            format!(
+                "the process ended with exit code {code} without ending its recording, by _exit or quick_exit"
+            ),
+        ),
+        End::Died(None) => (
+            NoteKind::DIED,
+            "the process ended without ending its recording".into(),
+        ),
+        End::Replaced => (
+            NoteKind::DIED,
+            "the process became another program by exec".into(),
+        ),
+        End::Running => (
+            NoteKind::ENDED_EARLY,
+            "still running when the recording ended".into(),
+        ),
+    };
+    collector.stop();
+    capture::recover(mapping, writer, &Cause { what, words });
+}
+
+/// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.
+pub(super) fn note(path: &Path, words: &str) -> io::Result<()> {
+    let file = File::options().append(true).open(path)?;
+    let writer = capture::Writer::resume(file.into())?;
+    capture::note(&writer, NoteKind::ENDED_EARLY, words);
+    writer
+        .error()
+        .map_or(Ok(()), |(error, _)| Err(io::Error::other(error)))
+}

@@ -1,0 +1,614 @@
+//! The parent's side: a thread that gives each process its buffer and its capture, has a collector take
+//! to the capture what comes into the buffer, and saves what is left there when the process is gone.
+
+use super::SOCKET;
+use super::flight::Flight;
+use super::handshake::{self, Pending};
+use super::memory::{self, Pool};
+use super::message::{Answer, Config, Hello, Reason, Refusal};
+use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, News, Policy, SessionState};
+use crate::capture::{CaptureSink, Writer};
+use crate::clock::TickSource;
+use crate::platform::sync::lock_std;
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// In this time the program is started, which wants a processor to begin on.
+const HEAD_START: Duration = Duration::from_millis(1);
+
+/// What a session gives to its processes.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where the socket is made; private to the user.
+    pub directory: PathBuf,
+    /// Where captures are made; private to the user.
+    pub captures: PathBuf,
+    /// How the pool of each process is divided.
+    pub layout: Layout,
+    /// What a lane does when no block is empty.
+    pub policy: Policy,
+    /// See [`Config::watermark`].
+    pub watermark: u32,
+    /// Processes recorded at a time; later ones run unrecorded and are counted.
+    pub processes: usize,
+    /// With [`Policy::Overwrite`]: when what is kept is written out.
+    pub flight: Option<Flight>,
+}
+
+/// A session that could not be opened, or whose thread failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}: {source}")]
+pub struct ServerError {
+    action: &'static str,
+    source: std::io::Error,
+}
+
+/// How the part of a process in the session ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It flushed everything and ended its session itself.
+    Finished,
+    /// It is gone without having done so; with the signal that killed it, where that is known.
+    Died(Option<i32>),
+    /// It ended with this exit code, by a way that runs no exit handlers: `_exit` or `quick_exit`.
+    Exited(i32),
+    /// It became another program by exec.
+    Replaced,
+    /// It was still running when the session ended.
+    Running,
+}
+
+/// A process that was recorded.
+#[derive(Clone, Debug)]
+pub struct ProcessCapture {
+    /// Number in the session, from 1.
+    pub process: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// Why it came.
+    pub reason: Reason,
+    /// The file with its records.
+    pub path: PathBuf,
+    /// How it ended.
+    pub end: End,
+    /// When the capture could take no more: the system's error number, and its length then.
+    pub capture_error: Option<(i32, u64)>,
+    /// Why what it left in its buffer could not be saved, if so.
+    pub lost: Option<String>,
+}
+
+impl ProcessCapture {
+    /// Where the capture could take no more, notes that in the capture itself, for the trace. To be
+    /// called when there is room again.
+    pub fn note_early_end(&self) -> std::io::Result<()> {
+        let Some((errno, bytes)) = self.capture_error else {
+            return Ok(());
+        };
+        let reason = std::io::Error::from_raw_os_error(errno);
+        memory::note(
+            &self.path,
+            &format!("the capture ended at byte {bytes}: {reason}"),
+        )
+    }
+}
+
+/// What a session has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// The processes in the order in which they came.
+    pub processes: Vec<ProcessCapture>,
+    /// Processes that asked and got nothing, with the reason.
+    pub refused: Vec<(u32, Refusal)>,
+}
+
+/// A running session.
+pub struct Server {
+    shared: Arc<Shared>,
+    result: Receiver<Finished>,
+}
+
+struct Shared {
+    wake: OwnedFd,
+    /// See [`Arrivals::first_ended`].
+    first_ended: OwnedFd,
+    command: AtomicU32,
+    attached: Mutex<Vec<(u32, PathBuf)>>,
+}
+
+/// Bits of `Shared::command`.
+const KILL: u32 = 1;
+const FINISH: u32 = 2;
+const DUMP: u32 = 4;
+
+impl Server {
+    /// Opens the session: makes the socket and starts the thread, which makes the first pool ahead.
+    pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+        let failed = |action| {
+            move |errno: Errno| ServerError {
+                action,
+                source: errno.into(),
+            }
+        };
+        let listener = handshake::listen(&options.directory.join(SOCKET))
+            .map_err(failed("make the session's socket"))?;
+        let event = || {
+            rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(failed("make the session's eventfd"))
+        };
+        let shared = Arc::new(Shared {
+            wake: event()?,
+            first_ended: event()?,
+            command: AtomicU32::new(0),
+            attached: Mutex::default(),
+        });
+        let session = Session {
+            options,
+            shared: shared.clone(),
+            listener,
+            ready: None,
+            is_ready_due: true,
+            pending: Vec::new(),
+            live: Vec::new(),
+            admitted: 0,
+            dumps: 0,
+            finished: Finished::default(),
+        };
+        let (sender, result) = std::sync::mpsc::channel();
+        std::thread::Builder::new()
+            .name("session".into())
+            .spawn(move || session.run(&sender))
+            .map_err(|source| ServerError {
+                action: "start the session's thread",
+                source,
+            })?;
+        Ok(Server { shared, result })
+    }
+
+    /// Process ids of all that have attached so far.
+    pub fn attached(&self) -> Vec<u32> {
+        let attached = lock_std(&self.shared.attached);
+        attached.iter().map(|(pid, _)| *pid).collect()
+    }
+
+    /// For a thread that waits for somebody to attach.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(self.shared.clone())
+    }
+
+    /// Has what is kept written out, see [`ServerOptions::flight`].
+    pub fn dump(&self) {
+        self.shared.tell(DUMP);
+    }
+
+    /// Kills all processes that are being recorded.
+    pub fn kill(&self) {
+        self.shared.tell(KILL);
+    }
+
+    /// Ends the session. Processes that are still running are told to stop recording, and what they
+    /// recorded is taken as it is.
+    pub fn finish(self) -> Finished {
+        self.shared.tell(FINISH);
+        self.result.recv().unwrap_or_default()
+    }
+}
+
+/// Who has attached to a session so far.
+#[derive(Clone)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// The capture of the first process that attached.
+    pub fn first_capture(&self) -> Option<PathBuf> {
+        let attached = lock_std(&self.0.attached);
+        attached.first().map(|(_, path)| path.clone())
+    }
+
+    /// Can be read from when that process has ended its session: what it recorded by then is in its capture.
+    pub fn first_ended(&self) -> BorrowedFd<'_> {
+        self.0.first_ended.as_fd()
+    }
+}
+
+impl Shared {
+    fn tell(&self, command: u32) {
+        self.command.fetch_or(command, Ordering::Release);
+        raise(&self.wake);
+    }
+}
+
+fn raise(event: &OwnedFd) {
+    // It fails only when the counter is full: then whoever waits has been woken anyway.
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+}
+
+/// A process that records into memory of ours.
+pub(super) struct Live {
+    pub capture: ProcessCapture,
+    pub buffer: Buffer,
+    pub ticks: TickSource,
+    collector: Collector,
+    writer: Writer,
+    /// `None` when the system could give none; then the connection's end has to do.
+    pidfd: Option<OwnedFd>,
+    connection: Option<OwnedFd>,
+}
+
+/// State of the session's thread.
+struct Session {
+    options: ServerOptions,
+    shared: Arc<Shared>,
+    listener: OwnedFd,
+    /// The pool for the next process, made ahead for the first one only: the others would wait for
+    /// no less, and one that never comes would cost memory. Making it takes milliseconds, in which the
+    /// program starts.
+    ready: Option<Pool>,
+    is_ready_due: bool,
+    pending: Vec<Pending>,
+    live: Vec<Live>,
+    /// Processes that have been given a number.
+    admitted: u32,
+    /// Dumps of what is kept so far.
+    dumps: u32,
+    finished: Finished,
+}
+
+impl Session {
+    fn run(mut self, result: &Sender<Finished>) {
+        loop {
+            let woken = self.wait();
+            if woken.wake {
+                let mut count = [0; 8];
+                let _ = rustix::io::read(&self.shared.wake, &mut count);
+            }
+            let command = self.shared.command.fetch_and(!DUMP, Ordering::AcqRel);
+            if command & KILL != 0 {
+                self.kill();
+            }
+            if command & DUMP != 0 {
+                self.dump();
+            }
+            self.bury(&woken.processes);
+            if command & FINISH != 0 {
+                self.finish();
+                // The receiver waits for it, unless its thread is gone.
+                let _ = result.send(self.finished);
+                return;
+            }
+            self.greet(woken.listener);
+        }
+    }
+
+    /// Sleeps until something happens.
+    fn wait(&mut self) -> Woken {
+        let mut files = vec![
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.shared.wake, PollFlags::IN),
+        ];
+        for live in &self.live {
+            // A connection says nothing more; only its end, which poll reports unasked.
+            files.extend(
+                live.connection
+                    .as_ref()
+                    .map(|file| PollFd::new(file, PollFlags::empty())),
+            );
+            files.extend(
+                live.pidfd
+                    .as_ref()
+                    .map(|file| PollFd::new(file, PollFlags::IN)),
+            );
+        }
+        files.extend(
+            self.pending
+                .iter()
+                .map(|pending| PollFd::new(&pending.connection, PollFlags::IN)),
+        );
+        let now = Instant::now();
+        let deadlines = self.pending.iter().map(|pending| pending.deadline);
+        let started = self.is_ready_due.then(|| now + HEAD_START);
+        let timeout = deadlines.chain(started).min().map(|deadline| {
+            let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
+            left.try_into().expect("seconds fit")
+        });
+        // An interruption by a signal looks like a wake-up without a cause.
+        let happenings = rustix::event::poll(&mut files, timeout.as_ref());
+        let mut happened = files.iter().map(|file| !file.revents().is_empty());
+        let listener = happened.next().unwrap_or(false);
+        let wake = happened.next().unwrap_or(false);
+        let processes = self
+            .live
+            .iter()
+            .map(|live| Signs {
+                hung_up: live.connection.is_some() && happened.next().unwrap_or(false),
+                ended: live.pidfd.is_some() && happened.next().unwrap_or(false),
+            })
+            .collect();
+        if happenings == Ok(0) && std::mem::take(&mut self.is_ready_due) {
+            // Where there is no memory, the process that asks for it is told.
+            self.ready = memory::make(&self.options.layout).ok();
+        }
+        Woken {
+            listener,
+            wake,
+            processes,
+        }
+    }
+
+    /// Takes what is left of processes that have ended or become other programs.
+    fn bury(&mut self, signs: &[Signs]) {
+        let mut gone = Vec::new();
+        for (index, (live, signs)) in self.live.iter_mut().zip(signs).enumerate() {
+            if signs.ended || (signs.hung_up && live.pidfd.is_none()) {
+                gone.push((index, how_it_ended(live)));
+            } else if signs.hung_up {
+                live.connection = None;
+                // A program may close files that it does not know; its memory tells that from exec.
+                if !still_mapped(live.capture.pid) {
+                    gone.push((index, End::Replaced));
+                }
+            }
+        }
+        for (index, end) in gone.into_iter().rev() {
+            let live = self.live.remove(index);
+            self.take(live, end);
+        }
+    }
+
+    /// Accepts connections and answers those that have said who they are.
+    fn greet(&mut self, accept: bool) {
+        if accept {
+            while let Some(pending) = handshake::accept(&self.listener, self.pending.len()) {
+                self.pending.push(pending);
+            }
+        }
+        let mut index = 0;
+        while index < self.pending.len() {
+            match self.pending[index].hear() {
+                handshake::Heard::Nothing => index += 1,
+                handshake::Heard::Refuse(refusal) => {
+                    let pending = self.pending.swap_remove(index);
+                    self.finished.refused.push((pending.peer.pid, refusal));
+                    let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+                }
+                handshake::Heard::Close => drop(self.pending.swap_remove(index)),
+                handshake::Heard::Hello(hello) => {
+                    let pending = self.pending.swap_remove(index);
+                    self.admit(pending, hello);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, pending: Pending, hello: Hello) {
+        let pid = pending.peer.pid;
+        // The same process again: it has become another program, and its old memory is ours alone.
+        if let Some(index) = self.live.iter().position(|live| live.capture.pid == pid)
+            && !still_mapped(pid)
+        {
+            let live = self.live.remove(index);
+            self.take(live, End::Replaced);
+        }
+        self.admitted += 1;
+        let process = self.admitted;
+        let answer: Answer = if self.live.len() < self.options.processes {
+            self.equip(process, &pending, hello)
+        } else {
+            Err(Refusal::Processes)
+        };
+        if let Err(refusal) = answer {
+            self.finished.refused.push((pid, refusal));
+            let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+        }
+    }
+
+    /// Makes memory and capture for a process and hands them over.
+    fn equip(&mut self, process: u32, pending: &Pending, hello: Hello) -> Answer {
+        let resources =
+            |error: std::io::Error| Refusal::Resources(error.raw_os_error().unwrap_or(0));
+        let pid = pending.peer.pid;
+        let connection = pending.connection.try_clone().map_err(resources)?;
+        // Whoever holds the other end of the connection lives: the id cannot be that of a successor.
+        let pidfd = Pid::from_raw(pid as i32)
+            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        self.is_ready_due = false;
+        let pool = match self.ready.take() {
+            Some(pool) => pool,
+            None => memory::make(&self.options.layout).map_err(resources)?,
+        };
+        let path = self
+            .options
+            .captures
+            .join(format!("{pid}-{process}.gputrail"));
+        let file = rustix::fs::open(
+            &path,
+            OFlags::WRONLY
+                | OFlags::APPEND
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC,
+            Mode::RUSR | Mode::WUSR,
+        )
+        .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
+        let buffer = Buffer::new(pool.mapping, self.options.policy);
+        let (writer, collector) = self
+            .collect(&buffer, &file, hello.ticks)
+            .map_err(resources)?;
+        let flight = self.options.flight.as_ref();
+        let slow_call = flight.and_then(|flight| flight.slow_call);
+        let config = Config {
+            process,
+            policy: self.options.policy,
+            watermark: self.options.watermark,
+            mapping_bytes: pool.bytes,
+            slow_nanos: slow_call
+                .map_or(0, |slow| slow.as_nanos().clamp(1, u64::MAX.into()) as u64),
+        };
+        if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
+            // It left before the answer came: nothing of it is to be kept.
+            collector.stop();
+            let _ = std::fs::remove_file(&path);
+            return Ok(config);
+        }
+        lock_std(&self.shared.attached).push((pid, path.clone()));
+        self.live.push(Live {
+            capture: ProcessCapture {
+                process,
+                pid,
+                reason: hello.reason,
+                path,
+                end: End::Running,
+                capture_error: None,
+                lost: None,
+            },
+            buffer,
+            ticks: hello.ticks,
+            collector,
+            writer,
+            pidfd,
+            connection: Some(connection),
+        });
+        Ok(config)
+    }
+
+    /// Has a collector take what comes into `buffer` to the capture in `file`.
+    fn collect(
+        &self,
+        buffer: &Buffer,
+        file: &OwnedFd,
+        ticks: TickSource,
+    ) -> std::io::Result<(Writer, Collector)> {
+        let writer = Writer::join(file.try_clone()?, buffer)?;
+        let sink = CaptureSink::new(writer.clone(), ticks);
+        let options = CollectorOptions {
+            watermark: self.options.watermark,
+            ..CollectorOptions::default()
+        };
+        let shared = self.shared.clone();
+        let dumps = self.options.flight.is_some();
+        let is_first = lock_std(&self.shared.attached).is_empty();
+        let listener = move |news| match news {
+            News::Triggered if dumps => shared.tell(DUMP),
+            News::Ended if is_first => raise(&shared.first_ended),
+            News::Triggered | News::Ended => {}
+        };
+        let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
+        let listener = Some(Box::new(listener) as _);
+        let collector = Collector::of_process(buffer, sinks, options, ticks, listener)?;
+        Ok((writer, collector))
+    }
+
+    /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the session
+    /// goes on: as a rule the collector's thread ends last, and has the mapping until then.
+    fn take(&mut self, live: Live, end: End) {
+        let Live {
+            mut capture,
+            buffer,
+            collector,
+            writer,
+            ..
+        } = live;
+        let mapping = buffer.mapping();
+        capture.end = match (mapping.state(), end) {
+            (SessionState::Ended, End::Died(_) | End::Exited(_)) => End::Finished,
+            _ => end,
+        };
+        if std::fs::metadata(&capture.path).is_ok_and(|data| data.len() == 0) {
+            // It went before it had recorded anything, even who it is.
+            collector.stop();
+            let _ = std::fs::remove_file(&capture.path);
+            return;
+        }
+        memory::save(&collector, mapping, &writer, capture.end);
+        capture.lost = writer.error().map(|(error, _)| error.to_string());
+        capture.capture_error = mapping.capture_error();
+        self.finished.processes.push(capture);
+    }
+
+    /// Writes out what the processes keep, unless that has been done often enough.
+    fn dump(&mut self) {
+        let Some(flight) = &self.options.flight else {
+            return;
+        };
+        if self.dumps < flight.most_dumps {
+            self.dumps += 1;
+            flight.dump(self.dumps, &self.live, &self.options.captures);
+        }
+    }
+
+    fn kill(&self) {
+        for pidfd in self.live.iter().filter_map(|live| live.pidfd.as_ref()) {
+            // One that is gone already needs no killing.
+            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+        }
+    }
+
+    /// Takes what there is of those that have ended, and of those that are still running, which are told
+    /// to stop.
+    fn finish(&mut self) {
+        for live in std::mem::take(&mut self.live) {
+            let end = match &live.pidfd {
+                _ if live.buffer.mapping().state() == SessionState::Ended => End::Finished,
+                Some(pidfd) if has_ended(pidfd) => how_it_ended(&live),
+                _ => End::Running,
+            };
+            live.buffer.mapping().abandon();
+            self.take(live, end);
+        }
+        // Nothing is dumped any more, which whoever listens may know now.
+        self.options.flight = None;
+        self.finished
+            .processes
+            .sort_by_key(|capture| capture.process);
+    }
+}
+
+/// What woke the thread.
+struct Woken {
+    listener: bool,
+    wake: bool,
+    processes: Vec<Signs>,
+}
+
+/// What poll said about a live process.
+struct Signs {
+    hung_up: bool,
+    ended: bool,
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut files = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = rustix::event::Timespec::default();
+    rustix::event::poll(&mut files, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// How it ended is known for a child of ours only, which is left to be waited for.
+fn how_it_ended(live: &Live) -> End {
+    let status = live.pidfd.as_ref().and_then(|pidfd| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), options)
+            .ok()
+            .flatten()
+    });
+    match status.and_then(|status| status.exit_status()) {
+        Some(code) => End::Exited(code),
+        None => End::Died(status.and_then(|status| status.terminating_signal())),
+    }
+}
+
+/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so
+/// has one with no memory at all: it has not become another program, it is ending.
+fn still_mapped(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
+        let mut windows = maps.windows(memory::MAPS_NAME.len());
+        maps.is_empty() || windows.any(|window| window == memory::MAPS_NAME)
+    })
+}

@@ -1,0 +1,317 @@
+//! Parent and program in one process: what each end does with what the other sends.
+
+use super::*;
+use crate::buffer::{Buffer, Policy};
+use crate::capture::{Reader, Writer};
+use crate::clock::TickSource;
+use crate::collect::recorder::Recorder;
+use crate::collect::scope::Scope;
+use crate::collect::switchboard::Switchboard;
+use crate::record::{Api, Kind, ProcessId, StringId, ThreadId, flags};
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+fn server(directory: &Path, processes: usize) -> Server {
+    Server::start(ServerOptions {
+        directory: directory.into(),
+        captures: directory.into(),
+        layout: Size::layout(Size(1 << 20), Size(16 << 10)).unwrap(),
+        policy: Policy::Discard,
+        watermark: u32::MAX,
+        processes,
+        flight: None,
+    })
+    .unwrap()
+}
+
+/// Begins to record, as [`begin`] does.
+fn recorder(attached: Attached) -> Recorder {
+    let ticks = crate::clock::init();
+    let header = Recorder::file_header(ticks, ProcessId(std::process::id()));
+    let buffer = Buffer::new(attached.mapping, attached.config.policy);
+    let writer = Writer::begin_shared(attached.capture, &header, &buffer).unwrap();
+    Recorder::in_session(
+        &Switchboard::new(),
+        buffer,
+        ticks,
+        writer,
+        &Scope::default(),
+    )
+    .unwrap()
+}
+
+/// Connects as anybody could, and sends `bytes`.
+fn say(directory: &Path, bytes: &[u8]) -> OwnedFd {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::connect(
+        &socket,
+        &SocketAddrUnix::new(directory.join(SOCKET)).unwrap(),
+    )
+    .unwrap();
+    rustix::net::send(&socket, bytes, SendFlags::NOSIGNAL).unwrap();
+    socket
+}
+
+/// What comes back; nothing once the other end has closed.
+fn hear(socket: &OwnedFd) -> Vec<u8> {
+    let mut bytes = [0; 256];
+    let (length, _) = rustix::net::recv(socket, &mut bytes, RecvFlags::empty()).unwrap_or((0, 0));
+    bytes[..length].to_vec()
+}
+
+#[test]
+fn a_process_gets_a_pool_and_a_private_capture() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let attached = attach(directory.path(), Reason::Loaded).unwrap();
+    assert_eq!(attached.config.process, 1);
+    assert_eq!(attached.config.policy, Policy::Discard);
+    assert_eq!(attached.mapping.layout().blocks(), 64);
+    assert_eq!(server.attached(), [std::process::id()]);
+
+    let recorder = recorder(attached);
+    let host = recorder.host_thread(ThreadId(1), false).unwrap();
+    drop(host);
+    recorder.finish().unwrap();
+    let finished = server.finish();
+    let [capture] = &finished.processes[..] else {
+        panic!("{finished:?}")
+    };
+    assert_eq!(
+        (capture.end, capture.pid),
+        (End::Finished, std::process::id())
+    );
+    assert_eq!(
+        std::fs::metadata(&capture.path).unwrap().mode() & 0o777,
+        0o600
+    );
+    assert!(Reader::open(&capture.path).unwrap().ended());
+    assert!(finished.refused.is_empty());
+}
+
+#[test]
+fn what_a_process_leaves_in_its_pool_is_saved() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let attached = attach(directory.path(), Reason::Loaded).unwrap();
+    let header = Recorder::file_header(crate::clock::TickSource::Virtual, ProcessId(1));
+    let writer = Writer::begin(attached.capture, &header).unwrap();
+    // No collector looks: what is written stays in the memory that both have.
+    let buffer = crate::buffer::Buffer::new(attached.mapping, Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    for _ in 0..3 {
+        assert!(lane.write(crate::record::Api::blank()));
+    }
+    let capture = server.finish().processes.remove(0);
+    assert_eq!((capture.end, &capture.lost), (End::Running, &None));
+    let reader = Reader::open(&capture.path).unwrap();
+    assert!(!reader.ended());
+    let mut calls = 0;
+    let mut chunks = reader.chunks();
+    while let Some(chunk) = chunks.next() {
+        calls += chunk
+            .records()
+            .filter(|record| record.header().kind == Kind::API)
+            .count();
+    }
+    assert_eq!(calls, 3);
+    drop(writer);
+}
+
+#[test]
+fn what_is_kept_is_written_out_with_names_and_calls_in_progress_while_the_process_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (sender, dumps) = std::sync::mpsc::channel();
+    let server = Server::start(ServerOptions {
+        directory: directory.path().into(),
+        captures: directory.path().into(),
+        layout: Size::layout(Size(64 << 10), Size(4 << 10)).unwrap(),
+        policy: Policy::Overwrite,
+        watermark: u32::MAX,
+        processes: 4,
+        flight: Some(Flight {
+            keep: None,
+            slow_call: None,
+            most_dumps: 2,
+            dumps: sender,
+        }),
+    })
+    .unwrap();
+    let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    let name = recorder.names().string("named long ago");
+    let mut host = recorder.host_thread(ThreadId(1), false).unwrap();
+    let operation = crate::record::Operation {
+        domain: crate::record::Domain::SIM,
+        number: 1,
+    };
+    let call = |host: &mut crate::collect::correlation::HostThread, exits| {
+        let call = host.enter(operation, 1000, crate::clock::now());
+        if exits {
+            host.exit(&call, crate::clock::now(), 0, 0);
+        }
+        call.correlation
+    };
+    let mut dumped = |asks: &dyn Fn()| {
+        let ended = (0..5000).map(|_| call(&mut host, true)).last();
+        let in_progress = call(&mut host, false);
+        asks();
+        let dump = dumps.recv().unwrap();
+        assert_eq!((dump.captures.len(), &dump.failed), (1, &None));
+        let reader = Reader::open(&dump.captures[0]).unwrap();
+        assert!(reader.ended() && reader.findings().is_empty());
+        assert_eq!(reader.metadata().string(name), "named long ago");
+        let (mut chunks, mut calls) = (reader.chunks(), Vec::new());
+        while let Some(chunk) = chunks.next() {
+            calls.extend(chunk.records().filter_map(|record| record.read::<Api>()));
+        }
+        let is_unfinished = |call: &&Api| call.header.has(flags::UNFINISHED);
+        let (open, done): (Vec<&Api>, Vec<&Api>) = calls.iter().partition(is_unfinished);
+        assert_eq!(
+            open.iter().map(|call| call.correlation).collect::<Vec<_>>(),
+            [in_progress]
+        );
+        assert_eq!(done.last().map(|call| call.correlation), ended);
+        assert!(done.len() < 5000, "the memory holds fewer");
+        dump.number
+    };
+    assert_eq!(dumped(&|| server.dump()), 1);
+    assert_eq!(dumped(&|| assert!(recorder.dump())), 2);
+    server.dump();
+    let finished = server.finish();
+    assert!(dumps.recv().is_err(), "two were wanted at most");
+    assert_eq!(finished.processes.len(), 1);
+}
+
+#[test]
+fn a_recording_that_keeps_everything_is_not_dumped() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    assert!(!recorder.dump());
+    server.dump();
+    server.finish();
+}
+
+#[test]
+fn a_process_that_recorded_nothing_leaves_no_capture() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    drop(attach(directory.path(), Reason::Loaded).unwrap());
+    assert!(server.finish().processes.is_empty());
+    assert!(
+        std::fs::read_dir(directory.path())
+            .unwrap()
+            .all(|entry| entry.unwrap().file_name() == SOCKET)
+    );
+}
+
+#[test]
+fn noise_is_hung_up_on_and_harms_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let mut long = Hello {
+        pid: 1,
+        reason: Reason::Loaded,
+        ticks: TickSource::Monotonic,
+    }
+    .encode()
+    .to_vec();
+    long.push(0);
+    for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 32], &[], &long] {
+        let socket = say(directory.path(), noise);
+        assert_eq!(hear(&socket), b"");
+    }
+    // Silent ones do not stand in the way either.
+    let silent = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::connect(
+        &silent,
+        &SocketAddrUnix::new(directory.path().join(SOCKET)).unwrap(),
+    )
+    .unwrap();
+    assert!(attach(directory.path(), Reason::Loaded).is_ok());
+    assert!(server.finish().refused.is_empty());
+}
+
+#[test]
+fn a_library_of_another_version_is_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let mut hello = Hello {
+        pid: 1,
+        reason: Reason::Loaded,
+        ticks: TickSource::Monotonic,
+    }
+    .encode();
+    hello[8] ^= 0xff;
+    let answer = hear(&say(directory.path(), &hello));
+    assert_eq!(message::decode_answer(&answer), Ok(Err(Refusal::Version)));
+    assert_eq!(
+        server.finish().refused,
+        [(std::process::id(), Refusal::Version)]
+    );
+}
+
+#[test]
+fn more_processes_than_the_limit_are_refused_until_one_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 1);
+    let _first = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    let second = attach(directory.path(), Reason::Forked);
+    assert!(matches!(
+        second,
+        Err(AttachError::Refused(Refusal::Processes))
+    ));
+    let finished = server.finish();
+    assert_eq!((finished.processes.len(), finished.refused.len()), (1, 1));
+}
+
+#[test]
+fn a_session_that_is_over_is_no_error_to_report() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(
+        attach(directory.path(), Reason::Loaded),
+        Err(AttachError::Over(_))
+    ));
+    server(directory.path(), 1).finish();
+    assert!(matches!(
+        attach(directory.path(), Reason::Loaded),
+        Err(AttachError::Over(_))
+    ));
+}
+
+#[test]
+fn an_answer_that_is_none_is_refused_by_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = handshake::listen(&directory.path().join(SOCKET)).unwrap();
+    let path = directory.path().to_owned();
+    let parent = std::thread::spawn(move || {
+        loop {
+            if let Some(pending) = handshake::accept(&listener, 0) {
+                while matches!(pending.hear(), handshake::Heard::Nothing) {}
+                rustix::net::send(&pending.connection, &[0; 64], SendFlags::NOSIGNAL).unwrap();
+                return;
+            }
+            std::thread::yield_now();
+        }
+    });
+    let error = attach(&path, Reason::Loaded).err().unwrap();
+    assert!(matches!(error, AttachError::Answer(..)), "{error}");
+    parent.join().unwrap();
+}
+
+#[test]
+fn a_process_that_is_told_to_stop_ends_its_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path(), 4);
+    let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
+    let name = recorder.names().string("a name");
+    assert_ne!(name, StringId::NONE);
+    let finished = server.finish();
+    assert_eq!(
+        (finished.processes.len(), finished.processes[0].end),
+        (1, End::Running)
+    );
+    assert!(recorder.host_thread(ThreadId(1), false).is_none());
+}

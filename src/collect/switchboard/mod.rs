@@ -1,0 +1,433 @@
+//! The switchboard of a process: who wants what, and where it goes.
+//!
+//! Sources ask it on the hot path, by one load, who is interested in an operation or a kind of record
+//! ([`Interest`], [`Buffers`]). Consumers are buffers, which get records, and subscribers, which are called back.
+//! What they want is said by the services of contexts ([`crate::collect::context`]); starting, stopping and
+//! changing one computes the words of the table anew, under a lock that the hot path never takes.
+//!
+//! A switchboard lasts as long as its process: threads hold on to it.
+
+mod arguments;
+mod callback;
+mod flush;
+mod interest;
+mod narrowed;
+mod retirement;
+mod selection;
+mod services;
+mod slow;
+mod subscriber;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub use arguments::{Argument, ArgumentInfo, CallArguments};
+pub use callback::{Callback, Payload, Phase};
+pub use flush::Flush;
+pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
+pub(crate) use interest::{SubscriberSet, Wanted};
+pub use selection::{KindSet, OperationSet, Selection};
+pub(crate) use services::{CONTEXTS, Consumer, ContextKey, INSIDE_CALLS, ServiceError};
+pub(crate) use slow::SlowCalls;
+#[cfg(any(feature = "layer", feature = "sim"))]
+pub(crate) use subscriber::UserData;
+pub(crate) use subscriber::{SubscriberKey, Subscription};
+pub(crate) use thread::{ThreadState, Within};
+
+use crate::buffer::lanes::{Opening, every_thread_knows};
+use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
+use crate::capture::names::Names;
+use crate::collect::correlation::Ids;
+use crate::collect::sampling::Sampling;
+use crate::platform::sync::{QuietGuard, QuietMutex};
+use crate::record::{KernelId, Kind, Operation, ThreadId};
+use flush::FlushHooks;
+use narrowed::Narrowed;
+pub(crate) use narrowed::OF_CONTEXTS;
+use retirement::Retirements;
+use services::Services;
+use slow::SlowCallWatches;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use subscriber::Subscribers;
+
+/// Looks at a thread that is in the middle of a write before its lane is given up for lost.
+const PATIENCE: u32 = 100_000;
+
+/// What a source does with an operation, whoever wants it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Observed {
+    /// Nothing.
+    #[default]
+    No,
+    /// It keeps its books by the call.
+    Books,
+    /// The call enqueues device work, or makes records of other kinds than its own.
+    Work,
+}
+
+/// See the module.
+pub struct Switchboard {
+    table: Table,
+    subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
+    /// The number of the subscription that was made last.
+    newest_subscription: AtomicU64,
+    ids: Ids,
+    names: Names,
+    state: QuietMutex<State>,
+    kernels: Kernels,
+    /// Buffers whose memory somebody looks at after the death of the process.
+    recovered: AtomicU32,
+    flush_hooks: FlushHooks,
+    retirements: Retirements,
+    slow_calls: SlowCallWatches,
+    narrowed: Narrowed,
+    sampling: Sampling,
+    /// The callback thread of buffers that have none of their own.
+    shared_thread: Mutex<SharedThread>,
+    /// Numbers of threads that are taken, a bit each.
+    thread_numbers: [AtomicU32; THREADS / 32],
+}
+
+/// The kernels that some buffers do not want.
+struct Kernels {
+    /// Those buffers.
+    buffers: AtomicU32,
+    /// A bit for each kernel of which they want nothing.
+    left_out: Box<[AtomicU64]>,
+}
+
+/// Kernels that can be left out: later ones are recorded.
+const KERNELS: usize = 1 << 16;
+
+impl Kernels {
+    fn new() -> Kernels {
+        Kernels {
+            buffers: AtomicU32::new(0),
+            left_out: (0..KERNELS / 64).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+/// Threads that have a number of their own.
+const THREADS: usize = 1024;
+
+/// The memory of the hot path's table.
+enum Table {
+    Own(Box<Wanted>),
+    /// The process's, which the kernel wipes in forked children.
+    Process(&'static Wanted),
+}
+
+#[derive(Default)]
+struct State {
+    /// With the incarnation of each.
+    buffers: [Option<(u32, Buffer)>; BUFFERS],
+    next_buffer: usize,
+    last_incarnation: u32,
+    services: Services,
+    threads: Vec<Weak<ThreadState>>,
+    subscribers: Subscribers,
+}
+
+impl State {
+    /// Whether `key` is of a buffer that is there.
+    fn has(&self, key: BufferKey) -> bool {
+        let buffer = self.buffers[key.slot].as_ref();
+        buffer.is_some_and(|(incarnation, _)| *incarnation == key.incarnation)
+    }
+
+    /// The threads that have not ended.
+    fn live_threads(&mut self) -> Vec<Arc<ThreadState>> {
+        self.threads.retain(|thread| thread.strong_count() > 0);
+        self.threads.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// A buffer of the switchboard: its slot, and which of those that had the slot it is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BufferKey {
+    pub slot: usize,
+    pub incarnation: u32,
+}
+
+impl BufferKey {
+    /// This one alone.
+    pub fn buffers(self) -> Buffers {
+        Interest::buffer(self.slot).buffers()
+    }
+}
+
+/// A buffer or subscriber too many.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}: {most} at a time, and all are in use")]
+pub struct TooMany {
+    /// Of what.
+    pub what: &'static str,
+    /// How many there may be.
+    pub most: usize,
+}
+
+impl std::fmt::Debug for Switchboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Switchboard").finish_non_exhaustive()
+    }
+}
+
+impl Switchboard {
+    /// A switchboard with a table of its own.
+    pub fn new() -> Arc<Switchboard> {
+        Self::with_table(Table::Own(Box::new(Wanted::new())))
+    }
+
+    /// The switchboard of the process, whose table is all zeros.
+    pub(crate) fn of_process(wanted: &'static Wanted) -> Arc<Switchboard> {
+        Self::with_table(Table::Process(wanted))
+    }
+
+    fn with_table(table: Table) -> Arc<Switchboard> {
+        #[cfg(target_os = "linux")]
+        crate::platform::sync::membarrier::register();
+        Arc::new(Switchboard {
+            table,
+            subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
+            newest_subscription: AtomicU64::new(0),
+            ids: Ids::default(),
+            names: Names::new(),
+            state: QuietMutex::default(),
+            kernels: Kernels::new(),
+            recovered: AtomicU32::new(0),
+            flush_hooks: FlushHooks::default(),
+            retirements: Retirements::default(),
+            slow_calls: SlowCallWatches::default(),
+            narrowed: Narrowed::default(),
+            sampling: Sampling::default(),
+            shared_thread: Mutex::default(),
+            thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
+        })
+    }
+
+    #[inline]
+    fn wanted(&self) -> &Wanted {
+        match &self.table {
+            Table::Own(wanted) => wanted,
+            Table::Process(wanted) => wanted,
+        }
+    }
+
+    /// Who wants calls of `operation` now.
+    #[inline]
+    pub fn interest(&self, operation: Operation) -> Interest {
+        self.wanted().operation(operation)
+    }
+
+    /// The buffers that want records of `kind` now.
+    #[inline]
+    pub fn buffers_for(&self, kind: Kind) -> Buffers {
+        self.wanted().kind(kind)
+    }
+
+    /// The slot of the only buffer that wants dispatches now, where nobody wants more of any work than by its kind:
+    /// neither of some kernels or contexts only, nor when nothing more will come for a call.
+    #[inline(always)]
+    pub(crate) fn plain_dispatches(&self) -> Option<usize> {
+        match self.kernels.buffers.load(Ordering::Relaxed) {
+            0 => self.wanted().plain_dispatches(),
+            _ => None,
+        }
+    }
+
+    /// Somebody looks at the memory of the buffer in `slot` after the death of the process: calls in progress stand
+    /// in it. Said before a service lets records go there; such a buffer is never removed.
+    pub(crate) fn is_recovered(&self, slot: usize) {
+        let buffers = Interest::buffer(slot).buffers();
+        self.recovered.fetch_or(buffers.0, Ordering::Relaxed);
+    }
+
+    /// The buffers in which calls in progress stand.
+    #[inline]
+    pub(crate) fn recovered(&self) -> Buffers {
+        Buffers(self.recovered.load(Ordering::Relaxed))
+    }
+
+    /// `buffers` get no dispatches of `kernel`.
+    pub(crate) fn leave_out(&self, kernel: KernelId, buffers: Buffers) {
+        if let Some(word) = self.kernels.left_out.get(kernel.0 as usize / 64) {
+            word.fetch_or(1 << (kernel.0 % 64), Ordering::Relaxed);
+            self.kernels.buffers.fetch_or(buffers.0, Ordering::Relaxed);
+        }
+    }
+
+    /// The buffers that want nothing of `kernel`.
+    #[inline]
+    pub(crate) fn left_out(&self, kernel: KernelId) -> Buffers {
+        let buffers = Buffers(self.kernels.buffers.load(Ordering::Relaxed));
+        if buffers.is_none() {
+            return buffers;
+        }
+        let word = self.kernels.left_out.get(kernel.0 as usize / 64);
+        let bit = word.map_or(0, |word| {
+            word.load(Ordering::Relaxed) >> (kernel.0 % 64) & 1
+        });
+        if bit != 0 { buffers } else { Buffers::NONE }
+    }
+
+    /// The names store.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The PC sampling service.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    /// The callback thread of buffers that have none of their own; it is there while they are.
+    pub(crate) fn shared_thread(&self) -> std::io::Result<CallbackThread> {
+        CallbackThread::shared(&self.shared_thread)
+    }
+
+    fn state(&self) -> QuietGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn opening(_: &State) -> Opening {
+        // SAFETY: whoever has the state has its lock, which is the one that belongs to the lanes of its threads.
+        unsafe { Opening::locked() }
+    }
+
+    /// Lets records go to `buffer`, as soon as a service says which.
+    pub(crate) fn add_buffer(&self, buffer: Buffer) -> Result<BufferKey, TooMany> {
+        let mut state = self.state();
+        // In turn, so that a slot is not used again while work of the buffer that had it is in flight.
+        let slot = (0..BUFFERS)
+            .map(|more| (state.next_buffer + more) % BUFFERS)
+            .find(|slot| state.buffers[*slot].is_none())
+            .ok_or(TooMany {
+                what: "buffers",
+                most: BUFFERS,
+            })?;
+        state.next_buffer = (slot + 1) % BUFFERS;
+        state.last_incarnation = state.last_incarnation.wrapping_add(1);
+        let incarnation = state.last_incarnation;
+        state.buffers[slot] = Some((incarnation, buffer));
+        Ok(BufferKey { slot, incarnation })
+    }
+
+    /// Takes `key` away from all services and threads: when this returns, nobody writes to the buffer, and
+    /// what its lanes had written is committed. `None` if it is gone already.
+    pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
+        if self.state().has(key) {
+            self.sampling.forget_buffer(key.slot);
+        }
+        let mut state = self.state();
+        if !state.has(key) {
+            return None;
+        }
+        let (_, buffer) = state.buffers[key.slot].take()?;
+        state.services.forget(Consumer::Buffer(key.slot));
+        self.publish(&state);
+        // Lanes that wait for an empty block go on.
+        buffer.end();
+        let opening = Self::opening(&state);
+        let threads = state.live_threads();
+        for thread in &threads {
+            thread.lanes().close(key.slot, &opening);
+        }
+        every_thread_knows();
+        for thread in threads {
+            // A lane that its thread does not leave stays where it is, and keeps its memory.
+            drop(thread.lanes().take(key.slot, PATIENCE, &opening));
+        }
+        Some(buffer)
+    }
+
+    /// The buffers that are there.
+    pub(crate) fn buffers(&self) -> Buffers {
+        let state = self.state();
+        let there = (0..BUFFERS).filter(|slot| state.buffers[*slot].is_some());
+        there.fold(Buffers::NONE, |all, slot| {
+            all.or(Interest::buffer(slot).buffers())
+        })
+    }
+
+    pub(crate) fn register(&self, thread: &Arc<ThreadState>) {
+        let mut state = self.state();
+        // Those that have ended: their memory waits for this.
+        if state.threads.len() == state.threads.capacity() {
+            state.threads.retain(|thread| thread.strong_count() > 0);
+        }
+        state.threads.push(Arc::downgrade(thread));
+    }
+
+    /// A lane for `thread` in the buffer of `slot`, put into `lanes`. `false` if the buffer is gone or has no
+    /// lane left.
+    #[cold]
+    pub(crate) fn open_lane(
+        &self,
+        slot: usize,
+        thread: ThreadId,
+        prepare: impl FnOnce(&mut Lane),
+        lanes: &mut crate::buffer::lanes::OwnLanes<BUFFERS>,
+    ) -> bool {
+        let state = self.state();
+        let Some((_, buffer)) = &state.buffers[slot] else {
+            return false;
+        };
+        let Some(mut lane) = buffer.lane(thread) else {
+            return false;
+        };
+        prepare(&mut lane);
+        let opening = Self::opening(&state);
+        lanes.open(slot, lane, &opening);
+        true
+    }
+
+    /// Counts a record of `kind` that had no lane to be written to.
+    pub(crate) fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
+        let state = self.state();
+        for slot in buffers.slots() {
+            if let Some((_, buffer)) = &state.buffers[slot] {
+                buffer.count_unlaned(kind);
+            }
+        }
+    }
+
+    /// Counts a record of `kind` as lost in every buffer that wants it.
+    pub fn count_lost(&self, kind: Kind) {
+        self.count_unlaned(self.buffers_for(kind), kind);
+    }
+
+    /// A number below [`THREADS`] that no other thread has, while there are any.
+    pub(crate) fn take_thread_number(&self) -> Option<u32> {
+        for (place, word) in self.thread_numbers.iter().enumerate() {
+            let taken = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
+                (taken != u32::MAX).then(|| taken | 1 << taken.trailing_ones())
+            });
+            if let Ok(before) = taken {
+                return Some(place as u32 * 32 + before.trailing_ones());
+            }
+        }
+        None
+    }
+
+    pub(crate) fn give_thread_number(&self, number: u32) {
+        if let Some(word) = self.thread_numbers.get(number as usize / 32) {
+            word.fetch_and(!(1 << (number % 32)), Ordering::AcqRel);
+        }
+    }
+
+    /// Computes the table anew.
+    fn publish(&self, state: &State) {
+        let narrowed = state.services.narrowed();
+        let hears = self.slow_calls.are_there();
+        state
+            .services
+            .publish(self.wanted(), &narrowed, self.recovered(), hears);
+        self.narrowed.set(narrowed);
+    }
+}

@@ -1,0 +1,468 @@
+//! Contexts and their services, and the table that follows from them.
+
+use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
+use super::narrowed::Table;
+use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
+use crate::collect::context::is_delivering;
+use crate::collect::operations;
+use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation, OperationGroup};
+/// Who gets what a service selects.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Consumer {
+    /// The buffer in this slot.
+    Buffer(usize),
+    /// The subscriber in this slot.
+    Subscriber(usize),
+}
+
+/// A context: its place, and which of those that had the place it is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ContextKey {
+    place: usize,
+    incarnation: u32,
+}
+
+/// Contexts of a process at a time.
+pub(crate) const CONTEXTS: usize = 64;
+
+/// A change that a context does not allow.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum ServiceError {
+    #[error("the context has been destroyed")]
+    NoSuchContext,
+    #[error("the context has been started before: its services are locked")]
+    Locked,
+    #[error("the context has such a service already")]
+    Conflict,
+    #[error("the context has no such service")]
+    NoSuchService,
+    #[error("the context is started already")]
+    Started,
+    #[error("the context is not started")]
+    Stopped,
+    #[error("busy: a buffer's callback cannot start and stop sampling")]
+    Busy,
+    #[error("contexts: {CONTEXTS} at a time, and all are in use")]
+    TooMany,
+}
+
+#[derive(Default)]
+pub(super) struct Services {
+    contexts: Vec<Option<ContextState>>,
+    last_incarnation: u32,
+    /// What sources do with operations, by domain and number; empty while there is no source.
+    observed: Vec<[Observed; OPERATIONS]>,
+    /// Operations at which a recording may begin or end.
+    gated: OperationSet,
+    /// The recording has ended.
+    ended: bool,
+}
+
+struct ContextState {
+    incarnation: u32,
+    running: bool,
+    locked: bool,
+    services: Vec<(Consumer, Selection)>,
+    /// Kinds that a buffer wants, or does not want, of one context of a runtime.
+    narrowed: Vec<(usize, ContextId, Kind, bool)>,
+}
+
+impl Services {
+    fn context(&mut self, key: ContextKey) -> Result<&mut ContextState, ServiceError> {
+        self.contexts
+            .get_mut(key.place)
+            .and_then(Option::as_mut)
+            .filter(|context| context.incarnation == key.incarnation)
+            .ok_or(ServiceError::NoSuchContext)
+    }
+
+    /// `consumer` has gone.
+    pub fn forget(&mut self, consumer: Consumer) {
+        for context in self.contexts.iter_mut().flatten() {
+            context.services.retain(|(of, _)| *of != consumer);
+            context
+                .narrowed
+                .retain(|said| Consumer::Buffer(said.0) != consumer);
+        }
+    }
+
+    /// Who wants what in which context of a runtime.
+    pub fn narrowed(&self) -> Table {
+        let mut table = Table::default();
+        let running = || {
+            let contexts = self.contexts.iter().flatten();
+            contexts.filter(|context| context.running && !self.ended)
+        };
+        let named = running().flat_map(|context| &context.narrowed);
+        for (_, of, kind, _) in named {
+            // Of those that have said nothing of this context, what they want of all.
+            let (mut here, mut others) = (Buffers::NONE, Buffers::NONE);
+            for context in running() {
+                for (consumer, selection) in &context.services {
+                    let Consumer::Buffer(slot) = consumer else {
+                        continue;
+                    };
+                    let (one, general) = (
+                        Interest::buffer(*slot).buffers(),
+                        selection.kinds.has(*kind),
+                    );
+                    let said = context
+                        .narrowed
+                        .iter()
+                        .find(|said| (said.0, said.1, said.2) == (*slot, *of, *kind));
+                    if said.map_or(general, |said| said.3) {
+                        here = here.or(one);
+                    }
+                    if general {
+                        others = others.or(one);
+                    }
+                }
+            }
+            table.contexts.insert((*of, *kind), here);
+            table.others.insert(*kind, others);
+        }
+        table
+    }
+
+    /// Writes the words that follow from the services into `wanted`.
+    ///
+    /// Calls stand in the memory of the buffers that are `recovered`. `hears` says whether somebody wants to hear of exits
+    /// even without records of them.
+    pub fn publish(&self, wanted: &Wanted, narrowed: &Table, recovered: Buffers, hears: bool) {
+        let contexts = self.contexts.iter().flatten();
+        let running: Vec<(Consumer, &Selection)> = contexts
+            .filter(|context| context.running && !self.ended)
+            .flat_map(|context| &context.services)
+            .map(|(consumer, selection)| (*consumer, selection))
+            .collect();
+        let mut inside = Interest::NONE;
+        for (kind, _) in Kind::ALL {
+            let mut buffers = Buffers::NONE;
+            for (consumer, selection) in &running {
+                if let Consumer::Buffer(slot) = consumer
+                    && selection.kinds.has(*kind)
+                {
+                    buffers = buffers.or(Interest::buffer(*slot).buffers());
+                }
+            }
+            buffers = buffers.or(narrowed.anywhere(*kind));
+            if !buffers.is_none() && !OF_CALLS.has(*kind) {
+                inside = inside.with(Interest::WORK);
+            }
+            wanted.set_kind(*kind, buffers);
+        }
+        let retires = !wanted.kind(Kind::RETIREMENT).is_none();
+        let is_plain = !retires && narrowed.contexts.is_empty();
+        let dispatches = wanted.kind(Kind::KERNEL_DISPATCH).only();
+        wanted.set_plain_dispatches(dispatches.filter(|_| is_plain));
+        let is_told = |(consumer, selection): &(Consumer, &Selection)| {
+            let any = |domain: &Domain| selection.operations.has_any(*domain);
+            matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
+        };
+        if running.iter().any(is_told) {
+            inside = inside.with(Interest::INSIDE);
+        }
+        let annotated = wanted.kind(Kind::ARGUMENTS);
+        let exits = match hears || retires {
+            true => Interest::NOTICED,
+            false => Interest::NONE,
+        };
+        if !inside.is_none() {
+            inside = inside.with(exits);
+        }
+        // Looked up in one go, and only where somebody leaves them out.
+        let leaves_out = |(_, selection): &(Consumer, &Selection)| !selection.enqueue_arguments;
+        let enqueues = match !annotated.is_none() && running.iter().any(leaves_out) {
+            true => operations::of_group(OperationGroup::ENQUEUE),
+            false => OperationSet::default(),
+        };
+        // What each wants of the operations that it selects, and of those among them that enqueue work.
+        let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
+            Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
+                (Interest::NONE, Interest::NONE)
+            }
+            Consumer::Buffer(slot) => {
+                let open = match recovered.and(Interest::buffer(*slot).buffers()).is_none() {
+                    true => Interest::NONE,
+                    false => Interest::OPEN,
+                };
+                let buffer = Interest::buffer(*slot).with(open).with(exits);
+                let with_arguments = match annotated.and(buffer.buffers()).is_none() {
+                    true => buffer,
+                    false => buffer.with(Interest::ARGUMENTS),
+                };
+                match selection.enqueue_arguments {
+                    true => (with_arguments, with_arguments),
+                    false => (with_arguments, buffer),
+                }
+            }
+            Consumer::Subscriber(slot) => {
+                let subscriber = Interest::subscriber(*slot).with(exits);
+                (subscriber, subscriber)
+            }
+        };
+        let wants: Vec<_> = running.iter().map(wants).collect();
+        for (domain, _) in Domain::ALL {
+            let observed = self.observed.get(domain.0 as usize);
+            let mut row = match observed {
+                _ if self.ended => [Interest::LATE; OPERATIONS],
+                None => [Interest::NONE; OPERATIONS],
+                Some(observed) => observed.map(|observed| match observed {
+                    Observed::No => Interest::NONE,
+                    Observed::Books => Interest::OBSERVED,
+                    Observed::Work => Interest::OBSERVED.with(inside),
+                }),
+            };
+            if !self.ended {
+                add(&mut row, &self.gated.of(*domain), Interest::GATED);
+            }
+            let enqueues = enqueues.of(*domain);
+            for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
+                let selected = selection.operations.of(*domain);
+                let and = |those: fn(u64, u64) -> u64| {
+                    std::array::from_fn(|word| those(selected[word], enqueues[word]))
+                };
+                add(&mut row, &and(|selected, of| selected & !of), *of_most);
+                add(&mut row, &and(|selected, of| selected & of), *of_enqueues);
+            }
+            wanted.set_operations(*domain, &row);
+        }
+    }
+}
+
+/// Adds `interest` in those operations that have a bit.
+fn add(row: &mut [Interest; OPERATIONS], bits: &[u64; OPERATIONS / 64], interest: Interest) {
+    for (some, bits) in row.chunks_exact_mut(64).zip(bits) {
+        match *bits {
+            0 => {}
+            u64::MAX => some.iter_mut().for_each(|of| *of = of.with(interest)),
+            bits => {
+                for (number, of) in some.iter_mut().enumerate() {
+                    if bits & 1 << number != 0 {
+                        *of = of.with(interest);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Domains of what calls do: sources tell of it from inside of them.
+pub(crate) const INSIDE_CALLS: [Domain; 5] = [
+    Domain::RESOURCE,
+    Domain::KERNEL_DISPATCH,
+    Domain::MEMORY_COPY,
+    Domain::MEMORY_ALLOCATION,
+    Domain::SYNCHRONIZATION,
+];
+
+const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 24);
+
+/// Kinds of records that come without device work being followed.
+const OF_CALLS: KindSet = KindSet::of(&[
+    Kind::API,
+    Kind::ARGUMENTS,
+    Kind::EXTERNAL_CORRELATION,
+    Kind::MARKER,
+]);
+
+/// The part of the switchboard that contexts use.
+impl Switchboard {
+    pub(crate) fn add_context(&self) -> Result<ContextKey, ServiceError> {
+        let services = &mut self.state().services;
+        let place = match services.contexts.iter().position(Option::is_none) {
+            Some(place) => place,
+            None if services.contexts.len() < CONTEXTS => {
+                services.contexts.push(None);
+                services.contexts.len() - 1
+            }
+            None => return Err(ServiceError::TooMany),
+        };
+        services.last_incarnation += 1;
+        let incarnation = services.last_incarnation;
+        services.contexts[place] = Some(ContextState {
+            incarnation,
+            running: false,
+            locked: false,
+            services: Vec::new(),
+            narrowed: Vec::new(),
+        });
+        Ok(ContextKey { place, incarnation })
+    }
+
+    pub(crate) fn remove_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        self.sampling().release(key);
+        let mut state = self.state();
+        state.services.context(key)?;
+        state.services.contexts[key.place] = None;
+        self.publish(&state);
+        Ok(())
+    }
+
+    /// Adds a service. Services are locked once the context has been started.
+    pub(crate) fn add_service(
+        &self,
+        key: ContextKey,
+        consumer: Consumer,
+        selection: Selection,
+    ) -> Result<(), ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        if context.locked {
+            return Err(ServiceError::Locked);
+        }
+        if context.services.iter().any(|(of, _)| *of == consumer) {
+            return Err(ServiceError::Conflict);
+        }
+        context.services.push((consumer, selection));
+        Ok(())
+    }
+
+    /// Has the service that samples `agent` go to the buffer in `slot` while the context is started.
+    pub(crate) fn sample(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<Result<(), SamplingError>, ServiceError> {
+        if self.state().services.context(key)?.locked {
+            return Err(ServiceError::Locked);
+        }
+        let delivery = Delivery {
+            buffers: Interest::buffer(slot).buffers(),
+            deliver,
+        };
+        Ok(self.sampling().configure(key, agent, request, delivery))
+    }
+
+    /// Changes what a service selects, also while it runs.
+    pub(crate) fn change_service<R>(
+        &self,
+        key: ContextKey,
+        consumer: Consumer,
+        change: impl FnOnce(&mut Selection) -> R,
+    ) -> Result<R, ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        let running = context.running;
+        let service = context.services.iter_mut().find(|(of, _)| *of == consumer);
+        let (_, selection) = service.ok_or(ServiceError::NoSuchService)?;
+        let result = change(selection);
+        if running {
+            self.publish(&state);
+        }
+        Ok(result)
+    }
+
+    /// Says whether the buffer in `slot` wants records of `kind` of the runtime's context `of`, whatever it wants
+    /// of others; `None`: the same as of others.
+    pub(crate) fn narrow(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        of: ContextId,
+        kind: Kind,
+        wants: Option<bool>,
+    ) -> Result<(), ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        let serves = |(consumer, _): &(Consumer, Selection)| *consumer == Consumer::Buffer(slot);
+        if !context.services.iter().any(serves) {
+            return Err(ServiceError::NoSuchService);
+        }
+        context
+            .narrowed
+            .retain(|said| (said.0, said.1, said.2) != (slot, of, kind));
+        context
+            .narrowed
+            .extend(wants.map(|wants| (slot, of, kind, wants)));
+        self.publish(&state);
+        Ok(())
+    }
+
+    pub(crate) fn start_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        let samples = self.samples(key)?;
+        self.switch(key, true, ServiceError::Started)?;
+        if samples {
+            self.sampling().start(key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stop_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        if self.samples(key)? {
+            // What it has sampled is written while its buffers still listen.
+            self.sampling().stop(key);
+        }
+        self.switch(key, false, ServiceError::Stopped)
+    }
+
+    /// Whether the context samples, which nobody can change from within a buffer's callback.
+    fn samples(&self, key: ContextKey) -> Result<bool, ServiceError> {
+        match self.sampling().serves(key) {
+            true if is_delivering() => Err(ServiceError::Busy),
+            samples => Ok(samples),
+        }
+    }
+
+    /// Whether the context runs.
+    pub(crate) fn is_started(&self, key: ContextKey) -> bool {
+        let mut state = self.state();
+        state
+            .services
+            .context(key)
+            .is_ok_and(|context| context.running)
+    }
+
+    fn switch(&self, key: ContextKey, on: bool, already: ServiceError) -> Result<(), ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        if context.running == on {
+            return Err(already);
+        }
+        (context.running, context.locked) = (on, true);
+        self.publish(&state);
+        Ok(())
+    }
+
+    /// Whether the context is there, and then whether it is started.
+    pub(crate) fn context_runs(&self, key: ContextKey) -> Option<bool> {
+        let mut state = self.state();
+        state
+            .services
+            .context(key)
+            .ok()
+            .map(|context| context.running)
+    }
+
+    /// A source says what it does with its operations.
+    pub(crate) fn observe(&self, operations: impl IntoIterator<Item = (Operation, Observed)>) {
+        let mut state = self.state();
+        let observed = &mut state.services.observed;
+        observed.resize(DOMAINS, [Observed::No; OPERATIONS]);
+        for (operation, does) in operations {
+            let of_domain = observed.get_mut(operation.domain.0 as usize);
+            if let Some(of) = of_domain.and_then(|all| all.get_mut(operation.number as usize)) {
+                *of = does;
+            }
+        }
+        self.publish(&state);
+    }
+
+    /// Has calls of these operations pass the gate of the recording, and no others.
+    pub(crate) fn set_gated(&self, operations: OperationSet) {
+        let mut state = self.state();
+        state.services.gated = operations;
+        self.publish(&state);
+    }
+
+    /// Nothing is recorded any more; calls that come are late.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.services.ended = true;
+        self.publish(&state);
+    }
+}

@@ -1,0 +1,127 @@
+//! Calls that take long, and those who want to hear of them.
+
+use super::Switchboard;
+use crate::platform::sync::QuietMutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Counts calls that took as long as somebody wants to hear of, while it is there.
+#[derive(Clone)]
+pub(crate) struct SlowCalls(Arc<Watched>);
+
+struct Watched {
+    /// In ticks.
+    from: u64,
+    count: AtomicU32,
+    /// Nobody asks any more.
+    ended: AtomicBool,
+    /// Called on the thread that made the call.
+    then: Box<dyn Fn() + Send + Sync>,
+}
+
+/// All who watch.
+pub(super) struct SlowCallWatches {
+    watches: QuietMutex<Vec<Weak<Watched>>>,
+    /// Ticks of the shortest call that one of them wants to hear of, or `u64::MAX`.
+    from: AtomicU64,
+}
+
+impl Default for SlowCallWatches {
+    fn default() -> Self {
+        SlowCallWatches {
+            watches: QuietMutex::default(),
+            from: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl SlowCalls {
+    /// How many there were.
+    pub fn count(&self) -> u32 {
+        self.0.count.load(Ordering::Acquire)
+    }
+
+    /// Counts no more. Calls go on being looked at until the interests are computed anew.
+    pub fn end(&self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
+}
+
+impl SlowCallWatches {
+    /// Whether there is anybody. To be asked when somebody has come or gone.
+    pub fn are_there(&self) -> bool {
+        let mut watches = self.watches.lock();
+        let mut from = u64::MAX;
+        watches.retain(|watched| {
+            let watched = watched.upgrade();
+            let watched = watched.filter(|watched| !watched.ended.load(Ordering::Acquire));
+            from = from.min(watched.as_ref().map_or(u64::MAX, |watched| watched.from));
+            watched.is_some()
+        });
+        self.from.store(from, Ordering::Relaxed);
+        !watches.is_empty()
+    }
+}
+
+impl Switchboard {
+    /// Counts calls that take at least as long, and does `then` after each, on its thread.
+    pub(crate) fn watch_slow_calls(
+        &self,
+        from: Duration,
+        then: impl Fn() + Send + Sync + 'static,
+    ) -> SlowCalls {
+        let watched = Arc::new(Watched {
+            from: crate::collect::context::ticks_of(from).max(1),
+            count: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            then: Box::new(then),
+        });
+        let watches = &self.slow_calls.watches;
+        watches.lock().push(Arc::downgrade(&watched));
+        let state = self.state();
+        self.publish(&state);
+        SlowCalls(watched)
+    }
+
+    /// A call has taken `ticks`.
+    #[inline]
+    pub(crate) fn call_took(&self, ticks: u64) {
+        if ticks >= self.slow_calls.from.load(Ordering::Relaxed) {
+            self.slow_call(ticks);
+        }
+    }
+
+    #[cold]
+    fn slow_call(&self, ticks: u64) {
+        for watched in self.slow_calls.watches.lock().iter() {
+            if let Some(watched) = watched.upgrade()
+                && ticks >= watched.from
+                && !watched.ended.load(Ordering::Acquire)
+            {
+                watched.count.fetch_add(1, Ordering::Release);
+                (watched.then)();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_hears_of_slow_calls_until_it_has_ended() {
+        let board = Switchboard::new();
+        assert!(!board.slow_calls.are_there());
+        let slow = board.watch_slow_calls(Duration::from_secs(1), || {});
+        board.call_took(1);
+        board.call_took(u64::MAX);
+        assert_eq!(slow.count(), 1);
+        slow.end();
+        board.call_took(u64::MAX);
+        assert!(!board.slow_calls.are_there());
+        board.call_took(u64::MAX);
+        assert_eq!(slow.count(), 1);
+    }
+}

@@ -1,0 +1,137 @@
+//! What others may know of a thread: its lanes, and whether it is in a callback.
+
+use super::subscriber::UserData;
+use super::{BUFFERS, Switchboard};
+use crate::buffer::lanes::{Lanes, OwnLanes};
+use crate::record::ThreadId;
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nested calls whose user data is kept apart; deeper ones share theirs.
+const DEPTHS: usize = 256;
+
+/// What of a call is told: each has user data of its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Within {
+    /// The call itself.
+    Call = 0,
+    /// The work that it enqueues, or the memory that it allocates or frees.
+    Work = 1,
+    /// The wait of the host in it.
+    Wait = 2,
+}
+
+/// User data of one call in progress.
+type OfCall = [UserData; 3];
+
+/// The shared part of one thread's state.
+pub(crate) struct ThreadState {
+    lanes: Arc<Lanes<BUFFERS>>,
+    /// The slot of the subscriber that the thread is calling and 1, or 0.
+    calling: AtomicU32,
+    /// What records call it.
+    thread: ThreadId,
+    /// See [`ThreadState::number`].
+    number: u32,
+    /// The thread of the operating system.
+    runs_on: u32,
+    /// What subscribers leave in calls in progress, by depth; the thread's own.
+    user_data: UnsafeCell<Vec<OfCall>>,
+}
+
+// SAFETY: `user_data` is reached by the thread itself alone (`ThreadState::with_user_data`); the rest is atomic
+// or has rules of its own.
+unsafe impl Sync for ThreadState {}
+
+/// The calling thread of the operating system.
+pub(super) fn here() -> u32 {
+    crate::platform::system::thread_id()
+}
+
+impl ThreadState {
+    /// The state of a new thread, which `board` gets to know.
+    pub fn new(
+        board: &Switchboard,
+        (thread, number): (ThreadId, u32),
+        lanes: &OwnLanes<BUFFERS>,
+    ) -> Arc<ThreadState> {
+        let state = Arc::new(ThreadState {
+            lanes: lanes.shared(),
+            calling: AtomicU32::new(0),
+            thread,
+            number,
+            runs_on: here(),
+            user_data: UnsafeCell::new(Vec::new()),
+        });
+        board.register(&state);
+        state
+    }
+
+    pub fn lanes(&self) -> &Lanes<BUFFERS> {
+        &self.lanes
+    }
+
+    /// What records call it.
+    #[inline]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// A number that no other thread of the process has at the same time, below 1024.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether the thread is in a callback: what it calls is not recorded.
+    #[inline]
+    pub fn is_in_callback(&self) -> bool {
+        self.calling.load(Ordering::Relaxed) != 0
+    }
+
+    /// Acquire: pairs with the release below, so that the end of a callback has happened.
+    pub fn is_calling(&self, slot: usize) -> bool {
+        self.calling.load(Ordering::Acquire) == slot as u32 + 1
+    }
+
+    /// Whether it runs on `thread` of the operating system, as [`here`] gives it.
+    pub fn runs_on(&self, thread: u32) -> bool {
+        self.runs_on == thread
+    }
+
+    /// The thread itself says which subscriber it is calling.
+    #[inline]
+    pub fn calls(&self, slot: Option<usize>) {
+        self.calling
+            .store(slot.map_or(0, |slot| slot as u32 + 1), Ordering::Release);
+    }
+
+    /// Lets `work` use what subscribers leave in the call at `depth`.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself, and not from within `work`: not in a callback.
+    #[inline]
+    pub unsafe fn with_user_data<R>(
+        &self,
+        depth: u32,
+        within: Within,
+        work: impl FnOnce(&mut UserData) -> R,
+    ) -> R {
+        let depth = (depth as usize).min(DEPTHS - 1);
+        // SAFETY: the caller's promise: nobody else has a reference.
+        let all = unsafe { &mut *self.user_data.get() };
+        if depth >= all.len() {
+            make_deeper(all, depth);
+        }
+        work(&mut all[depth][within as usize])
+    }
+}
+
+/// Room for a call at `depth`.
+#[cold]
+#[inline(never)]
+fn make_deeper(all: &mut Vec<OfCall>, depth: usize) {
+    all.resize(depth + 1, [UserData::NONE; 3]);
+}

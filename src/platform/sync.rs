@@ -1,0 +1,282 @@
+//! The atomics and locks that the hand-overs are made of: the standard library's, or loom's when
+//! the crate is built with `--cfg loom` to check every interleaving of them.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+#[cfg(not(loom))]
+use crate::platform::system;
+use std::time::Duration;
+
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// The standard library's cell with the shape of loom's.
+#[cfg(not(loom))]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    #[inline(always)]
+    pub fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.get())
+    }
+
+    /// The content, for as long as the result lives.
+    #[inline(always)]
+    pub fn get_mut(&self) -> MutPtr<T> {
+        // SAFETY: a cell's content is somewhere.
+        MutPtr(unsafe { std::ptr::NonNull::new_unchecked(self.0.get()) })
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use loom::cell::MutPtr;
+
+/// What [`UnsafeCell::get_mut`] gives.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(std::ptr::NonNull<T>);
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    ///
+    /// Nobody else has the content.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)] // the shape of loom's
+    pub unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's promise; the cell lives as the pointer does.
+        unsafe { &mut *self.0.as_ptr() }
+    }
+}
+
+/// Locks one of the standard library's mutexes, also when a thread panicked while it held it.
+#[cfg(not(loom))]
+pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A mutex whose holder no signal interrupts: a handler may make a call that comes to us, and would wait for its own thread.
+/// That takes system calls: it is for what the hot path does without.
+#[cfg(not(loom))]
+#[derive(Default)]
+pub(crate) struct QuietMutex<T>(std::sync::Mutex<T>);
+
+#[cfg(not(loom))]
+impl<T> QuietMutex<T> {
+    /// Also when a thread panicked while it held it.
+    pub fn lock(&self) -> QuietGuard<'_, T> {
+        let quiet = SignalsBlocked::begin();
+        QuietGuard {
+            guard: lock_std(&self.0),
+            _quiet: quiet,
+        }
+    }
+}
+
+/// Holds a [`QuietMutex`].
+#[cfg(not(loom))]
+pub(crate) struct QuietGuard<'a, T> {
+    // Fields are dropped in this order.
+    guard: std::sync::MutexGuard<'a, T>,
+    _quiet: SignalsBlocked,
+}
+
+#[cfg(not(loom))]
+impl<T> std::ops::Deref for QuietGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+#[cfg(not(loom))]
+impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// Every signal is blocked on the calling thread while this lives. A thread that is started meanwhile keeps them blocked.
+#[cfg(not(loom))]
+pub(crate) struct SignalsBlocked {
+    before: libc::sigset_t,
+    /// It belongs to its thread.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+#[cfg(not(loom))]
+impl SignalsBlocked {
+    pub fn begin() -> SignalsBlocked {
+        // SAFETY: zeroed sets are valid memory for these calls to fill in.
+        let before = unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            before
+        };
+        SignalsBlocked {
+            before,
+            _here: std::marker::PhantomData,
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the system.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Runs `work` with every signal blocked on the calling thread. A thread that is started meanwhile
+/// keeps them blocked: signals are for the program's own threads.
+#[cfg(not(loom))]
+pub(crate) fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
+    let _blocked = SignalsBlocked::begin();
+    work()
+}
+
+/// A number that threads sleep on, of one process or of several that share its memory: a futex.
+#[cfg(not(loom))]
+#[derive(Default)]
+#[repr(transparent)]
+pub(crate) struct Signal(AtomicU32);
+
+#[cfg(not(loom))]
+impl Signal {
+    /// The number now.
+    pub fn value(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the number is raised, or for `longest`; not at all if it is not `seen` any more.
+    pub fn wait(&self, seen: u32, longest: Duration) {
+        system::sleep_on(&self.0, seen, longest);
+    }
+
+    /// Changes the number, and wakes everybody.
+    pub fn raise(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        system::wake(&self.0, u32::MAX >> 1);
+    }
+}
+
+/// A futex as loom can check it: it compares and falls asleep in one step.
+#[cfg(loom)]
+pub(crate) struct Signal {
+    number: loom::sync::Mutex<u32>,
+    raised: loom::sync::Condvar,
+}
+
+#[cfg(loom)]
+impl Signal {
+    pub fn new() -> Signal {
+        Signal {
+            number: loom::sync::Mutex::new(0),
+            raised: loom::sync::Condvar::new(),
+        }
+    }
+
+    pub fn value(&self) -> u32 {
+        *self.number.lock().unwrap()
+    }
+
+    pub fn wait(&self, seen: u32, _: Duration) {
+        let number = self.number.lock().unwrap();
+        if *number == seen {
+            drop(self.raised.wait(number));
+        }
+    }
+
+    pub fn raise(&self) {
+        *self.number.lock().unwrap() += 1;
+        self.raised.notify_all();
+    }
+}
+
+/// Lets somebody else run.
+pub(crate) fn pause() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+}
+
+/// The cheap half of a fence between a hot path and a rare event: what is before it is seen by whoever calls
+/// [`fence_heavy`] afterwards, or else what follows sees what was stored before that.
+///
+/// The system's membarrier makes the other half pay for both; without it, both are full fences.
+#[inline(always)]
+pub(crate) fn fence_light() {
+    match fence_light_is_free() {
+        true => std::sync::atomic::compiler_fence(Ordering::SeqCst),
+        false => fence(Ordering::SeqCst),
+    }
+}
+
+/// Whether [`fence_light`] keeps the compiler from moving things, and nothing more, from now on.
+#[inline(always)]
+pub(crate) fn fence_light_is_free() -> bool {
+    #[cfg(all(not(loom), target_os = "linux"))]
+    return membarrier::is_there();
+    #[cfg(not(all(not(loom), target_os = "linux")))]
+    false
+}
+
+/// The dear half; see [`fence_light`].
+pub(crate) fn fence_heavy() {
+    fence(Ordering::SeqCst);
+    #[cfg(all(not(loom), target_os = "linux"))]
+    if membarrier::is_there() {
+        membarrier::expedite();
+    }
+}
+
+#[cfg(all(not(loom), target_os = "linux"))]
+pub(crate) mod membarrier {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    // <linux/membarrier.h>
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+    static THERE: AtomicBool = AtomicBool::new(false);
+
+    #[inline(always)]
+    pub fn is_there() -> bool {
+        THERE.load(Ordering::Relaxed)
+    }
+
+    /// Asks the system for it. To be called before threads rely on it, and again in forked children.
+    pub fn register() {
+        if command(REGISTER_PRIVATE_EXPEDITED) {
+            THERE.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Interrupts every thread of this process that runs, for a full fence.
+    pub fn expedite() {
+        if !command(PRIVATE_EXPEDITED) {
+            // A process that lost its registration: it gets it back.
+            command(REGISTER_PRIVATE_EXPEDITED);
+            command(PRIVATE_EXPEDITED);
+        }
+    }
+
+    fn command(command: i32) -> bool {
+        // SAFETY: membarrier takes three integers and touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    }
+}

@@ -1,0 +1,398 @@
+//! What lies where in the process: code of kernels, and everything else. Known from `/proc/self/maps` at first, then from
+//! what the kernel says of new mappings, with their times: a kernel that was unloaded and another one that took its place
+//! are told apart.
+
+use super::image::KernelImage;
+use super::loaded::{DELETED, Part, rebuilt};
+use crate::capture::code::{CodeOffset, MAX_CODE_OBJECT};
+use crate::capture::names::Names;
+use crate::record::{
+    AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol, ModuleId, code_bytes,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Most mappings that are told apart, and most names of places outside of kernels.
+const MOST: usize = 1 << 14;
+/// What is not known.
+const UNKNOWN: &str = "(unknown)";
+
+/// Where an address lies.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In the code of a kernel.
+    Kernel(Arc<KernelCode>, CodeOffset),
+    /// Elsewhere: in the file, or other memory, of this name.
+    Elsewhere(Arc<str>),
+}
+
+/// The code of a kernel, loaded.
+#[derive(Debug)]
+pub struct KernelCode {
+    /// Its code object.
+    pub id: CodeObjectId,
+    /// The kernel's name.
+    pub kernel: Arc<str>,
+    load_base: u64,
+}
+
+#[cfg(test)]
+impl KernelCode {
+    /// Code of `kernel`, at address 0.
+    pub fn new(id: CodeObjectId, kernel: &str) -> KernelCode {
+        KernelCode {
+            id,
+            kernel: kernel.into(),
+            load_base: 0,
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Owner {
+    Kernel(Arc<KernelCode>),
+    Elsewhere(Arc<str>),
+}
+
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// When it came, by the clock of samples.
+    since: u64,
+    path: Box<[u8]>,
+    owner: Owner,
+}
+
+/// The executable mappings of the process.
+#[derive(Default)]
+pub struct Mappings {
+    /// In the order in which they came.
+    all: Vec<Mapping>,
+    names: HashMap<Box<str>, Arc<str>>,
+    /// Modules that code objects are known to be of.
+    modules: HashMap<CodeObjectId, ModuleId>,
+    /// Code that could not be kept.
+    pub not_kept: u64,
+}
+
+impl Mappings {
+    /// Reads the list of the process's mappings. Those that are known already stay what they were.
+    pub fn read_all(&mut self, since: u64, agent: AgentId, names: &Names) {
+        let text = list();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(line) = Line::read(line).filter(|line| line.has_right(2, b'x')) else {
+                continue;
+            };
+            let (start, end) = (line.start, line.end);
+            let is_known = self.newest(start, u64::MAX).is_some_and(|known| {
+                (known.start, known.end, &*known.path) == (start, end, line.path)
+            });
+            if !is_known {
+                self.add(start, end, line.offset, line.path, since, agent, names);
+            }
+        }
+    }
+
+    /// Something was mapped.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the kernel says of a mapping"
+    )]
+    pub fn add(
+        &mut self,
+        start: u64,
+        end: u64,
+        offset: u64,
+        path: &[u8],
+        since: u64,
+        agent: AgentId,
+        names: &Names,
+    ) {
+        let name = path;
+        let path = String::from_utf8_lossy(path);
+        let owner = match self.kernel(&path, start, offset, agent, names) {
+            Some(code) => Owner::Kernel(code),
+            None => Owner::Elsewhere(self.name(&path)),
+        };
+        if self.all.len() >= MOST {
+            // The oldest are the likeliest to be gone.
+            self.all.drain(..MOST / 4);
+        }
+        self.all.push(Mapping {
+            start,
+            end,
+            since,
+            path: name.into(),
+            owner,
+        });
+    }
+
+    /// Where `address` was at `time`; `None` if nothing is known of it.
+    pub fn find(&self, address: u64, time: u64) -> Option<Place> {
+        Some(match &self.newest(address, time)?.owner {
+            Owner::Kernel(code) => Place::Kernel(
+                code.clone(),
+                CodeOffset(address.wrapping_sub(code.load_base)),
+            ),
+            Owner::Elsewhere(name) => Place::Elsewhere(name.clone()),
+        })
+    }
+
+    /// A place that is not known.
+    pub fn unknown(&mut self) -> Arc<str> {
+        self.name(UNKNOWN)
+    }
+
+    fn newest(&self, address: u64, time: u64) -> Option<&Mapping> {
+        self.all.iter().rev().find(|mapping| {
+            (mapping.start..mapping.end).contains(&address) && mapping.since <= time
+        })
+    }
+
+    /// A sample of `code` was one of `kernel`: so it is code of that kernel's program.
+    pub fn belongs(&mut self, code: &KernelCode, kernel: KernelId, names: &Names) {
+        let Some(module) = names
+            .get::<KernelSymbol>(kernel.0)
+            .map(|symbol| symbol.module)
+        else {
+            return;
+        };
+        if !module.is_some() || self.modules.insert(code.id, module) == Some(module) {
+            return;
+        }
+        if let Some(mut object) = names.get::<CodeObject>(code.id.0) {
+            object.module = module;
+            names.code_object(object);
+        }
+    }
+
+    /// The code of a kernel, if that is what was mapped: named, and its bytes kept before the file vanishes.
+    fn kernel(
+        &mut self,
+        path: &str,
+        start: u64,
+        offset: u64,
+        agent: AgentId,
+        names: &Names,
+    ) -> Option<Arc<KernelCode>> {
+        let (path, is_gone) = match path.strip_suffix(DELETED) {
+            Some(path) => (path, true),
+            None => (path, false),
+        };
+        // Libraries have a version behind it, or a prefix; kernels are named after themselves.
+        if !path.starts_with('/') || !path.ends_with(".so") {
+            return None;
+        }
+        let file = match is_gone {
+            true => None,
+            false => File::open(path).ok(),
+        };
+        let (image, bytes, flags) = match file {
+            Some(mut file) => {
+                let image = KernelImage::of(&file)?;
+                let mut bytes = Vec::new();
+                let most = MAX_CODE_OBJECT as u64 + 1;
+                let read = (&mut file).take(most).read_to_end(&mut bytes);
+                let whole = matches!(read, Ok(length) if length <= MAX_CODE_OBJECT);
+                (image, whole.then_some(bytes), 0)
+            }
+            // Gone before anybody looked: what was loaded of it is still there.
+            None => {
+                let bytes = rebuilt(parts(&list(), path), start)?;
+                let image = KernelImage::of_bytes(&bytes)?;
+                (image, Some(bytes), code_bytes::FROM_MEMORY)
+            }
+        };
+        let load_base = image.load_base(start, offset)?;
+        let mut object = CodeObject::blank();
+        (object.agent, object.path) = (agent, names.string(path));
+        (object.load_base, object.load_size) = (load_base, image.load_size());
+        let id = names.code_object(object);
+        match bytes {
+            Some(bytes) => names.code_bytes(id, &bytes, flags),
+            None => self.not_kept += 1,
+        }
+        Some(Arc::new(KernelCode {
+            id,
+            kernel: image.kernel.into(),
+            load_base,
+        }))
+    }
+
+    fn name(&mut self, path: &str) -> Arc<str> {
+        let name = match path {
+            "" | "//anon" => "(memory without a file)",
+            path => path.rsplit('/').next().unwrap_or(path),
+        };
+        match self.names.get(name) {
+            Some(known) => known.clone(),
+            None if self.names.len() >= MOST => UNKNOWN.into(),
+            None => {
+                let new: Arc<str> = name.into();
+                self.names.insert(name.into(), new.clone());
+                new
+            }
+        }
+    }
+}
+
+/// The list of the process's mappings; nothing if there is none to be had: then everything is elsewhere until it is
+/// mapped anew.
+fn list() -> Vec<u8> {
+    let mut text = Vec::new();
+    let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut text));
+    text
+}
+
+/// The mappings of the file at `path`, which may be gone.
+fn parts(list: &[u8], path: &str) -> Vec<Part> {
+    let lines = list.split(|byte| *byte == b'\n');
+    let parts = lines.filter_map(|line| {
+        let line = Line::read(line)?;
+        let of = line.path;
+        let of = of.strip_suffix(DELETED.as_bytes()).unwrap_or(of);
+        (of == path.as_bytes() && line.end > line.start).then_some(Part {
+            start: line.start,
+            end: line.end,
+            offset: line.offset,
+            is_writable: line.has_right(1, b'w'),
+        })
+    });
+    parts.collect()
+}
+
+/// A line of the list of mappings.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    start: u64,
+    end: u64,
+    /// A letter each, or a dash.
+    rights: &'a [u8],
+    /// Place in the file.
+    offset: u64,
+    path: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a [u8]) -> Option<Line<'a>> {
+        let mut words = line.splitn(6, |byte| *byte == b' ');
+        let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
+        let path = words.nth(2).unwrap_or_default().trim_ascii_start();
+        let number =
+            |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        let dash = range.iter().position(|byte| *byte == b'-')?;
+        Some(Line {
+            start: number(&range[..dash])?,
+            end: number(&range[dash + 1..])?,
+            rights,
+            offset: number(offset)?,
+            path,
+        })
+    }
+
+    fn has_right(&self, place: usize, letter: u8) -> bool {
+        self.rights.get(place) == Some(&letter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_list_of_mappings_are_read() {
+        let line = b"7f00-7f80 r-xp 00001000 fe:01 1234      /tmp/a kernel.so";
+        let kernel = Line {
+            start: 0x7f00,
+            end: 0x7f80,
+            rights: b"r-xp",
+            offset: 0x1000,
+            path: b"/tmp/a kernel.so",
+        };
+        assert_eq!(Line::read(line), Some(kernel));
+        let unnamed = Line::read(b"7f00-7f80 rw-p 0 00:00 0").unwrap();
+        assert_eq!(unnamed.path, b"");
+        assert!(unnamed.has_right(1, b'w') && !unnamed.has_right(2, b'x'));
+        assert_eq!(Line::read(b"7f00 r-xp 0 00:00 0"), None);
+        assert_eq!(Line::read(b""), None);
+    }
+
+    #[cfg(feature = "symbols")]
+    #[test]
+    fn a_kernel_whose_file_is_gone_is_kept_from_memory() {
+        use crate::capture::{FileHeader, Reader, Writer};
+        use crate::code::symbols::{Missing, Symbols};
+        use crate::record::ProcessId;
+        use std::ffi::CString;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("kernel.c");
+        let text = "static int twice(int x) { return 2 * x; }\n\
+                    int _pocl_kernel_sum_workgroup(int x) { return twice(x) + 1; }\n\
+                    int _pocl_kernel_sum_workgroup_fast(int x) { return twice(x) + 2; }\n";
+        std::fs::write(&source, text).unwrap();
+        for style in ["gnu", "sysv", "both"] {
+            let library = directory.path().join(format!("{style}.so"));
+            let status = std::process::Command::new("gcc")
+                .args(["-shared", "-fPIC", "-O2", "-g", "-o"])
+                .args([&library, &source])
+                .arg(format!("-Wl,--hash-style={style}"))
+                .status()
+                .expect("gcc");
+            assert!(status.success());
+            let path = CString::new(library.as_os_str().as_bytes()).unwrap();
+            // SAFETY: a library without constructors, and a name in it.
+            let address = unsafe {
+                let loaded = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+                assert!(!loaded.is_null());
+                libc::dlsym(loaded, c"_pocl_kernel_sum_workgroup".as_ptr()) as u64
+            };
+            std::fs::remove_file(&library).unwrap();
+
+            let names = Names::new();
+            let mut mappings = Mappings::default();
+            mappings.read_all(0, AgentId(1), &names);
+            let Some(Place::Kernel(code, offset)) = mappings.find(address, 1) else {
+                panic!("{style}: no kernel");
+            };
+            assert_eq!(&*code.kernel, "sum");
+            assert_eq!(mappings.not_kept, 0);
+
+            let capture = directory.path().join(format!("{style}.gputrail"));
+            let header = FileHeader::new(0, ProcessId(1), 1_000_000_000, 0, [0; 16]);
+            names.add_writer(Writer::create(&capture, &header).unwrap());
+            let reader = Reader::open(&capture).unwrap();
+            let found = Symbols::new().resolve(reader.metadata(), code.id, offset);
+            let symbol = found.symbol.as_ref().expect("a symbol");
+            assert_eq!(
+                (&*symbol.name, symbol.offset),
+                ("_pocl_kernel_sum_workgroup", 0)
+            );
+            assert!(found.instruction.is_some() || !cfg!(target_arch = "x86_64"));
+            assert_eq!(found.missing, Some(Missing::FromMemory(code.id)));
+        }
+    }
+
+    #[test]
+    fn an_address_is_where_it_was_at_the_time() {
+        let names = Names::new();
+        let mut mappings = Mappings::default();
+        let mut map = |start, end, path: &[u8], since| {
+            mappings.add(start, end, 0, path, since, AgentId(1), &names);
+        };
+        map(0x1000, 0x3000, b"/lib/first.so.1", 10);
+        map(0x2000, 0x4000, b"/lib/second.so.1", 20);
+        let at = |address, time| match mappings.find(address, time) {
+            Some(Place::Elsewhere(name)) => Some(name.to_string()),
+            _ => None,
+        };
+        assert_eq!(at(0x2800, 15).as_deref(), Some("first.so.1"));
+        assert_eq!(at(0x2800, 25).as_deref(), Some("second.so.1"));
+        assert_eq!(at(0x1800, 25).as_deref(), Some("first.so.1"));
+        assert_eq!(at(0x5000, 25), None);
+        assert_eq!(at(0x1800, 5), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! Buffers, their batches, and the records in them.
+
+use super::callback::{Inside, refuse_inside};
+use super::objects::{self, BufferHandle, Class, ThreadHandle, destroy};
+use super::sized::{self, Sized_, sized};
+use super::status::{Failure, Status};
+use super::{Answer, answer, checked, done, library, place};
+use crate::buffer::{BlockView, Policy};
+use crate::collect::context::{BufferOptions, Drops, RecordBuffer};
+use crate::record::{Header, Kind, ThreadId};
+use core::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a buffer is made. A field of 0 asks for what is usual.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct BufferSettings {
+    /// `sizeof(gputrail_buffer_options)`.
+    pub size: usize,
+    /// Bytes of all its blocks together; usually 16 MiB.
+    pub pool_bytes: u64,
+    /// Bytes of a block, a multiple of 4096; usually 64 KiB. Each recording thread holds one.
+    pub block_bytes: u64,
+    /// Longest time between two looks at what there is to deliver, in nanoseconds; usually 100 ms.
+    pub period_nanos: u64,
+    /// Bytes in a thread's block from which on they are delivered at the next look; usually full blocks only. 1
+    /// delivers whatever is there.
+    pub watermark: u32,
+    /// `GPUTRAIL_POLICY_DISCARD`, the usual one, or another of them: what happens when no block is empty.
+    pub policy: u32,
+    /// Threads that may record at a time; usually 1024.
+    pub threads: u32,
+    /// 0.
+    pub reserved: u32,
+    /// The callback thread that delivers; usually one that all buffers share which have none.
+    pub callback_thread: ThreadHandle,
+}
+sized!(BufferSettings, "gputrail_buffer_options", 48);
+
+/// Some records of one thread, in the order in which it wrote them, in place in their block. Valid during the
+/// callback that gets it.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct Batch {
+    /// Size of this structure.
+    pub size: usize,
+    /// The buffer.
+    pub buffer: BufferHandle,
+    /// The records: one after the other, each as long as its header says. See `gputrail_batch_next`.
+    pub records: *const u8,
+    /// Bytes of records.
+    pub bytes: usize,
+    /// Who wrote them: unique in the process.
+    pub lane: u32,
+    /// The thread that wrote them; 0 for records of the library's own.
+    pub thread: ThreadId,
+    /// Number of the block in its lane, from 0.
+    pub block: u32,
+    /// Where these records begin in the block, in bytes: not 0 if earlier ones were delivered before.
+    pub offset: u32,
+    /// Sequence number of the first record of the block.
+    pub first_record: u32,
+    /// 0.
+    pub reserved: u32,
+}
+sized!(Batch, "gputrail_batch", 56);
+
+/// Gets a batch, with what was given to `gputrail_buffer_create`, on a thread of the library's or on one that
+/// flushes; never on two at a time. It must not throw.
+pub type BatchCallback = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
+
+/// Records that were dropped.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct DropCounts {
+    /// `sizeof(gputrail_drops)`.
+    pub size: usize,
+    /// Of all kinds.
+    pub total: u64,
+    /// Of each kind, by the kind's value.
+    pub of_kind: [u64; 256],
+}
+sized!(DropCounts, "gputrail_drops", 16);
+
+/// A tool's pointer, which it gets back on other threads.
+pub(super) struct UserData(pub *mut c_void);
+
+// SAFETY: the library only hands it back; what it leads to is the tool's, which is told of the threads.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+impl UserData {
+    pub fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Makes a buffer. `deliver` gets what is recorded in batches, until the buffer has been destroyed. A null
+/// `options` asks for what is usual.
+///
+/// Errors: `GPUTRAIL_LAYOUT` for sizes that make no buffer; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
+/// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for a policy that is none;
+/// `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_create(
+    options: *const BufferSettings,
+    deliver: BatchCallback,
+    user_data: *mut c_void,
+    buffer: *mut BufferHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(buffer, "buffer") }?;
+        let deliver =
+            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+        // SAFETY: the caller's promise.
+        let options = unsafe { asked(options) }?;
+        let id = library::state()?.new_id(Class::Buffer);
+        let user_data = UserData(user_data);
+        let made = RecordBuffer::create(options, move |view| {
+            let batch = batch_of(BufferHandle(id), view);
+            let _inside = Inside::batch();
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            unsafe { deliver(&batch, user_data.get()) };
+        })?;
+        place.write(keep(id, made)?);
+        Ok(())
+    })
+}
+
+/// Gives a buffer its id.
+pub(super) fn keep(id: u64, buffer: RecordBuffer) -> Answer<BufferHandle> {
+    library::state()?.buffers.insert(id, Arc::new(buffer));
+    Ok(BufferHandle(id))
+}
+
+/// # Safety
+///
+/// `options` is null or leads to options.
+pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
+    let mut made = BufferOptions::default();
+    if options.is_null() {
+        return Ok(made);
+    }
+    // SAFETY: the caller's promise.
+    let asked = unsafe { sized::read(options) }?;
+    for (asked, made) in [
+        (asked.pool_bytes, &mut made.pool_bytes),
+        (asked.block_bytes, &mut made.block_bytes),
+    ] {
+        if asked != 0 {
+            let too_many = |_| Failure::new(Status::LAYOUT, format!("{asked} bytes"));
+            *made = usize::try_from(asked).map_err(too_many)?;
+        }
+    }
+    for (asked, made) in [
+        (asked.watermark, &mut made.watermark),
+        (asked.threads, &mut made.threads),
+    ] {
+        if asked != 0 {
+            *made = asked;
+        }
+    }
+    if asked.period_nanos != 0 {
+        made.period = Duration::from_nanos(asked.period_nanos);
+    }
+    if asked.callback_thread != ThreadHandle::default() {
+        made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
+    }
+    made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
+        let text = format!("policy: {} is none", asked.policy);
+        Failure::new(Status::INVALID_ARGUMENT, text)
+    })?;
+    Ok(made)
+}
+
+pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
+    Batch {
+        buffer,
+        records: view.bytes.as_ptr(),
+        bytes: view.bytes.len(),
+        lane: view.lane,
+        thread: view.thread,
+        block: view.sequence,
+        offset: view.offset,
+        first_record: view.first_record,
+        ..Batch::blank()
+    }
+}
+
+/// Destroys a buffer: what has been recorded is delivered first. When this returns, its callback is not running
+/// and will not be called again.
+///
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        let gone = library::state()?.buffers.remove(buffer.0)?;
+        destroy(gone);
+        Ok(())
+    })
+}
+
+/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
+/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is.
+///
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        Ok(objects::buffer(buffer)?.flush()?)
+    })
+}
+
+/// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
+/// its real completion comes later. Errors as for `gputrail_buffer_flush`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        Ok(objects::buffer(buffer)?.flush_forced()?)
+    })
+}
+
+/// What a buffer has dropped since this was asked the last time.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `drops` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped(
+    buffer: BufferHandle,
+    drops: *mut DropCounts,
+) -> Status {
+    done(|| {
+        let buffer = objects::buffer(buffer)?;
+        // Before what was counted is forgotten.
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &DropCounts::blank()) }?;
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &counts(buffer.dropped())) }
+    })
+}
+
+/// What a buffer has dropped since it was made. As `gputrail_buffer_dropped`.
+///
+/// # Safety
+///
+/// `drops` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped_in_total(
+    buffer: BufferHandle,
+    drops: *mut DropCounts,
+) -> Status {
+    done(|| {
+        let dropped = objects::buffer(buffer)?.dropped_in_total();
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &counts(dropped)) }
+    })
+}
+
+fn counts(drops: Drops) -> DropCounts {
+    let mut counts = DropCounts {
+        total: drops.total(),
+        ..DropCounts::blank()
+    };
+    for (kind, _) in Kind::ALL {
+        counts.of_kind[kind.0 as usize] = drops.of(*kind);
+    }
+    counts
+}
+
+/// The record of a batch that follows `*record`; the first if `*record` is null. It stays where it is, in the batch:
+/// look at its kind, and at it as the structure of that kind.
+///
+/// Returns `GPUTRAIL_END`, and a null `*record`, behind the last.
+///
+/// Errors: `GPUTRAIL_MALFORMED` if what follows is no record; `GPUTRAIL_INVALID_ARGUMENT` if `*record` is not in
+/// the batch; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `batch` is null or leads to a batch whose bytes are there, `record` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_batch_next(
+    batch: *const Batch,
+    record: *mut *const Header,
+) -> Status {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let batch = unsafe { sized::read(batch) }?;
+        checked(record, "record")?;
+        if batch.bytes > 0 {
+            checked(batch.records.cast::<Header>(), "the batch's records")?;
+        }
+        // SAFETY: not null and aligned, and the caller's promise.
+        let current = unsafe { record.read() };
+        let bytes = batch.bytes;
+        let malformed = |at: usize| {
+            let text = format!("at byte {at} of a batch of {bytes}: no record");
+            Failure::new(Status::MALFORMED, text)
+        };
+        // SAFETY: the record lies in the batch, whose bytes are there: checked before each call.
+        let size_at = |offset: usize| match unsafe {
+            batch.records.add(offset).cast::<Header>().read_unaligned()
+        }
+        .bytes()
+        {
+            size if size < size_of::<Header>() || size > bytes - offset => Err(malformed(offset)),
+            size => Ok(size),
+        };
+        let next = if current.is_null() {
+            0
+        } else {
+            let offset = (current as usize).wrapping_sub(batch.records as usize);
+            if offset >= bytes || bytes - offset < size_of::<Header>() || !offset.is_multiple_of(8)
+            {
+                return Err(Failure::new(
+                    Status::INVALID_ARGUMENT,
+                    "the record is not in the batch",
+                ));
+            }
+            offset + size_at(offset)?
+        };
+        if next == bytes {
+            // SAFETY: as above.
+            unsafe { record.write(std::ptr::null()) };
+            return Ok(Status::END);
+        }
+        if bytes - next < size_of::<Header>() {
+            return Err(malformed(next));
+        }
+        size_at(next)?;
+        // SAFETY: within the batch; and as above.
+        unsafe { record.write(batch.records.add(next).cast()) };
+        Ok(Status::OK)
+    })
+}

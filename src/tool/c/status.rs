@@ -1,0 +1,203 @@
+//! Statuses: what every function of the C API returns, and what is known besides of the last failure.
+
+use crate::collect::context::ToolError;
+use crate::collect::sampling::SamplingError;
+use core::ffi::{CStr, c_char};
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+/// What a function returns: `GPUTRAIL_OK`, or what was wrong. Values keep their meaning in all versions.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Status(pub i32);
+
+macro_rules! statuses {
+    ($($name:ident = $value:literal, $text:literal;)*) => {
+        impl Status {
+            $(#[doc = $text] pub const $name: Status = Status($value);)*
+
+            /// Every status that this version returns: its name without the prefix, its value and its sentence.
+            pub const ALL: &'static [(&'static str, Status, &'static str)] =
+                &[$((stringify!($name), Status($value), $text)),*];
+
+            /// Its name and its sentence, for C.
+            fn texts(self) -> Option<(&'static CStr, &'static CStr)> {
+                let texts: (&str, &str) = match self {
+                    $(Status::$name => (concat!("GPUTRAIL_", stringify!($name), "\0"), concat!($text, "\0")),)*
+                    _ => return None,
+                };
+                let c = |text: &'static str| CStr::from_bytes_with_nul(text.as_bytes()).ok();
+                Some((c(texts.0)?, c(texts.1)?))
+            }
+        }
+    };
+}
+
+statuses! {
+    OK = 0, "it is done";
+    END = 1, "there are no more";
+    NULL_POINTER = -1, "a pointer that must lead somewhere is null";
+    INVALID_ARGUMENT = -2, "an argument is not what it should be";
+    WRONG_SIZE = -3, "the size field of a structure is not its size in any version of this library";
+    TOO_SMALL = -4, "the memory for the answer is too small; the size needed was told";
+    NOT_INITIALISED = -5, "gputrail_initialise has not been called in this process, or gputrail_finalise has";
+    NOT_AVAILABLE = -6, "the library cannot work in this process: it is ending, or the system refused memory";
+    NO_SUCH_CONTEXT = -7, "no such context: it has been destroyed, or the id is of something else";
+    NO_SUCH_BUFFER = -8, "no such buffer: it has been destroyed, or the id is of something else";
+    NO_SUCH_SUBSCRIBER = -9, "no such subscriber: it has been ended, or the id is of something else";
+    NO_SUCH_SERVICE = -10, "the context has no service for this buffer or subscriber";
+    LOCKED = -11, "the context has been started before, which locks its services";
+    CONFLICT = -12, "the context has such a service already";
+    STARTED = -13, "the context is started already";
+    STOPPED = -14, "the context is not started";
+    UNKNOWN_KIND = -15, "a kind of records that this version does not produce or know";
+    UNKNOWN_OPERATION = -16, "an operation or domain that this version does not know";
+    NOT_ALONE = -17, "a kind of records that cannot be enabled without another";
+    BUSY = -18, "not from within a callback";
+    LAYOUT = -19, "sizes that make no buffer";
+    OUT_OF_MEMORY = -20, "the system refused memory";
+    NO_THREAD = -21, "the system refused a thread";
+    TOO_MANY = -22, "one thing too many at a time";
+    NOT_FOUND = -23, "nothing has this id or name";
+    MALFORMED = -24, "these bytes are no records";
+    STACK_EMPTY = -25, "there is nothing to pop";
+    STACK_FULL = -26, "too much has been pushed";
+    CLOCK_UNKNOWN = -27, "the agent's clock is not known yet: it has not been read beside the host's";
+    NO_SUCH_TOOL = -28, "no such tool: it has been finalised, or the id is of something else";
+    NO_SUCH_TIMELINE = -29, "no such timeline: it has been destroyed, or the id is of something else";
+    ATTRIBUTES_LOCKED = -30, "a context has been started: attributes are set before that";
+    NO_SUCH_FLIGHT = -31, "no such flight recorder: it has been stopped, or the id is of something else";
+    NOT_WRITTEN = -32, "a file could not be written";
+    NO_SUCH_THREAD = -33, "no such callback thread: it has been destroyed, or the id is of something else";
+    NO_SUCH_WATCH = -34, "no such watch: it has been ended, or the id is of something else";
+    SAMPLING_NOT_AVAILABLE = -35, "the agent cannot be sampled so now: ask again what it can do";
+    CONTEXT_CONFLICT = -36, "another context has this service, or this one has a service that excludes it";
+    NO_SUCH_AGENT = -37, "no agent that a source knows has this id";
+    INTERNAL = -99, "a fault in gputrail; the library goes on";
+}
+
+/// A call that failed, and why.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: Status,
+    pub text: Cow<'static, str>,
+}
+
+impl Failure {
+    pub fn new(status: Status, text: impl Into<Cow<'static, str>>) -> Failure {
+        Failure {
+            status,
+            text: text.into(),
+        }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Failure {
+        let found = Status::ALL.iter().find(|(_, of, _)| *of == status);
+        Failure::new(status, found.map_or("", |(_, _, text)| text))
+    }
+}
+
+/// As rocprofiler-sdk has it, as far as it has statuses for them.
+fn sampling(error: &SamplingError) -> Status {
+    match error {
+        SamplingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
+        SamplingError::Busy => Status::BUSY,
+        SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
+        SamplingError::Interval { .. }
+        | SamplingError::PowerOfTwo { .. }
+        | SamplingError::Period(_) => Status::INVALID_ARGUMENT,
+        _ => Status::SAMPLING_NOT_AVAILABLE,
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Failure {
+        let status = match error {
+            ToolError::NotAvailable => Status::NOT_AVAILABLE,
+            ToolError::NoSuchContext => Status::NO_SUCH_CONTEXT,
+            ToolError::NoSuchBuffer => Status::NO_SUCH_BUFFER,
+            ToolError::Locked => Status::LOCKED,
+            ToolError::Conflict => Status::CONFLICT,
+            ToolError::NoSuchService => Status::NO_SUCH_SERVICE,
+            ToolError::Started => Status::STARTED,
+            ToolError::Stopped => Status::STOPPED,
+            ToolError::UnknownKind(_) => Status::UNKNOWN_KIND,
+            ToolError::UnknownOperation(_) => Status::UNKNOWN_OPERATION,
+            ToolError::NotAlone(_) => Status::NOT_ALONE,
+            ToolError::Busy => Status::BUSY,
+            ToolError::Layout(_) => Status::LAYOUT,
+            ToolError::Memory(_) => Status::OUT_OF_MEMORY,
+            ToolError::Thread(_) => Status::NO_THREAD,
+            ToolError::TooMany { .. } => Status::TOO_MANY,
+            ToolError::AttributesLocked => Status::ATTRIBUTES_LOCKED,
+            ToolError::Signal { .. } => Status::INVALID_ARGUMENT,
+            ToolError::Sampling(ref error) => sampling(error),
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+}
+
+/// Keeps `failure` as the thread's last.
+pub(super) fn keep(failure: Failure) -> Status {
+    let status = failure.status;
+    // A thread that is ending has no place for it any more.
+    let _ = LAST.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Some(failure);
+        }
+    });
+    status
+}
+
+/// The name of a status (`GPUTRAIL_NOT_ALONE`), or of an unknown one `GPUTRAIL_UNKNOWN`. It lasts for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_status_name(status: Status) -> *const c_char {
+    status
+        .texts()
+        .map_or(c"GPUTRAIL_UNKNOWN", |texts| texts.0)
+        .as_ptr()
+}
+
+/// What a status means, as a sentence. It lasts for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
+    status
+        .texts()
+        .map_or(c"a status of another version", |texts| texts.1)
+        .as_ptr()
+}
+
+/// The last failure on the calling thread: returns its status, `GPUTRAIL_OK` if nothing has failed yet, and
+/// writes what happened, ended by a 0 and cut to `capacity` bytes, to `text`, which may be null. A call that
+/// succeeds changes nothing.
+///
+/// Errors: none of its own.
+///
+/// # Safety
+///
+/// `text` is null or leads to `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_last_error(text: *mut c_char, capacity: usize) -> Status {
+    let copy = |failure: &Failure| {
+        if !text.is_null() && capacity > 0 {
+            let cut = failure
+                .text
+                .floor_char_boundary(failure.text.len().min(capacity - 1));
+            // SAFETY: the caller's promise; `cut` bytes and the 0 fit.
+            unsafe {
+                text.copy_from_nonoverlapping(failure.text.as_ptr().cast(), cut);
+                text.add(cut).write(0);
+            }
+        }
+        failure.status
+    };
+    let nothing = Failure::new(Status::OK, "");
+    let kept = LAST.try_with(|last| Some(copy(last.try_borrow().ok()?.as_ref()?)));
+    kept.ok().flatten().unwrap_or_else(|| copy(&nothing))
+}

@@ -1,0 +1,148 @@
+//! Timelines: enqueue records and completions put together, in nanoseconds.
+
+use super::buffer::Batch;
+use super::callback::Inside;
+use super::library;
+use super::objects::{Class, TimelineHandle};
+use super::sized::{self, Sized_, sized};
+use super::status::{Failure, Status};
+use super::{Answer, done, place, values};
+use crate::platform::sync::lock_std;
+use crate::record::*;
+use crate::tool::timeline::{Enqueued, Timeline, Work};
+use core::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+/// A piece of work: a kernel, a copy, a fill, a marker or barrier. Valid during the callback.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct WorkData {
+    /// Size of this structure.
+    pub size: usize,
+    /// Its enqueue record, which says what it is by its kind; null if that was dropped.
+    pub record: *const Header,
+    /// Its completion; null if it has not completed, or that was dropped.
+    pub completion: *const Completion,
+    /// When the call that enqueued it was entered, in nanoseconds of CLOCK_BOOTTIME; 0 if that is not known.
+    pub enqueued: Nanos,
+    /// When it began to run; 0 if that is not known.
+    pub start: Nanos,
+    /// When it ended; 0 if that is not known.
+    pub end: Nanos,
+    /// Bytes of a copy or fill; 0 for other work.
+    pub bytes: u64,
+    /// The kernel, if it is one.
+    pub kernel: KernelId,
+    /// Where it ran.
+    pub agent: AgentId,
+}
+sized!(WorkData, "gputrail_work", 64);
+
+/// Is told of a piece of work. It must not throw, and calls no function of the same timeline.
+pub type WorkFunction = Option<unsafe extern "C" fn(work: *const WorkData, user_data: *mut c_void)>;
+
+/// Makes a timeline, which puts the enqueue records and completions of batches together. It keeps what waits for its
+/// other half, at most 262144 of each.
+///
+/// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `timeline` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(timeline, "timeline") }?;
+        let names = library::board()?.names().clone();
+        let made = Timeline::new(names);
+        let made = made.map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))?;
+        let mut state = library::state()?;
+        let id = state.new_id(Class::Timeline);
+        state.timelines.insert(id, Arc::new(Mutex::new(made)));
+        place.write(TimelineHandle(id));
+        Ok(())
+    })
+}
+
+/// Takes in a batch, to be called with every batch of a buffer, and tells `tell` of the work that is known in full by
+/// it, each once, on the calling thread.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `batch` is null or leads to a batch whose bytes are there, `tell` is null or such a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_add(
+    timeline: TimelineHandle,
+    batch: *const Batch,
+    tell: WorkFunction,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| {
+        let tell = tell.ok_or_else(|| Failure::new(Status::NULL_POINTER, "tell is null"))?;
+        // SAFETY: the caller's promise.
+        let batch = unsafe { sized::read(batch) }?;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { values(batch.records, batch.bytes, "the batch's records") }?;
+        let timeline = library::state()?.timelines.get(timeline.0)?;
+        let mut timeline = lock_std(&timeline);
+        timeline.add(Records::new(bytes), |work| {
+            let _inside = Inside::batch();
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            with_c(work, |work| unsafe { tell(work, user_data) });
+        });
+        Ok(())
+    })
+}
+
+/// Destroys a timeline, and tells `tell`, which may be null, of the work of which only a part is known.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `tell` is null or such a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_destroy(
+    timeline: TimelineHandle,
+    tell: WorkFunction,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| -> Answer {
+        let timeline = library::state()?.timelines.remove(timeline.0)?;
+        if let Some(tell) = tell {
+            lock_std(&timeline).finish(|work| {
+                let _inside = Inside::batch();
+                // SAFETY: a function of the tool's, which the tool gave for this.
+                with_c(work, |work| unsafe { tell(work, user_data) });
+            });
+        }
+        Ok(())
+    })
+}
+
+fn with_c(work: &Work, tell: impl FnOnce(*const WorkData)) {
+    let mut data = WorkData {
+        record: std::ptr::null(),
+        completion: std::ptr::null(),
+        enqueued: work.enqueue_time,
+        start: work.start,
+        end: work.end,
+        ..WorkData::blank()
+    };
+    if let Some(enqueued) = &work.enqueued {
+        data.record = enqueued.bytes().as_ptr().cast();
+        (data.agent, data.kernel, data.bytes) = match enqueued {
+            Enqueued::Kernel(record) => (record.agent, record.kernel, 0),
+            Enqueued::Copy(record) => (record.agent, KernelId::NONE, record.bytes),
+            Enqueued::Set(record) => (record.agent, KernelId::NONE, record.bytes),
+            Enqueued::Synchronization(record) => (record.agent, KernelId::NONE, 0),
+        };
+    }
+    if let Some(completion) = &work.completion {
+        (data.completion, data.agent) = (completion, completion.agent);
+    }
+    tell(&data);
+}

@@ -1,0 +1,344 @@
+//! Tools that are libraries of their own: loaded into a program that knows nothing of them, when the OpenCL layer
+//! begins, and told when the program ends (the model is rocprofiler-sdk's `rocprofiler_configure`).
+//!
+//! A tool says what it is when it is asked ([`gputrail_tool_configure`](ToolDescription)), is then initialised before the
+//! program's first call has gone through, and is finalised when the program ends or when it asks for that.
+//! What fails costs the tool, never the program.
+
+use super::library::{self, gputrail_initialise};
+use super::objects::Class;
+use super::sized::{self, Sized_, sized};
+use super::status::{Failure, Status};
+use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
+use crate::platform::sync::lock_std;
+use core::ffi::{CStr, c_char, c_void};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Names the libraries of tools to load, separated by colons.
+pub const TOOLS_VARIABLE: &str = "GPUTRAIL_TOOLS";
+
+/// A tool that gputrail has loaded. 0 is none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct ToolHandle(pub u64);
+
+/// What a tool is told when it is asked what it is.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct ToolHost {
+    /// Size of this structure.
+    pub size: usize,
+    /// The version of the C API that the library has.
+    pub api_version: u32,
+    /// 1 if the tool is only looked at, in a process of its own, to see whether it is one: it will not be initialised.
+    pub probing: u32,
+    /// The version of the library, as text.
+    pub version: *const c_char,
+    /// Path of the tool's own library.
+    pub path: *const c_char,
+    /// Its id, for `gputrail_tool_finish`.
+    pub tool: ToolHandle,
+    /// Its place among the tools that are loaded, from 0, as they were named.
+    pub place: u32,
+    /// How many are.
+    pub count: u32,
+}
+sized!(ToolHost, "gputrail_tool_host", 48);
+
+/// Prepares a tool; what it is given is its `user_data`.
+pub type InitialiseTool =
+    Option<unsafe extern "C" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
+/// The end of a tool.
+pub type FinaliseTool = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// What a tool says of itself.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct ToolDescription {
+    /// `sizeof(gputrail_tool_description)`.
+    pub size: usize,
+    /// `GPUTRAIL_API_VERSION`: the version that the tool was built for.
+    pub api_version: u32,
+    /// Tools with a lower number are initialised earlier and finalised later; equal ones in the order in which they
+    /// were named.
+    pub priority: i32,
+    /// Its name, for messages.
+    pub name: *const c_char,
+    /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
+    /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
+    pub initialise: InitialiseTool,
+    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`: everything
+    /// that was recorded until then has been delivered. May be null.
+    pub finalise: FinaliseTool,
+    /// Given to both.
+    pub user_data: *mut c_void,
+}
+sized!(ToolDescription, "gputrail_tool_description", 48);
+
+type Configure = unsafe extern "C" fn(*const ToolHost) -> *const ToolDescription;
+
+/// The function that a tool's library has.
+const ENTRY: &CStr = c"gputrail_tool_configure";
+
+/// A tool that has said what it is.
+struct Tool {
+    handle: ToolHandle,
+    path: CString,
+    name: String,
+    description: ToolDescription,
+}
+
+// SAFETY: functions of the tool's, and a pointer that is only handed back to them.
+unsafe impl Send for Tool {}
+
+/// The tools of a process.
+struct Loaded {
+    process: u32,
+    /// Those that are initialised, in that order.
+    tools: Vec<Tool>,
+    /// Threads that finalise those which asked for it from within a callback.
+    finishing: Vec<JoinHandle<()>>,
+}
+
+static LOADED: Mutex<Loaded> = Mutex::new(Loaded {
+    process: 0,
+    tools: Vec::new(),
+    finishing: Vec::new(),
+});
+
+/// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what it
+/// waits for may be the very callback in which the program ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
+pub(crate) fn load_tools() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
+        return;
+    };
+    ONCE.call_once(|| {
+        let refused = done(|| {
+            load(&paths);
+            Ok(())
+        });
+        if refused != Status::OK {
+            say(format_args!("tools are not loaded: a fault in gputrail"));
+        }
+    });
+}
+
+fn say(what: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    // Nobody may be listening.
+    let _ = writeln!(std::io::stderr(), "gputrail: {what}");
+}
+
+fn load(paths: &OsStr) {
+    if gputrail_initialise() != Status::OK {
+        return say(format_args!(
+            "tools are not loaded: gputrail is not available in this process"
+        ));
+    }
+    let paths: Vec<&[u8]> = paths
+        .as_bytes()
+        .split(|byte| *byte == b':')
+        .filter(|path| !path.is_empty())
+        .collect();
+    let mut tools = Vec::new();
+    for (place, path) in paths.iter().enumerate() {
+        match configure(path, place, paths.len(), false) {
+            Ok(tool) => tools.extend(tool),
+            Err(failure) => {
+                say(format_args!(
+                    "tool {}: not loaded: {}",
+                    String::from_utf8_lossy(path),
+                    failure.text
+                ));
+            }
+        }
+    }
+    tools.sort_by_key(|tool| tool.description.priority);
+    lock_std(&LOADED).process = std::process::id();
+    for tool in tools {
+        if let Some(initialise) = tool.description.initialise {
+            // SAFETY: the tool's function, which it gave for this.
+            let status = unsafe { initialise(tool.handle, tool.description.user_data) };
+            if status != Status::OK {
+                let (name, path) = (&tool.name, tool.path.to_string_lossy());
+                // SAFETY: the text lasts for ever.
+                let status = unsafe { CStr::from_ptr(super::gputrail_status_name(status)) };
+                say(format_args!(
+                    "tool {name} ({path}): discarded: its initialisation returned {}",
+                    status.to_string_lossy()
+                ));
+                continue;
+            }
+        }
+        lock_std(&LOADED).tools.push(tool);
+    }
+}
+
+/// Opens a library and asks it what it is. `None`: it is a tool that has nothing to do here.
+fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<Option<Tool>> {
+    let failure = |status, text: String| Err(Failure::new(status, text));
+    let Ok(path) = CString::new(path) else {
+        return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
+    };
+    // SAFETY: opens a library, whose constructors run; the user asks for it.
+    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        // SAFETY: the text of the failure just above.
+        let reason = unsafe { libc::dlerror() };
+        let reason = match reason.is_null() {
+            true => "cannot be opened".into(),
+            // SAFETY: not null; it lasts until the next such call of this thread.
+            false => unsafe { CStr::from_ptr(reason) }
+                .to_string_lossy()
+                .into_owned(),
+        };
+        return failure(Status::NOT_FOUND, reason);
+    }
+    // SAFETY: a library that is open, and a name.
+    let entry = unsafe { libc::dlsym(library, ENTRY.as_ptr()) };
+    if entry.is_null() {
+        let text = format!(
+            "it has no function {}, which makes a library a tool",
+            ENTRY.to_string_lossy()
+        );
+        return failure(Status::NOT_FOUND, text);
+    }
+    let handle = ToolHandle(library::state()?.new_id(Class::Tool));
+    let host = ToolHost {
+        api_version: GPUTRAIL_API_VERSION,
+        probing: u32::from(probing),
+        version: super::gputrail_version(),
+        path: path.as_ptr(),
+        tool: handle,
+        place: place as u32,
+        count: count as u32,
+        ..ToolHost::blank()
+    };
+    // SAFETY: what has this name in a tool is such a function.
+    let entry = unsafe { core::mem::transmute::<*mut c_void, Configure>(entry) };
+    // SAFETY: as above; the structure lives as long as the call.
+    let said = unsafe { entry(&host) };
+    if said.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: what a tool returns is such a structure.
+    let description = unsafe { sized::read(said) }?;
+    if description.api_version != GPUTRAIL_API_VERSION {
+        let built = description.api_version;
+        let text = format!(
+            "it is built for version {built} of the tool API, and this is version {GPUTRAIL_API_VERSION}"
+        );
+        return failure(Status::NOT_AVAILABLE, text);
+    }
+    let name = match description.name.is_null() {
+        true => "without a name".into(),
+        // SAFETY: not null, and a tool's name ends with a 0.
+        false => unsafe { CStr::from_ptr(description.name) }
+            .to_string_lossy()
+            .into_owned(),
+    };
+    Ok(Some(Tool {
+        handle,
+        path,
+        name,
+        description,
+    }))
+}
+
+/// Finalises the tools: the program ends.
+pub(crate) fn finalise_tools() {
+    done(|| {
+        let mut loaded = lock_std(&LOADED);
+        if loaded.process != std::process::id() {
+            return Ok(());
+        }
+        let tools = std::mem::take(&mut loaded.tools);
+        let finishing = std::mem::take(&mut loaded.finishing);
+        drop(loaded);
+        wait_for(finishing);
+        if tools.is_empty() {
+            return Ok(());
+        }
+        tools.into_iter().rev().for_each(finalise);
+        library::finalise();
+        Ok(())
+    });
+}
+
+/// Waits for threads that finalise tools, for a while.
+fn wait_for(finishing: Vec<JoinHandle<()>>) {
+    let until = Instant::now() + PATIENCE;
+    let this = std::thread::current().id();
+    for thread in finishing {
+        while thread.thread().id() != this && !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn finalise(tool: Tool) {
+    library::flush_all();
+    if let Some(finalise) = tool.description.finalise {
+        // SAFETY: the tool's function, which it gave for this.
+        unsafe { finalise(tool.description.user_data) };
+    }
+}
+
+/// Finalises a tool before the program ends: its `finalise` is called, on this thread, or, if this is in a callback, on
+/// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys it.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TOOL`, also for one that has been finalised; `GPUTRAIL_NO_THREAD`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
+    done(|| {
+        let mut loaded = lock_std(&LOADED);
+        let here = loaded.process == std::process::id();
+        let place = loaded
+            .tools
+            .iter()
+            .position(|of| here && of.handle == tool)
+            .ok_or(Status::NO_SUCH_TOOL)?;
+        let tool = loaded.tools.remove(place);
+        if !callback::is_inside() {
+            drop(loaded);
+            finalise(tool);
+            return Ok(());
+        }
+        // Still locked: a program that ends now waits for the thread.
+        let started = crate::platform::sync::with_signals_blocked(|| {
+            std::thread::Builder::new()
+                .name("gputrail".into())
+                .spawn(move || finalise(tool))
+        });
+        loaded
+            .finishing
+            .push(started.map_err(|_| Status::NO_THREAD)?);
+        Ok(())
+    })
+}
+
+/// Looks whether a library is a tool, without initialising it: `gputrail record` asks this in a process of its own before
+/// it runs a program. `gputrail_last_error` tells why it is none.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if it cannot be opened or lacks the entry point; `GPUTRAIL_NOT_AVAILABLE` if it is built
+/// for another version; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `path` is null or ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_tool_probe(path: *const c_char) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let path = unsafe { text::given(path, "path") }?;
+        configure(path.as_bytes(), 0, 1, true).map(drop)
+    })
+}

@@ -1,0 +1,81 @@
+//! What holds for the whole process.
+
+use super::Error;
+use super::functions::{check, functions};
+use crate::collect::context::{Limits, ThreadIds};
+use crate::tool::c::{AttributeValues, LimitValues, Sized_};
+
+/// Attributes of the process. They may be read at any time, and set before the first context is started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attributes {
+    /// Bytes of a buffer's blocks together, where its options say nothing else.
+    pub pool_bytes: u64,
+    /// Bytes of a block, where a buffer's options say nothing else.
+    pub block_bytes: u64,
+    /// Threads that may record into a buffer at a time, where its options say nothing else.
+    pub threads: u32,
+    /// What records of threads that make their first call from now on call their thread.
+    pub thread_ids: ThreadIds,
+    /// Whether completions say when work was queued and submitted. Where they do not, these times are none.
+    pub latency_times: bool,
+}
+
+impl Attributes {
+    /// What holds now.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_INITIALISED` after the tool's end.
+    pub fn get() -> Result<Attributes, Error> {
+        let mut now = AttributeValues::blank();
+        // SAFETY: a structure of this size.
+        check(unsafe { (functions()?.attributes_get)(&mut now) })?;
+        Ok(Attributes {
+            pool_bytes: now.pool_bytes,
+            block_bytes: now.block_bytes,
+            threads: now.threads,
+            thread_ids: match now.thread_ids == ThreadIds::Pthread as u32 {
+                true => ThreadIds::Pthread,
+                false => ThreadIds::System,
+            },
+            latency_times: now.latency_times != 0,
+        })
+    }
+
+    /// Lets them hold from now on.
+    ///
+    /// # Errors
+    ///
+    /// `ATTRIBUTES_LOCKED` once a context of the process has been started, `LAYOUT` for sizes that make no buffer. Nothing is
+    /// changed then.
+    pub fn set(&self) -> Result<(), Error> {
+        let values = AttributeValues {
+            pool_bytes: self.pool_bytes,
+            block_bytes: self.block_bytes,
+            threads: self.threads,
+            thread_ids: self.thread_ids as u32,
+            latency_times: self.latency_times.into(),
+            ..AttributeValues::blank()
+        };
+        // SAFETY: a structure of this size.
+        check(unsafe { (functions()?.attributes_set)(&values) })
+    }
+}
+
+/// How much of everything there may be in the process.
+///
+/// # Errors
+///
+/// `NOT_AVAILABLE` outside of a program that gputrail observes.
+pub fn limits() -> Result<Limits, Error> {
+    let mut all = LimitValues::blank();
+    // SAFETY: a structure of this size.
+    check(unsafe { (functions()?.limits_get)(&mut all) })?;
+    Ok(Limits {
+        buffers: all.buffers as usize,
+        subscribers: all.subscribers as usize,
+        contexts: all.contexts as usize,
+        callback_threads: all.callback_threads as usize,
+        smallest_client_block: all.smallest_block as usize,
+    })
+}

@@ -1,0 +1,293 @@
+//! Buffers, and the batches of records that come from them.
+
+use super::callee::{Callee, Held, call};
+use super::functions::{Functions, answer, check, functions};
+use super::{CallbackThread, Error};
+use crate::buffer::BlockView;
+use crate::record::*;
+use crate::tool::c::{
+    Batch as BatchData, BufferHandle, BufferSettings, DropCounts, Sized_, Status,
+};
+use core::ffi::c_void;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How a buffer is made; see [`crate::collect::context::BufferOptions`]. 0 asks for what is usual.
+#[derive(Clone, Debug, Default)]
+pub struct BufferOptions {
+    /// Bytes of all its blocks together.
+    pub pool_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes in a thread's block from which on they are delivered at the next look; 1 delivers whatever is there.
+    pub watermark: u32,
+    /// What happens when no block is empty.
+    pub policy: crate::buffer::Policy,
+    /// Longest time between two looks.
+    pub period: Duration,
+    /// Threads that may record at a time.
+    pub threads: u32,
+}
+
+/// Some records of one thread, in place.
+#[derive(Copy, Clone)]
+pub struct Batch<'a>(pub(super) &'a BatchData);
+
+impl<'a> Batch<'a> {
+    /// Its records, one after the other.
+    pub fn records(&self) -> Records<'a> {
+        self.view().records()
+    }
+
+    /// The thread that wrote them; none for records of the library's own.
+    pub fn thread(&self) -> ThreadId {
+        self.0.thread
+    }
+
+    /// Who wrote them, by a number that is unique in the process.
+    pub fn lane(&self) -> u32 {
+        self.0.lane
+    }
+
+    /// The records and where they stand, as [`crate::collect::context`] has them.
+    pub fn view(&self) -> BlockView<'a> {
+        BlockView {
+            lane: self.0.lane,
+            thread: self.0.thread,
+            sequence: self.0.block,
+            offset: self.0.offset,
+            first_record: self.0.first_record,
+            // SAFETY: the library's batch, whose records are there while it is borrowed.
+            bytes: unsafe { std::slice::from_raw_parts(self.0.records, self.0.bytes) },
+        }
+    }
+}
+
+type Deliver = Callee<Mutex<Box<dyn FnMut(Batch<'_>) + Send>>>;
+
+/// A buffer. Dropping it destroys it; what has been recorded is delivered first. Dropped within a callback, it stays
+/// until the end.
+pub struct Buffer {
+    pub(super) handle: BufferHandle,
+    callee: Option<Held>,
+}
+
+/// Calls the tool's function.
+unsafe extern "C" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
+    // SAFETY: the library's batch, and what `Buffer::new` or `Buffer::in_file` gave, which lasts as long as the buffer.
+    let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Deliver>()) };
+    call(&callee.failed, || {
+        crate::platform::sync::lock_std(&callee.function)(Batch(batch))
+    });
+}
+
+/// What [`deliver_to`] calls.
+fn delivering(deliver: impl FnMut(Batch<'_>) + Send + 'static) -> Held {
+    let deliver: Box<dyn FnMut(Batch<'_>) + Send> = Box::new(deliver);
+    Held::new(Mutex::new(deliver))
+}
+
+impl BufferOptions {
+    /// For C.
+    pub(super) fn settings(&self) -> BufferSettings {
+        BufferSettings {
+            size: size_of::<BufferSettings>(),
+            pool_bytes: self.pool_bytes,
+            block_bytes: self.block_bytes,
+            period_nanos: self.period.as_nanos().try_into().unwrap_or(u64::MAX),
+            watermark: self.watermark,
+            policy: self.policy as u32,
+            threads: self.threads,
+            ..BufferSettings::blank()
+        }
+    }
+}
+
+impl Buffer {
+    /// One that the library knows by what `create` has written, and that calls `callee`.
+    pub(super) fn made(
+        callee: Held,
+        create: impl FnOnce(&Functions, *mut c_void, *mut BufferHandle) -> Status,
+    ) -> Result<Buffer, Error> {
+        match answer(|functions, handle| create(functions, callee.pointer(), handle)) {
+            Ok(handle) => Ok(Buffer {
+                handle,
+                callee: Some(callee),
+            }),
+            Err(error) => {
+                // SAFETY: the library did not take it.
+                unsafe { callee.release() };
+                Err(error)
+            }
+        }
+    }
+
+    /// A buffer whose records `deliver` gets, on a thread of the library's or on one that flushes or destroys the buffer.
+    /// If it panics, it is not called again.
+    ///
+    /// # Errors
+    ///
+    /// `LAYOUT` for sizes that make no buffer, `TOO_MANY`, `OUT_OF_MEMORY`, `NO_THREAD`.
+    pub fn new(
+        options: BufferOptions,
+        deliver: impl FnMut(Batch<'_>) + Send + 'static,
+    ) -> Result<Buffer, Error> {
+        let settings = options.settings();
+        Buffer::made(delivering(deliver), |functions, callee, handle| {
+            // SAFETY: a structure of this size, a function, what it is given, and a place for the id.
+            unsafe { (functions.buffer_create)(&settings, Some(deliver_to), callee, handle) }
+        })
+    }
+
+    /// A buffer in a file, or in memory that processes share: another process that has it too finds there what was recorded
+    /// when this one has died ([`recover`]). The file is empty but for its length, which [`BufferOptions::file_bytes`] tells;
+    /// it may be closed afterwards, and must not shrink while the buffer is there.
+    ///
+    /// # Errors
+    ///
+    /// `TOO_SMALL` for a file that is; `INVALID_ARGUMENT` for one that is not open for reading and writing, or holds
+    /// something; else as for [`Buffer::new`].
+    pub fn in_file(
+        file: BorrowedFd<'_>,
+        options: BufferOptions,
+        deliver: impl FnMut(Batch<'_>) + Send + 'static,
+    ) -> Result<Buffer, Error> {
+        let (file, settings) = (file.as_raw_fd(), options.settings());
+        Buffer::made(delivering(deliver), |functions, callee, handle| {
+            let create = functions.buffer_create_in_file;
+            // SAFETY: a structure of this size, a function, what it is given, and a place for the id.
+            unsafe { create(file, &settings, Some(deliver_to), callee, handle) }
+        })
+    }
+
+    /// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done.
+    ///
+    /// # Errors
+    ///
+    /// `BUSY` within a callback; `NO_SUCH_BUFFER` after the tool's end.
+    pub fn flush(&self) -> Result<(), Error> {
+        check((functions()?.buffer_flush)(self.handle))
+    }
+
+    /// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
+    /// its real completion comes later.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Buffer::flush`].
+    pub fn flush_forced(&self) -> Result<(), Error> {
+        check((functions()?.buffer_flush_forced)(self.handle))
+    }
+
+    /// What has been dropped since this was asked the last time.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_BUFFER` after the tool's end.
+    pub fn dropped(&self) -> Result<Drops, Error> {
+        self.drops(|functions| functions.buffer_dropped)
+    }
+
+    /// What has been dropped since it was made.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_BUFFER` after the tool's end.
+    pub fn dropped_in_total(&self) -> Result<Drops, Error> {
+        self.drops(|functions| functions.buffer_dropped_in_total)
+    }
+
+    fn drops(
+        &self,
+        ask: fn(&Functions) -> unsafe extern "C" fn(BufferHandle, *mut DropCounts) -> Status,
+    ) -> Result<Drops, Error> {
+        let mut drops = Box::new(DropCounts {
+            size: size_of::<DropCounts>(),
+            total: 0,
+            of_kind: [0; 256],
+        });
+        // SAFETY: a structure of this size.
+        check(unsafe { ask(functions()?)(self.handle, &mut *drops) })?;
+        Ok(Drops(drops))
+    }
+
+    /// Has a callback thread deliver what it gets from now on. The thread that did so before may still be at it when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_BUFFER` after the tool's end.
+    pub fn assign(&self, thread: &CallbackThread) -> Result<(), Error> {
+        check((functions()?.buffer_assign)(self.handle, thread.handle()))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions()
+            && (functions.buffer_destroy)(self.handle) == Status::OK
+            && let Some(callee) = self.callee.take()
+        {
+            // SAFETY: the library has let go of it.
+            unsafe { callee.release() };
+        }
+    }
+}
+
+/// Records that were dropped, by kind.
+pub struct Drops(Box<DropCounts>);
+
+impl Drops {
+    /// How many of `kind`.
+    pub fn of(&self, kind: Kind) -> u64 {
+        self.0.of_kind[usize::from(kind.0)]
+    }
+
+    /// How many of all kinds.
+    pub fn total(&self) -> u64 {
+        self.0.total
+    }
+}
+
+impl BufferOptions {
+    /// How many bytes a file needs for a buffer with these options, for [`Buffer::in_file`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Buffer::new`].
+    pub fn file_bytes(&self) -> Result<u64, Error> {
+        let settings = self.settings();
+        answer(|functions, bytes| {
+            // SAFETY: a structure of this size, and a place for the number.
+            unsafe { (functions.buffer_file_bytes)(&settings, bytes) }
+        })
+    }
+}
+
+/// Shows `show` the records that a process that has died has left in the file of a buffer ([`Buffer::in_file`]) and not
+/// delivered, on the calling thread. What the file says is not trusted. They are shown once.
+///
+/// # Errors
+///
+/// `MALFORMED` for a file that holds no buffer of this version; `INVALID_ARGUMENT` for one that is not open for reading and
+/// writing; `NOT_INITIALISED` after the tool's end.
+pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<(), Error> {
+    unsafe extern "C" fn shown<F: FnMut(Batch<'_>)>(
+        batch: *const BatchData,
+        user_data: *mut c_void,
+    ) {
+        // SAFETY: the library's batch, and what was given below.
+        let (batch, show) = unsafe { (&*batch, &mut *user_data.cast::<F>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| show(Batch(batch))));
+    }
+    fn of<F: FnMut(Batch<'_>)>(_: &F) -> unsafe extern "C" fn(*const BatchData, *mut c_void) {
+        shown::<F>
+    }
+    let function = of(&show);
+    // SAFETY: a function with what it is given, which lasts as long as the call.
+    check(unsafe {
+        (functions()?.recover)(file.as_raw_fd(), Some(function), (&raw mut show).cast())
+    })
+}

@@ -1,0 +1,291 @@
+//! Contexts and their services.
+
+use super::callback::{Callback, ExternalRequest, Subscriber};
+use super::callee::{Callee, Held, call};
+use super::functions::{answer, check, functions};
+use super::{Buffer, Error};
+use crate::collect::sampling::{Deliver, Request, SamplingPeriod};
+use crate::record::*;
+use crate::tool::c::{
+    CallbackData, ContextHandle, ExternalRequest as RequestData, SamplingOptions,
+    SamplingPeriodOptions, SelectionOptions, Sized_,
+};
+use core::ffi::c_void;
+
+type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
+type Supply = Box<dyn Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync>;
+
+/// These kinds; of API calls those of `operations` only, if there are any.
+pub(super) fn selection(kinds: &[Kind], operations: &[Operation]) -> SelectionOptions {
+    SelectionOptions {
+        size: size_of::<SelectionOptions>(),
+        kinds: kinds.as_ptr(),
+        kind_count: kinds.len(),
+        operations: match operations.is_empty() {
+            true => std::ptr::null(),
+            false => operations.as_ptr(),
+        },
+        operation_count: operations.len(),
+    }
+}
+
+/// A set of services that are started and stopped together. Dropping it destroys it.
+#[derive(Debug)]
+pub struct Context(ContextHandle);
+
+impl Context {
+    /// A context with no services.
+    ///
+    /// # Errors
+    ///
+    /// `TOO_MANY`.
+    pub fn new() -> Result<Context, Error> {
+        // SAFETY: a place for the id.
+        answer(|functions, handle| unsafe { (functions.context_create)(handle) }).map(Context)
+    }
+
+    /// Has records of `kinds` go to `buffer` while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `LOCKED` after the first start, `CONFLICT`, `NOT_ALONE`, `UNKNOWN_KIND`.
+    pub fn trace_to(&self, buffer: &Buffer, kinds: &[Kind]) -> Result<(), Error> {
+        self.trace_operations_to(buffer, kinds, &[])
+    }
+
+    /// The same, of API calls those of `operations` only.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::trace_to`], and `UNKNOWN_OPERATION`.
+    pub fn trace_operations_to(
+        &self,
+        buffer: &Buffer,
+        kinds: &[Kind],
+        operations: &[Operation],
+    ) -> Result<(), Error> {
+        let selection = selection(kinds, operations);
+        // SAFETY: a structure of this size with as many values as it says.
+        check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, &selection) })
+    }
+
+    /// The same of everything that is recorded.
+    ///
+    /// # Errors
+    ///
+    /// `LOCKED` after the first start, `CONFLICT`.
+    pub fn trace_all_to(&self, buffer: &Buffer) -> Result<(), Error> {
+        // SAFETY: null asks for everything.
+        check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, std::ptr::null()) })
+    }
+
+    /// Has `call_back` called for `operations`, on the thread on which they happen, possibly on several at once. The
+    /// number is the subscriber's own: 0 at enter, and at exit what it left there. If it panics, it is not called again.
+    ///
+    /// # Errors
+    ///
+    /// `LOCKED` after the first start, `TOO_MANY`, `UNKNOWN_OPERATION`.
+    pub fn call_back(
+        &self,
+        operations: &[Operation],
+        call_back: impl Fn(Callback<'_>, &mut u64) + Send + Sync + 'static,
+    ) -> Result<Subscriber, Error> {
+        unsafe extern "C" fn called_back(data: *mut CallbackData, user_data: *mut c_void) {
+            // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
+            let (data, callee) = unsafe { (&mut *data, &*user_data.cast::<Callee<CallBack>>()) };
+            let mut number = data.user_data;
+            call(&callee.failed, || {
+                (callee.function)(Callback(data), &mut number)
+            });
+            data.user_data = number;
+        }
+        let (operations, count) = (operations.as_ptr(), operations.len());
+        let callee = Held::new(Box::new(call_back) as CallBack);
+        Subscriber::new(callee, |functions, callee, handle| {
+            let subscribe = functions.subscribe;
+            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
+            unsafe { subscribe(self.0, operations, count, Some(called_back), callee, handle) }
+        })
+    }
+
+    /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it: the id
+    /// stands in the call's record and in those of its work. None leaves it to the ids that are pushed. See
+    /// [`crate::collect::context::Context::supply_external_ids`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::call_back`].
+    pub fn supply_external_ids(
+        &self,
+        operations: &[Operation],
+        supply: impl Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync + 'static,
+    ) -> Result<Subscriber, Error> {
+        unsafe extern "C" fn asked(
+            request: *const RequestData,
+            id: *mut ExternalId,
+            user_data: *mut c_void,
+        ) -> i32 {
+            // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
+            let (request, callee) = unsafe { (&*request, &*user_data.cast::<Callee<Supply>>()) };
+            let mut supplied = None;
+            call(&callee.failed, || {
+                supplied = (callee.function)(ExternalRequest(request));
+            });
+            if let Some(supplied) = supplied {
+                // SAFETY: the library's place for it.
+                unsafe { id.write(supplied) };
+            }
+            i32::from(supplied.is_some())
+        }
+        let (operations, count) = (operations.as_ptr(), operations.len());
+        let callee = Held::new(Box::new(supply) as Supply);
+        Subscriber::new(callee, |functions, callee, handle| {
+            let supply = functions.external_supply;
+            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
+            unsafe { supply(self.0, operations, count, Some(asked), callee, handle) }
+        })
+    }
+
+    /// Enables or disables a kind of records for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SERVICE` if the buffer has no service here; `NOT_ALONE`, and nothing is changed; `UNKNOWN_KIND`.
+    pub fn enable_kind(&self, buffer: &Buffer, kind: Kind, on: bool) -> Result<(), Error> {
+        let enable = functions()?.enable_kind;
+        check(enable(self.0, buffer.handle, kind, on.into()))
+    }
+
+    /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
+    /// others; `None` takes that back. Also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_KIND` for kinds whose records belong to no context of a runtime; `NO_SUCH_SERVICE` if the buffer has no
+    /// service here.
+    pub fn enable_kind_in(
+        &self,
+        buffer: &Buffer,
+        of: ContextId,
+        kind: Kind,
+        on: Option<bool>,
+    ) -> Result<(), Error> {
+        let enable = functions()?.enable_kind_in;
+        let on = on.map_or(-1, i32::from);
+        check(enable(self.0, buffer.handle, of, kind, on))
+    }
+
+    /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
+    ///
+    /// # Errors
+    ///
+    /// `UNKNOWN_OPERATION`, `NO_SUCH_SERVICE`.
+    pub fn enable_operation(
+        &self,
+        buffer: &Buffer,
+        operation: Operation,
+        on: bool,
+    ) -> Result<(), Error> {
+        let enable = functions()?.enable_operation;
+        check(enable(self.0, buffer.handle, operation, on.into()))
+    }
+
+    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of the
+    /// process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations) tells.
+    ///
+    /// # Errors
+    ///
+    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do, both
+    /// with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
+    pub fn sample(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<(), Error> {
+        let options = SamplingOptions {
+            interval: request.interval,
+            method: request.method,
+            unit: request.unit,
+            aggregates: u8::from(deliver == Deliver::Aggregates),
+            ..SamplingOptions::blank()
+        };
+        // SAFETY: a structure of this size.
+        check(unsafe { (functions()?.context_sample)(self.0, buffer.handle, agent, &options) })
+    }
+
+    /// The same as CUPTI has it asked for. Returns the interval, in the agent's unit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::sample`]; also `INVALID_ARGUMENT` if no period is set, or one that does not exist.
+    pub fn sample_every(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        period: SamplingPeriod,
+        deliver: Deliver,
+    ) -> Result<u64, Error> {
+        let options = SamplingPeriodOptions {
+            level: period.level,
+            exponent: period.exponent,
+            aggregates: u8::from(deliver == Deliver::Aggregates),
+            ..SamplingPeriodOptions::blank()
+        };
+        answer(|functions, interval| {
+            let sample = functions.context_sample_every;
+            // SAFETY: a structure of this size, and a place for the number.
+            unsafe { sample(self.0, buffer.handle, agent, &options, interval) }
+        })
+    }
+
+    /// Says that the context collects counters by means of the tool's own: it cannot sample then.
+    ///
+    /// # Errors
+    ///
+    /// `CONTEXT_CONFLICT` if it samples.
+    pub fn collects_counters(&self) -> Result<(), Error> {
+        check((functions()?.context_collects_counters)(self.0))
+    }
+
+    /// Whether it is started.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_CONTEXT` after the tool's end.
+    pub fn is_started(&self) -> Result<bool, Error> {
+        let active: i32 = answer(|functions, active| {
+            // SAFETY: a place for the answer.
+            unsafe { (functions.context_is_active)(self.0, active) }
+        })?;
+        Ok(active != 0)
+    }
+
+    /// Lets the services run.
+    ///
+    /// # Errors
+    ///
+    /// `STARTED`.
+    pub fn start(&self) -> Result<(), Error> {
+        check((functions()?.context_start)(self.0))
+    }
+
+    /// Lets them rest.
+    ///
+    /// # Errors
+    ///
+    /// `STOPPED`.
+    pub fn stop(&self) -> Result<(), Error> {
+        check((functions()?.context_stop)(self.0))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions() {
+            // It may be gone, with the tool's end.
+            (functions.context_destroy)(self.0);
+        }
+    }
+}

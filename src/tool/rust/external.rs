@@ -1,0 +1,60 @@
+//! External ids: ids of the tool's own that the records of a thread carry. See [`crate::collect::external`].
+
+use super::Error;
+use super::functions::{answer, c_string, check, functions, text};
+use crate::record::{ExternalId, ExternalKind};
+
+/// A kind of the tool's own. The same name gives the same kind.
+///
+/// # Errors
+///
+/// `TOO_MANY` with 256 kinds, `INVALID_ARGUMENT` for a name with a 0 in it.
+pub fn register_kind(name: &str) -> Result<ExternalKind, Error> {
+    let name = c_string(name)?;
+    // SAFETY: a text that ends with a 0, and a place for the answer.
+    answer(|functions, kind| unsafe { (functions.external_register_kind)(name.as_ptr(), kind) })
+}
+
+/// The name of a kind, registered or not; `None` if there is no such kind.
+pub fn kind_name(kind: ExternalKind) -> Option<String> {
+    text(|functions, to, room, length| {
+        // SAFETY: room for that many bytes, and a place for the length.
+        unsafe { (functions.external_kind_name)(kind, to, room, length) }
+    })
+}
+
+/// Pushes `id` on the calling thread's stack of `kind`: records of the thread's calls carry the id that was pushed last, of
+/// any kind.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for a kind that is none, `STACK_FULL` with 1024 ids.
+pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), Error> {
+    check((functions()?.external_push)(kind, id))
+}
+
+/// Takes the latest id of `kind` off the calling thread's stack.
+///
+/// # Errors
+///
+/// `STACK_EMPTY`; otherwise as for [`push`].
+pub fn pop(kind: ExternalKind) -> Result<ExternalId, Error> {
+    // SAFETY: a place for the answer.
+    answer(|functions, id| unsafe { (functions.external_pop)(kind, id) })
+}
+
+/// The id that records of the calling thread carry now.
+pub fn current() -> ExternalId {
+    functions().map_or(ExternalId::NONE, |functions| (functions.external_current)())
+}
+
+/// Says what an id stands for, before it is pushed: traces show it as a slice above the calls for as long as it is.
+///
+/// # Errors
+///
+/// As for [`push`]; `INVALID_ARGUMENT` also for a name with a 0 in it.
+pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Error> {
+    let name = c_string(name)?;
+    // SAFETY: a text that ends with a 0.
+    check(unsafe { (functions()?.external_name)(kind, id, name.as_ptr()) })
+}

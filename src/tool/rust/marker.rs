@@ -1,0 +1,131 @@
+//! Markers and ranges of the tool's own, and names for threads, queues and agents, in traces and for whoever wants such
+//! records. See [`crate::collect::marker`]: its functions and its macro are for programs that have the source in them, and would be
+//! heard by nobody here.
+
+use super::Error;
+use super::functions::{answer, c_string, check, functions};
+use crate::record::{AgentId, PayloadKind, QueueId};
+use crate::tool::c::{MarkOptions, Sized_, Status};
+use std::marker::PhantomData;
+
+pub use crate::collect::marker::{Mark, RangeId, Value};
+
+/// Does `work` with what C is to know of a marker.
+fn with(
+    mark: Mark<'_>,
+    work: impl FnOnce(&MarkOptions) -> Result<Status, Error>,
+) -> Result<(), Error> {
+    let [name, domain, category] = [mark.name, mark.domain, mark.category].map(c_string);
+    let (name, domain, category) = (name?, domain?, category?);
+    let (payload, kind) = match mark.payload {
+        None => (0, PayloadKind::NONE),
+        Some(Value::Unsigned(value)) => (value, PayloadKind::UNSIGNED),
+        Some(Value::Signed(value)) => (value as u64, PayloadKind::SIGNED),
+        Some(Value::Float(value)) => (value.to_bits(), PayloadKind::FLOAT),
+    };
+    check(work(&MarkOptions {
+        name: name.as_ptr(),
+        domain: domain.as_ptr(),
+        category: category.as_ptr(),
+        payload,
+        payload_kind: kind.0.into(),
+        color: mark.color,
+        ..MarkOptions::blank()
+    })?)
+}
+
+/// A moment.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for text with a 0 in it.
+pub fn mark<'a>(mark: impl Into<Mark<'a>>) -> Result<(), Error> {
+    with(mark.into(), |mark| {
+        // SAFETY: a structure of this size, of texts that end with a 0.
+        Ok(unsafe { (functions()?.mark)(mark) })
+    })
+}
+
+/// A range on one thread, until this is dropped.
+#[must_use = "the range ends when this is dropped"]
+pub struct Range(PhantomData<*const ()>);
+
+/// A range begins on the calling thread, within those that are open there.
+///
+/// # Errors
+///
+/// As for [`mark`].
+pub fn range<'a>(mark: impl Into<Mark<'a>>) -> Result<Range, Error> {
+    with(mark.into(), |mark| {
+        // SAFETY: a structure of this size, of texts that end with a 0.
+        Ok(unsafe { (functions()?.range_push)(mark) })
+    })?;
+    Ok(Range(PhantomData))
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions() {
+            // It is open: nobody else pops what this thread has pushed here.
+            (functions.range_pop)();
+        }
+    }
+}
+
+/// A range begins that may end on any thread, whatever else is open.
+///
+/// # Errors
+///
+/// As for [`mark`].
+pub fn start<'a>(mark: impl Into<Mark<'a>>) -> Result<RangeId, Error> {
+    let mut range = 0;
+    with(mark.into(), |mark| {
+        // SAFETY: a structure of this size, of texts that end with a 0, and a place for the number.
+        Ok(unsafe { (functions()?.range_start)(mark, &mut range) })
+    })?;
+    Ok(RangeId::from_number(range))
+}
+
+/// Such a range ends.
+///
+/// # Errors
+///
+/// `NOT_FOUND` when none was started with that number.
+pub fn end(range: RangeId) -> Result<(), Error> {
+    check((functions()?.range_end)(range.number()))
+}
+
+/// Names the calling thread in traces; its name in the system stays what it is.
+///
+/// # Errors
+///
+/// As for [`mark`]; `NOT_INITIALISED` after the tool's end.
+pub fn name_thread(name: &str) -> Result<(), Error> {
+    let name = c_string(name)?;
+    // SAFETY: a text that ends with a 0.
+    check(unsafe { (functions()?.name_thread)(name.as_ptr()) })
+}
+
+/// Names a queue in traces, by its handle in its runtime (a `cl_command_queue`, say).
+///
+/// # Errors
+///
+/// `NOT_FOUND` if no such queue is known; as for [`name_thread`].
+pub fn name_queue(handle: u64, name: &str) -> Result<QueueId, Error> {
+    let name = c_string(name)?;
+    answer(|functions, queue| {
+        // SAFETY: a handle, a text that ends with a 0, and a place for the answer.
+        unsafe { (functions.name_queue)(handle as *const _, name.as_ptr(), queue) }
+    })
+}
+
+/// Names an agent in traces.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if no such agent is known; as for [`name_thread`].
+pub fn name_agent(agent: AgentId, name: &str) -> Result<(), Error> {
+    let name = c_string(name)?;
+    // SAFETY: a text that ends with a 0.
+    check(unsafe { (functions()?.name_agent)(agent, name.as_ptr()) })
+}

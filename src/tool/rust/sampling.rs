@@ -1,0 +1,42 @@
+//! PC sampling: what agents can do. [`Context::sample`](super::Context::sample) has it done; what it is
+//! [`crate::collect::sampling`] explains.
+
+use super::Error;
+use super::functions::list;
+use crate::record::AgentId;
+use crate::tool::c::SamplingConfiguration;
+
+pub use crate::collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
+
+/// The agents whose sources know whether they can be sampled: those that the program has asked about.
+///
+/// # Errors
+///
+/// `NOT_INITIALISED` after the tool's end.
+pub fn agents() -> Result<Vec<AgentId>, Error> {
+    list(|functions, to, room, count| {
+        // SAFETY: room for so many, and a place for the number.
+        unsafe { (functions.sampling_agents)(to, room, count) }
+    })
+}
+
+/// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if there is nothing in
+/// the list.
+///
+/// # Errors
+///
+/// `NO_SUCH_AGENT`, `SAMPLING_NOT_AVAILABLE` under a debugger.
+pub fn configurations(agent: AgentId) -> Result<Vec<Configuration>, Error> {
+    let all = list(|functions, to: *mut SamplingConfiguration, room, count| {
+        // SAFETY: room for so many, and a place for the number.
+        unsafe { (functions.sampling_configurations)(agent, to, room, count) }
+    })?;
+    let of = |one: SamplingConfiguration| Configuration {
+        method: one.method,
+        unit: one.unit,
+        min: one.min_interval,
+        max: one.max_interval,
+        power_of_two: one.power_of_two != 0,
+    };
+    Ok(all.into_iter().map(of).collect())
+}

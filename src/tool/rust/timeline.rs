@@ -1,0 +1,112 @@
+//! Timelines: enqueue records and completions put together.
+
+use super::functions::{answer, check, functions};
+use super::{Batch, Error};
+use crate::record::*;
+use crate::tool::c::{TimelineHandle, WorkData};
+use core::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A piece of work: a kernel, a copy, a fill, a marker or barrier.
+#[derive(Copy, Clone)]
+pub struct Work<'a>(&'a WorkData);
+
+impl Work<'_> {
+    /// Its enqueue record, if it is an `R`: that says what it is.
+    pub fn record<R: Record>(&self) -> Option<&R> {
+        // SAFETY: null or the library's record, all of it.
+        let header = unsafe { self.0.record.as_ref() }?;
+        let whole = header.kind == R::KIND && header.bytes() >= size_of::<R>();
+        // SAFETY: of this kind and at least this size, and borrowed no longer than the callback.
+        whole.then(|| unsafe { &*self.0.record.cast::<R>() })
+    }
+
+    /// Its completion.
+    pub fn completion(&self) -> Option<&Completion> {
+        // SAFETY: null or the library's record.
+        unsafe { self.0.completion.as_ref() }
+    }
+
+    /// When the call that enqueued it was entered, on CLOCK_BOOTTIME.
+    pub fn enqueued(&self) -> Nanos {
+        self.0.enqueued
+    }
+
+    /// When it began to run, on CLOCK_BOOTTIME; none if that is not known.
+    pub fn start(&self) -> Nanos {
+        self.0.start
+    }
+
+    /// When it ended.
+    pub fn end(&self) -> Nanos {
+        self.0.end
+    }
+
+    /// How long it ran, if that is known.
+    pub fn duration(&self) -> Option<Nanos> {
+        let known = self.0.start.is_some() && self.0.end.is_some();
+        known.then(|| Nanos(self.0.end.0.saturating_sub(self.0.start.0)))
+    }
+}
+
+/// Puts the enqueue records and completions of batches together, see [`crate::tool::timeline`].
+#[derive(Debug)]
+pub struct Timeline(TimelineHandle);
+
+impl Timeline {
+    /// An empty one.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_INITIALISED` after the tool's end.
+    pub fn new() -> Result<Timeline, Error> {
+        // SAFETY: a place for the id.
+        answer(|functions, handle| unsafe { (functions.timeline_create)(handle) }).map(Timeline)
+    }
+
+    /// Takes in a batch, and tells `tell` of the work that is known in full by it.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn add(&mut self, batch: Batch<'_>, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
+        let function = of(&tell);
+        // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
+        check(unsafe {
+            (functions()?.timeline_add)(self.0, batch.0, Some(function), (&raw mut tell).cast())
+        })
+    }
+
+    /// Ends it, and tells `tell` of the work of which only a part is known.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn finish(self, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
+        let function = of(&tell);
+        let handle = std::mem::ManuallyDrop::new(self).0;
+        // SAFETY: a function with what it is given, which lasts as long as the call.
+        check(unsafe {
+            (functions()?.timeline_destroy)(handle, Some(function), (&raw mut tell).cast())
+        })
+    }
+}
+
+/// The function that calls one like this.
+fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
+    unsafe extern "C" fn told<F: FnMut(Work<'_>)>(work: *const WorkData, user_data: *mut c_void) {
+        // SAFETY: the library's structure, and what is given beside this.
+        let (work, tell) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| tell(Work(work))));
+    }
+    told::<F>
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions() {
+            // SAFETY: no function, and nothing that it is given.
+            unsafe { (functions.timeline_destroy)(self.0, None, std::ptr::null_mut()) };
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Puts enqueue records and completions together.
+//!
+//! They come in either order: a completion is written by whatever thread learnt of it, and that
+//! thread's block may be delivered first. What has no partner yet waits in tables of bounded
+//! size, and the older half gives way.
+
+use crate::record::number_map::NumberMap;
+use crate::record::{Completion, Unfinished, WorkId};
+use std::collections::BTreeMap;
+
+/// Most enqueues, and most completions, that wait for their partner.
+const MOST: usize = 1 << 18;
+/// Most completions that have met parts of a command buffer, and may meet more of them: these come close behind.
+const MOST_MET: usize = 1 << 14;
+
+/// What was enqueued, as its reader keeps it.
+pub(crate) trait Enqueue {
+    /// The work.
+    fn work(&self) -> WorkId;
+    /// No completion will come.
+    fn is_untracked(&self) -> bool;
+    /// It is part of a command buffer, and shares its work id and its completion.
+    fn is_shared(&self) -> bool;
+    /// Its number among the parts of a command buffer, which share their work id; 0 otherwise.
+    fn serial(&self) -> u32;
+    /// Gives it its number.
+    fn set_serial(&mut self, serial: u32);
+}
+
+/// Work as far as it is known.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) enum Found<E> {
+    /// Both records.
+    Both(E, Completion),
+    /// No completion came, or none will.
+    Enqueued(E),
+    /// No enqueue record came.
+    Completed(Completion),
+}
+
+impl<E> Found<E> {
+    /// The record of the enqueue and the completion, as far as they came.
+    pub fn parts(&self) -> (Option<&E>, Option<&Completion>) {
+        match self {
+            Found::Both(work, completion) => (Some(work), Some(completion)),
+            Found::Enqueued(work) => (Some(work), None),
+            Found::Completed(completion) => (None, Some(completion)),
+        }
+    }
+}
+
+/// Places for what waits: where no other is in the way, none has to be looked for. At first, and at most.
+const PLACES: (usize, usize) = (256, 1 << 12);
+
+/// What waits, by the work it is of. Ids rise, and partners are mostly found soon.
+#[derive(Debug)]
+struct Waiting<T> {
+    /// The latest, by the lower bits of their ids; a power of two of them, or none yet.
+    places: Vec<Option<(WorkId, T)>>,
+    /// How many of the places are taken.
+    taken: usize,
+    /// What later ones have driven out.
+    others: NumberMap<WorkId, T>,
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Waiting<T> {
+        Waiting {
+            places: Vec::new(),
+            taken: 0,
+            others: NumberMap::default(),
+        }
+    }
+}
+
+impl<T> Waiting<T> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.taken + self.others.len()
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    fn place(&self, work: WorkId) -> usize {
+        work.0 as usize & self.places.len().wrapping_sub(1)
+    }
+
+    /// Adds what is of `work`; what was of it gives way. It is made where it is put.
+    #[inline(always)]
+    fn insert(&mut self, work: WorkId, make: impl FnOnce() -> T) {
+        let place = self.place(work);
+        match self.places.get_mut(place) {
+            Some(free @ None) if self.others.is_empty() => {
+                *free = Some((work, make()));
+                self.taken += 1;
+            }
+            _ => self.make_room(work, make()),
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, work: WorkId, one: T) {
+        self.others.remove(&work);
+        loop {
+            let place = self.place(work);
+            let in_the_way = match self.places.get(place) {
+                None => true,
+                Some(Some((other, _))) => *other != work,
+                Some(None) => false,
+            };
+            if !in_the_way || self.places.len() >= PLACES.1 {
+                break;
+            }
+            self.grow();
+        }
+        let place = self.place(work);
+        match self.places[place].replace((work, one)) {
+            None => self.taken += 1,
+            Some((other, _)) if other == work => {}
+            Some((other, driven_out)) => drop(self.others.insert(other, driven_out)),
+        }
+    }
+
+    /// Twice as many places. None gets into the way of another by that.
+    fn grow(&mut self) {
+        let count = (self.places.len() * 2).max(PLACES.0);
+        let places = std::mem::take(&mut self.places);
+        self.places.resize_with(count, || None);
+        for (work, one) in places.into_iter().flatten() {
+            let place = self.place(work);
+            self.places[place] = Some((work, one));
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, work: WorkId) -> Option<T> {
+        let place = self.place(work);
+        match self.places.get_mut(place) {
+            Some(place) if place.as_ref().is_some_and(|(known, _)| *known == work) => {
+                self.taken -= 1;
+                place.take().map(|(_, one)| one)
+            }
+            _ if self.others.is_empty() => None,
+            _ => self.others.remove(&work),
+        }
+    }
+
+    fn get(&self, work: WorkId) -> Option<&T> {
+        match self.places.get(self.place(work)) {
+            Some(Some((known, one))) if *known == work => Some(one),
+            _ => self.others.get(&work),
+        }
+    }
+
+    /// Takes all, in no order.
+    fn take(&mut self) -> impl Iterator<Item = (WorkId, T)> + use<T> {
+        let Waiting { places, others, .. } = std::mem::take(self);
+        places.into_iter().flatten().chain(others)
+    }
+
+    /// Takes the older half, in order: half of it at once, so that each entry costs little.
+    fn take_older_half(&mut self) -> impl Iterator<Item = T> {
+        let places = self.places.iter_mut().filter_map(Option::take);
+        self.others.extend(places);
+        self.taken = 0;
+        let mut ids: Vec<WorkId> = self.others.keys().copied().collect();
+        let half = ids.len() / 2;
+        ids.select_nth_unstable(half);
+        ids.truncate(half);
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.others.remove(&id))
+    }
+}
+
+/// The records that wait for their partner.
+#[derive(Debug)]
+pub(crate) struct Join<E> {
+    enqueued: Waiting<E>,
+    /// Parts of command buffers, by their numbers too.
+    parts: BTreeMap<(WorkId, u32), E>,
+    completed: Waiting<Completion>,
+    /// Completions of command buffers.
+    met: Waiting<Completion>,
+    most: usize,
+    serial: u32,
+}
+
+impl<E: Enqueue + Copy> Default for Join<E> {
+    fn default() -> Join<E> {
+        Join::of_size(MOST)
+    }
+}
+
+impl<E: Enqueue + Copy> Join<E> {
+    pub fn of_size(most: usize) -> Join<E> {
+        Join {
+            enqueued: Waiting::default(),
+            parts: BTreeMap::new(),
+            completed: Waiting::default(),
+            met: Waiting::default(),
+            most,
+            serial: 0,
+        }
+    }
+
+    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
+    /// that the work was given.
+    #[inline(always)]
+    pub fn enqueue(&mut self, record: impl Into<E> + Copy, found: &mut Vec<Found<E>>) -> u32 {
+        let work: E = record.into();
+        let id = work.work();
+        let waits = id.is_some() && !work.is_untracked() && !work.is_shared();
+        if !waits || !self.completed.is_empty() || !self.met.is_empty() {
+            return self.enqueue_any(record.into(), found);
+        }
+        self.enqueued.insert(id, || record.into());
+        self.bound_enqueued(found);
+        0
+    }
+
+    /// The same of work that may not have to wait for a completion of its own.
+    fn enqueue_any(&mut self, mut work: E, found: &mut Vec<Found<E>>) -> u32 {
+        let shared = work.is_shared();
+        if shared {
+            self.serial = self.serial.wrapping_add(1).max(1);
+            work.set_serial(self.serial);
+        }
+        if work.is_untracked() || !work.work().is_some() {
+            found.push(Found::Enqueued(work));
+            return work.serial();
+        }
+        if let Some(completion) = self.completion(work.work(), shared) {
+            found.push(Found::Both(work, completion));
+            return work.serial();
+        }
+        if shared {
+            self.parts.insert((work.work(), work.serial()), work);
+            if self.parts.len() > self.most
+                && let Some((_, oldest)) = self.parts.pop_first()
+            {
+                found.push(Found::Enqueued(oldest));
+            }
+        } else {
+            self.enqueued.insert(work.work(), || work);
+            self.bound_enqueued(found);
+        }
+        work.serial()
+    }
+
+    #[inline]
+    fn bound_enqueued(&mut self, found: &mut Vec<Found<E>>) {
+        if self.enqueued.len() > self.most {
+            found.extend(self.enqueued.take_older_half().map(Found::Enqueued));
+        }
+    }
+
+    /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in full
+    /// by it is added to `found`.
+    #[inline]
+    pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) -> Option<E> {
+        // The real one comes later, or none.
+        if completion.unfinished == Unfinished::AT_FLUSH {
+            return None;
+        }
+        let work = self.enqueued.remove(completion.work);
+        if work.is_none() {
+            self.complete_others(completion, found);
+        }
+        work
+    }
+
+    /// Takes in a completion of several pieces of work, or one that comes before its work.
+    fn complete_others(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) {
+        let id = completion.work;
+        let parts = self.parts.extract_if((id, 0)..=(id, u32::MAX), |_, _| true);
+        let before = found.len();
+        found.extend(parts.map(|(_, work)| Found::Both(work, *completion)));
+        if found.len() > before {
+            self.has_met(*completion);
+            return;
+        }
+        self.completed.insert(id, || *completion);
+        if self.completed.len() > self.most {
+            found.extend(self.completed.take_older_half().map(Found::Completed));
+        }
+    }
+
+    /// The completion that came before its work, if it did.
+    #[inline]
+    fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {
+        let early = match self.completed.is_empty() {
+            true => None,
+            false => self.completed.remove(work),
+        };
+        match early {
+            Some(completion) if shared => self.has_met(completion),
+            None if !self.met.is_empty() => return self.met.get(work).copied(),
+            _ => {}
+        }
+        early
+    }
+
+    fn has_met(&mut self, completion: Completion) {
+        self.met.insert(completion.work, || completion);
+        if self.met.len() > MOST_MET {
+            self.met.take_older_half().for_each(drop);
+        }
+    }
+
+    /// What still waits when there are no more records.
+    pub fn finish(&mut self, found: &mut Vec<Found<E>>) {
+        let parts = std::mem::take(&mut self.parts).into_iter();
+        let mut enqueued: Vec<_> = self
+            .enqueued
+            .take()
+            .map(|(id, work)| ((id, 0), work))
+            .chain(parts)
+            .collect();
+        enqueued.sort_unstable_by_key(|(key, _)| *key);
+        found.extend(enqueued.into_iter().map(|(_, work)| Found::Enqueued(work)));
+        let unmet = self.completed.take().map(|(_, completion)| completion);
+        let mut unmet: Vec<_> = unmet.collect();
+        unmet.sort_unstable_by_key(|completion| completion.work);
+        found.extend(unmet.into_iter().map(Found::Completed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_older_half_gives_way_wherever_it_is() {
+        let mut waiting = Waiting::default();
+        let ids = (0..6).chain((0..4).map(|id| id << 20)).map(WorkId);
+        ids.for_each(|id| waiting.insert(id, || id.0));
+        assert_eq!(waiting.take_older_half().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(waiting.len(), 5);
+        assert_eq!(waiting.remove(WorkId(3 << 20)), Some(3 << 20));
+        assert_eq!(waiting.remove(WorkId(0)), None);
+    }
+
+    proptest! {
+        /// Ids near each other, and ids that have the same place however many there are.
+        #[test]
+        fn what_waits_is_found_as_in_a_table(
+            moves in prop::collection::vec((any::<bool>(), 0u64..600, prop_oneof![4 => Just(0u64), 1 => 0..3u64]), 0..2000),
+        ) {
+            let (mut waiting, mut table) = (Waiting::default(), NumberMap::default());
+            for (number, (comes, low, high)) in moves.into_iter().enumerate() {
+                let id = WorkId(high << 40 | low);
+                prop_assert_eq!(waiting.get(id), table.get(&id));
+                if comes {
+                    waiting.insert(id, || number);
+                    table.insert(id, number);
+                } else {
+                    prop_assert_eq!(waiting.remove(id), table.remove(&id));
+                }
+                prop_assert_eq!(waiting.len(), table.len());
+            }
+            let left: NumberMap<_, _> = waiting.take().collect();
+            prop_assert_eq!(left, table);
+            prop_assert!(waiting.is_empty());
+        }
+    }
+}

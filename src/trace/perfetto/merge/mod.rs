@@ -1,0 +1,494 @@
+//! Several traces in one.
+//!
+//! Packets are copied; what holds in one trace only is renumbered on the way: sequences, tracks, counters, event ids of
+//! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Those of another
+//! machine get a machine id, and an offset ([`place`] tells how it is found and how far it can be
+//! trusted).
+
+mod ftrace;
+mod place;
+mod rewrite;
+mod survey;
+
+use std::io::{self, Read, Write};
+
+use prost::Message;
+
+pub use place::{Placement, Trust, place};
+pub use survey::{Survey, survey};
+
+use super::reader::{Field, FieldValue, Fields, Finding, Findings, Input, packets_of};
+use super::schema::{GpuInfo, TracePacket, TraceStats, gpu_info, trace_packet, trace_stats};
+use super::wire::Encoder;
+use crate::record::number_map::NumberMap;
+use rewrite::{
+    interned, is_sound, of_machine, raw_fields, rename, rewrite, shift_snapshot, shifted, track_of,
+};
+
+/// BOOTTIME among Perfetto's clocks.
+const BOOTTIME: u32 = 6;
+/// Bits of an event id below the process's own number.
+const OWN_BITS: u32 = 40;
+/// Most processes, by the upper bits of event ids.
+const MOST_PROCESSES: u64 = 1 << (64 - OWN_BITS);
+/// Most sequences.
+const MOST_SEQUENCES: usize = 1 << 20;
+/// The output is handed on when this much of it is there.
+const FLUSH_AT: usize = 128 << 10;
+
+/// Field numbers of `TracePacket`.
+mod field {
+    pub const PACKET: u32 = 1;
+    pub const FTRACE: u32 = 1;
+    pub const CLOCK_SNAPSHOT: u32 = 6;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const INTERNED_DATA: u32 = 12;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const TRACE_STATS: u32 = 35;
+    pub const SYSTEM_INFO: u32 = 45;
+    pub const GPU_COUNTER: u32 = 52;
+    pub const RENDER_STAGE: u32 = 53;
+    pub const CLOCK: u32 = 58;
+    pub const DEFAULTS: u32 = 59;
+    pub const TRACK_DESCRIPTOR: u32 = 60;
+    pub const EXTENSIONS: u32 = 72;
+    pub const UUID: u32 = 89;
+    pub const MACHINE: u32 = 98;
+    pub const GPU_INFO: u32 = 128;
+}
+
+/// Merges traces into `out`: each with its survey and its place. Returns what could not be read.
+pub fn merge(
+    traces: Vec<(impl Read, &Survey, Placement)>,
+    mut out: impl Write,
+) -> io::Result<Vec<Vec<Finding>>> {
+    let boxed = traces.into_iter().map(|(source, survey, placement)| {
+        let source: Input<'_> = Box::new(source);
+        (source, survey, placement)
+    });
+    merge_all(boxed.collect(), &mut out)
+}
+
+fn merge_all(
+    traces: Vec<(Input<'_>, &Survey, Placement)>,
+    out: &mut dyn Write,
+) -> io::Result<Vec<Vec<Finding>>> {
+    let mut merging = Merging {
+        out,
+        encoder: Encoder::default(),
+        sequences: NumberMap::default(),
+        processes: NumberMap::default(),
+        counters: NumberMap::default(),
+        blocks: NumberMap::default(),
+        snapshots: NumberMap::default(),
+        extensions: None,
+    };
+    let mut gpus: Vec<(u32, gpu_info::Gpu)> = Vec::new();
+    let mut maps = Vec::new();
+    for (_, survey, placement) in &traces {
+        maps.push(map_gpus(&mut gpus, survey, placement.machine));
+    }
+    let mut all: Vec<Vec<Finding>> = Vec::new();
+    let lost: u64 = traces
+        .iter()
+        .map(|(_, survey, _)| survey.lost)
+        .fold(0, u64::saturating_add);
+    let of = traces.len() as u32;
+    for ((index, (source, _, placement)), map) in (0..).zip(traces).zip(maps) {
+        let mut part = Part {
+            index,
+            of,
+            placement,
+            gpus: map,
+            clocks: NumberMap::default(),
+        };
+        let mut packets = packets_of(source);
+        let mut findings = Findings::default();
+        let mut first = true;
+        while let Some(packet) = packets.next(&mut findings) {
+            merging.packet(&mut part, packet.bytes)?;
+            if std::mem::take(&mut first) && index == 0 && !gpus.is_empty() {
+                let gpus = gpus.iter().map(|(_, gpu)| gpu.clone()).collect();
+                merging.message(trace_packet::Data::GpuInfo(GpuInfo { gpus }))?;
+            }
+        }
+        all.push(findings.list().to_vec());
+    }
+    if lost > 0 {
+        merging.message(trace_packet::Data::TraceStats(TraceStats {
+            buffer_stats: vec![trace_stats::BufferStats {
+                trace_writer_packet_loss: Some(lost),
+            }],
+        }))?;
+    }
+    merging.flush()?;
+    Ok(all)
+}
+/// The number in the merged trace of each device of a trace. Devices of one machine that are alike are the same,
+/// one by one.
+fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32) -> Vec<u32> {
+    let mut taken = Vec::new();
+    for gpu in &survey.gpus {
+        let same = (0..).zip(known.iter()).find(|(index, (other, candidate))| {
+            *other == machine && candidate == gpu && !taken.contains(index)
+        });
+        let index = match same {
+            Some((index, _)) => index,
+            None => {
+                known.push((machine, gpu.clone()));
+                known.len() as u32 - 1
+            }
+        };
+        taken.push(index);
+    }
+    taken
+}
+/// One of the traces.
+struct Part {
+    index: u32,
+    /// How many there are.
+    of: u32,
+    placement: Placement,
+    gpus: Vec<u32>,
+    /// The clock that each sequence's packets are in by default.
+    clocks: NumberMap<u32, u32>,
+}
+
+impl Part {
+    /// The number in the merged trace of a queue's name, or a stage's: old versions know queues by it, on whatever
+    /// sequence it stands.
+    fn specification(&self, iid: u64) -> u64 {
+        let before = iid.checked_sub(1);
+        let shared = before.and_then(|before| before.checked_mul(self.of.into()));
+        let own = shared.and_then(|shared| shared.checked_add(u64::from(self.index) + 1));
+        own.unwrap_or(iid)
+    }
+
+    /// The number in the merged trace of one of its devices.
+    fn gpu(&self, gpu: u64) -> u64 {
+        let new = usize::try_from(gpu).ok().and_then(|gpu| self.gpus.get(gpu));
+        new.map_or(gpu, |new| u64::from(*new))
+    }
+}
+
+/// Most counters, and blocks of them, that are numbered anew.
+const MOST_COUNTERS: usize = 1 << 20;
+
+/// The new number of what is called `id` in a trace.
+fn renumbered(numbers: &mut NumberMap<(u32, u64), u64>, part: &Part, id: u64) -> u64 {
+    let next = numbers.len() as u64 + 1;
+    match numbers.get(&(part.index, id)) {
+        Some(number) => *number,
+        None if numbers.len() >= MOST_COUNTERS => id,
+        None => *numbers.entry((part.index, id)).or_insert(next),
+    }
+}
+
+struct Merging<W> {
+    out: W,
+    encoder: Encoder,
+    /// New numbers of the sequences, by trace and number in it.
+    sequences: NumberMap<(u32, u32), u32>,
+    /// New numbers of the processes in event ids, by trace and number in it.
+    processes: NumberMap<(u32, u64), u64>,
+    /// New numbers of counters and of blocks of them, by trace and number in it.
+    counters: NumberMap<(u32, u64), u64>,
+    blocks: NumberMap<(u32, u64), u64>,
+    /// BOOTTIME of the latest snapshot of each machine's clocks.
+    snapshots: NumberMap<u32, u64>,
+    extensions: Option<Vec<u8>>,
+}
+impl<W: Write> Merging<W> {
+    fn packet(&mut self, part: &mut Part, packet: &[u8]) -> io::Result<()> {
+        let (mut sequence, mut clock, mut flags) = (0, None, 0);
+        let mut drop = false;
+        let mut extensions = None;
+        for field in Fields::new(packet) {
+            match (field.number, field.value) {
+                (field::SEQUENCE, FieldValue::Number(number)) => sequence = number as u32,
+                (field::CLOCK, FieldValue::Number(number)) => clock = Some(number as u32),
+                (field::SEQUENCE_FLAGS, FieldValue::Number(number)) => flags = number,
+                // Told once for all.
+                (field::GPU_INFO | field::TRACE_STATS, _) => drop = true,
+                (field::UUID, _) => drop |= part.index > 0,
+                (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
+                    drop |= !self.goes_on(part, snapshot);
+                }
+                (field::EXTENSIONS, FieldValue::Bytes(bytes)) => extensions = Some(bytes),
+                _ => {}
+            }
+        }
+        if let Some(bytes) = extensions {
+            match &self.extensions {
+                Some(known) => drop |= known == bytes,
+                None => self.extensions = Some(bytes.to_vec()),
+            }
+        }
+        if flags & 1 != 0 {
+            part.clocks.remove(&sequence);
+        }
+        if drop || !is_sound(packet) {
+            return Ok(());
+        }
+        let number = match self.sequences.get(&(part.index, sequence)) {
+            _ if sequence == 0 => 0,
+            Some(number) => *number,
+            None if self.sequences.len() >= MOST_SEQUENCES => return Ok(()),
+            None => {
+                let number = self.sequences.len() as u32 + 1;
+                self.sequences.insert((part.index, sequence), number);
+                number
+            }
+        };
+        let mut out = std::mem::take(&mut self.encoder);
+        let open = out.open(field::PACKET);
+        let mut timestamp = None;
+        for (field, raw) in raw_fields(packet) {
+            match (field.number, field.value) {
+                (field::SEQUENCE, _) => out.uint(field::SEQUENCE, number.into()),
+                (field::MACHINE, _) => {}
+                (field::TIMESTAMP, FieldValue::Number(time)) => timestamp = Some(time),
+                (field::DEFAULTS, FieldValue::Bytes(defaults)) => {
+                    self.defaults(part, sequence, defaults, &mut out);
+                }
+                (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
+                    shift_snapshot(part.placement.offset, snapshot, &mut out);
+                }
+                (field::FTRACE, FieldValue::Bytes(bundle)) => {
+                    ftrace::shift_bundle(part.placement.offset, bundle, &mut out);
+                }
+                (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
+                    self.host_event(part, event, &mut out);
+                }
+                (field::RENDER_STAGE, FieldValue::Bytes(event)) => self.work(part, event, &mut out),
+                (field::GPU_COUNTER, FieldValue::Bytes(event)) => {
+                    self.counter_event(part, event, &mut out);
+                }
+                (field::TRACK_DESCRIPTOR, FieldValue::Bytes(track)) => {
+                    let open = out.open(field::TRACK_DESCRIPTOR);
+                    rewrite(track, &mut out, |field, out| {
+                        match (field.number, field.value) {
+                            (number @ (1 | 5), FieldValue::Number(uuid)) => {
+                                out.uint(number, track_of(part, uuid));
+                                true
+                            }
+                            _ => false,
+                        }
+                    });
+                    out.close(open);
+                }
+                (field::INTERNED_DATA, FieldValue::Bytes(data)) => {
+                    interned(part, data, &mut out);
+                }
+                _ => out.append(raw),
+            }
+        }
+        if let Some(time) = timestamp {
+            let clock = clock
+                .or(part.clocks.get(&sequence).copied())
+                .unwrap_or(BOOTTIME);
+            let time = match clock {
+                BOOTTIME => shifted(time, part.placement.offset),
+                _ => time,
+            };
+            out.uint(field::TIMESTAMP, time);
+        }
+        if part.placement.machine > 0 {
+            out.uint(field::MACHINE, part.placement.machine.into());
+        }
+        out.close(open);
+        self.encoder = out;
+        if self.encoder.len() >= FLUSH_AT {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a snapshot of a machine's clocks is later than those before it: readers take others for mistakes.
+    fn goes_on(&mut self, part: &Part, snapshot: &[u8]) -> bool {
+        let Some(boottime) = of_machine(snapshot) else {
+            return true;
+        };
+        let boottime = shifted(boottime, part.placement.offset);
+        let latest = self.snapshots.entry(part.placement.machine).or_default();
+        let later = boottime > *latest;
+        *latest = boottime.max(*latest);
+        later
+    }
+
+    fn defaults(&self, part: &mut Part, sequence: u32, defaults: &[u8], out: &mut Encoder) {
+        part.clocks.remove(&sequence);
+        let open = out.open(field::DEFAULTS);
+        let mut clock = None;
+        rewrite(defaults, out, |field, out| {
+            match (field.number, field.value) {
+                (field::CLOCK, FieldValue::Number(number)) => {
+                    clock = Some(number as u32);
+                    false
+                }
+                (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
+                    let open = out.open(field::TRACK_EVENT);
+                    rewrite(event, out, |field, out| match (field.number, field.value) {
+                        (11, FieldValue::Number(uuid)) => {
+                            out.uint(11, track_of(part, uuid));
+                            true
+                        }
+                        _ => false,
+                    });
+                    out.close(open);
+                    true
+                }
+                _ => false,
+            }
+        });
+        out.close(open);
+        if let Some(clock) = clock {
+            part.clocks.insert(sequence, clock);
+        }
+    }
+
+    fn host_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+        let open = out.open(field::TRACK_EVENT);
+        rewrite(event, out, |field, out| match (field.number, field.value) {
+            (11 | 31, _) => {
+                for uuid in field.numbers() {
+                    out.uint(field.number, track_of(part, uuid));
+                }
+                true
+            }
+            (3000, FieldValue::Bytes(correlation)) => {
+                let open = out.open(3000);
+                rewrite(correlation, out, |field, out| {
+                    for id in field.numbers() {
+                        out.uint(field.number, self.event_id(part, id));
+                    }
+                    true
+                });
+                out.close(open);
+                true
+            }
+            _ => false,
+        });
+        out.close(open);
+    }
+
+    fn work(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+        let open = out.open(field::RENDER_STAGE);
+        rewrite(event, out, |field, out| match (field.number, field.value) {
+            (1 | 18, _) => {
+                for id in field.numbers() {
+                    out.uint(field.number, self.event_id(part, id));
+                }
+                true
+            }
+            (number @ (13 | 14), FieldValue::Number(iid)) => {
+                out.uint(number, part.specification(iid));
+                true
+            }
+            (11, FieldValue::Number(gpu)) => {
+                out.uint(11, part.gpu(gpu));
+                true
+            }
+            _ => false,
+        });
+        out.close(open);
+    }
+
+    /// Counters are numbered through the whole trace, and those of devices are named after them.
+    fn counter_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+        let open = out.open(field::GPU_COUNTER);
+        rewrite(event, out, |field, out| {
+            match (field.number, field.value) {
+                (1, FieldValue::Bytes(descriptor)) => {
+                    let open = out.open(1);
+                    self.counter_descriptor(part, descriptor, out);
+                    out.close(open);
+                }
+                (2, FieldValue::Bytes(counter)) => {
+                    let open = out.open(2);
+                    rewrite(counter, out, |field, out| self.counter_id(part, field, out));
+                    out.close(open);
+                }
+                (3, FieldValue::Number(gpu)) => out.uint(3, part.gpu(gpu)),
+                _ => return false,
+            }
+            true
+        });
+        out.close(open);
+    }
+
+    fn counter_descriptor(&mut self, part: &Part, descriptor: &[u8], out: &mut Encoder) {
+        rewrite(descriptor, out, |field, out| {
+            let (number @ (1 | 2), FieldValue::Bytes(message)) = (field.number, field.value) else {
+                return false;
+            };
+            let open = out.open(number);
+            rewrite(message, out, |field, out| {
+                match (number, field.number, field.value) {
+                    (1, 1, _) => return self.counter_id(part, field, out),
+                    (1, 2, FieldValue::Bytes(name)) => {
+                        let renamed = std::str::from_utf8(name).ok();
+                        let Some(name) = renamed.and_then(|name| rename(part, name)) else {
+                            return false;
+                        };
+                        out.string(2, &name);
+                    }
+                    (2, 1, FieldValue::Number(block)) => {
+                        out.uint(1, renumbered(&mut self.blocks, part, block));
+                    }
+                    (2, 5, _) => {
+                        for id in field.numbers() {
+                            out.uint(5, renumbered(&mut self.counters, part, id));
+                        }
+                    }
+                    _ => return false,
+                }
+                true
+            });
+            out.close(open);
+            true
+        });
+    }
+
+    fn counter_id(&mut self, part: &Part, field: Field<'_>, out: &mut Encoder) -> bool {
+        let (1, FieldValue::Number(id)) = (field.number, field.value) else {
+            return false;
+        };
+        out.uint(1, renumbered(&mut self.counters, part, id));
+        true
+    }
+
+    /// The id of a piece of work in the merged trace.
+    fn event_id(&mut self, part: &Part, id: u64) -> u64 {
+        let (process, own) = (id >> OWN_BITS, id & ((1 << OWN_BITS) - 1));
+        let next = self.processes.len() as u64;
+        if next >= MOST_PROCESSES {
+            return id;
+        }
+        let process = *self.processes.entry((part.index, process)).or_insert(next);
+        process << OWN_BITS | own
+    }
+
+    fn message(&mut self, data: trace_packet::Data) -> io::Result<()> {
+        let number = self.sequences.len() as u32 + 1;
+        self.sequences.insert((u32::MAX, number), number);
+        let packet = TracePacket {
+            trusted_packet_sequence_id: Some(number),
+            data: Some(data),
+            ..TracePacket::default()
+        };
+        self.encoder.raw(field::PACKET, &packet.encode_to_vec());
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(self.encoder.bytes())?;
+        self.encoder.clear();
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Messages copied field by field, with what holds in one trace only said anew.
+
+use super::super::reader::{Field, FieldValue, Fields};
+use super::super::wire::Encoder;
+use super::{BOOTTIME, Part, field};
+
+/// The fields of a message, each with all of its bytes.
+pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
+    let mut fields = Fields::new(message);
+    std::iter::from_fn(move || {
+        let begin = fields.position();
+        let field = fields.next()?;
+        Some((field, &message[begin..fields.position()]))
+    })
+}
+
+pub(super) fn is_sound(message: &[u8]) -> bool {
+    let mut fields = Fields::new(message);
+    fields.by_ref().for_each(drop);
+    fields.malformed().is_none()
+}
+/// Copies a message, but for the fields that `change` writes itself. What is damaged is copied as it is.
+pub(super) fn rewrite(
+    message: &[u8],
+    out: &mut Encoder,
+    mut change: impl FnMut(Field<'_>, &mut Encoder) -> bool,
+) {
+    if !is_sound(message) {
+        out.append(message);
+        return;
+    }
+    for (field, raw) in raw_fields(message) {
+        if !change(field, out) {
+            out.append(raw);
+        }
+    }
+}
+
+/// The number of a track in the merged trace; that of the first trace's tracks stays.
+pub(super) fn track_of(part: &Part, uuid: u64) -> u64 {
+    if part.index == 0 || uuid == 0 {
+        return uuid;
+    }
+    let salt = u64::from(part.index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    match uuid ^ salt {
+        0 => salt,
+        uuid => uuid,
+    }
+}
+
+pub(super) fn shifted(time: u64, offset: i64) -> u64 {
+    time.saturating_add_signed(offset)
+}
+
+pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
+    let open = out.open(field::CLOCK_SNAPSHOT);
+    rewrite(snapshot, out, |field, out| {
+        let (1, FieldValue::Bytes(clock)) = (field.number, field.value) else {
+            return false;
+        };
+        let id = Fields::new(clock).find(|field| field.number == 1);
+        let is_boottime = id.and_then(|field| field.number()) == Some(BOOTTIME.into());
+        let incremental =
+            Fields::new(clock).any(|field| field.number == 3 && field.number() == Some(1));
+        let open = out.open(1);
+        rewrite(clock, out, |field, out| match (field.number, field.value) {
+            (2, FieldValue::Number(time)) if is_boottime || incremental => {
+                out.uint(2, shifted(time, offset));
+                true
+            }
+            _ => false,
+        });
+        out.close(open);
+        true
+    });
+    out.close(open);
+}
+
+/// BOOTTIME of a snapshot of a machine's clocks; none of one that tells a sequence's own clock, or no BOOTTIME.
+pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
+    let mut boottime = None;
+    for field in Fields::new(snapshot) {
+        let (1, FieldValue::Bytes(clock)) = (field.number, field.value) else {
+            continue;
+        };
+        let number = |wanted| {
+            let field = Fields::new(clock).find(|field| field.number == wanted);
+            field.and_then(|field| field.number())
+        };
+        match number(1) {
+            Some(64..128) => return None,
+            Some(id) if id == u64::from(BOOTTIME) => boottime = number(2),
+            _ => {}
+        }
+    }
+    boottime
+}
+
+/// Copies interned data; queues get new numbers, and those that are named after their device that one's.
+pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
+    let open = out.open(field::INTERNED_DATA);
+    rewrite(data, out, |field, out| {
+        let (24, FieldValue::Bytes(specification)) = (field.number, field.value) else {
+            return false;
+        };
+        let open = out.open(24);
+        rewrite(specification, out, |field, out| {
+            if let (1, FieldValue::Number(iid)) = (field.number, field.value) {
+                out.uint(1, part.specification(iid));
+                return true;
+            }
+            let (2, FieldValue::Bytes(name)) = (field.number, field.value) else {
+                return false;
+            };
+            let renamed = std::str::from_utf8(name)
+                .ok()
+                .and_then(|name| rename(part, name));
+            if let Some(name) = &renamed {
+                out.string(2, name);
+            }
+            renamed.is_some()
+        });
+        out.close(open);
+        true
+    });
+    out.close(open);
+}
+
+/// `GPU 0 . app 7 . queue 0` as device 2's.
+pub(super) fn rename(part: &Part, name: &str) -> Option<String> {
+    let (device, rest) = name.split_once(" . ")?;
+    let (title, number) = device.rsplit_once(' ')?;
+    let gpu: usize = number.parse().ok()?;
+    let new = *part.gpus.get(gpu)?;
+    let machine = match part.placement.machine {
+        0 => String::new(),
+        machine => format!("machine {machine} . "),
+    };
+    Some(format!("{title} {new} . {machine}{rest}"))
+}
+#[cfg(test)]
+mod tests {
+    use super::super::{Placement, Trust};
+    use super::*;
+    use crate::record::number_map::NumberMap;
+
+    #[test]
+    fn queues_are_named_after_their_devices_new_number() {
+        let part = |machine| Part {
+            index: 1,
+            of: 2,
+            placement: Placement {
+                machine,
+                offset: 0,
+                trust: Trust::RealTime,
+            },
+            gpus: vec![4],
+            clocks: NumberMap::default(),
+        };
+        assert_eq!(
+            rename(&part(0), "GPU 0 . app 7 . queue 1").as_deref(),
+            Some("GPU 4 . app 7 . queue 1")
+        );
+        assert_eq!(
+            rename(&part(2), "GPU 0 . app 7").as_deref(),
+            Some("GPU 4 . machine 2 . app 7")
+        );
+        assert_eq!(rename(&part(0), "gemm"), None);
+    }
+}

@@ -1,0 +1,55 @@
+use std::io::Cursor;
+
+use super::*;
+use crate::trace::perfetto::reader::{Known, Packet, Visitor, read};
+use crate::trace::perfetto::{Machine, SystemClocks, TraceWriter};
+
+/// A trace of nothing but readings of the clocks, one a second from `first` to `last`.
+fn readings(first: u64, last: u64) -> Vec<u8> {
+    let clocks = |second: u64| SystemClocks {
+        boottime: second * 1_000_000_000,
+        monotonic: second * 1_000_000_000 - 5,
+        realtime: (1 << 60) | (second * 1_000_000_000),
+        ..SystemClocks::default()
+    };
+    let machine = Machine {
+        host: "one".into(),
+        ..Machine::default()
+    };
+    let mut trace =
+        TraceWriter::new(Vec::new(), first, &clocks(first), &machine).expect("memory takes all");
+    for second in first + 1..=last {
+        trace.clocks(&clocks(second)).expect("memory takes all");
+    }
+    trace.finish().expect("memory takes all")
+}
+
+/// BOOTTIME of all readings of a machine's clocks in a trace, in its order.
+#[derive(Default)]
+struct Readings(Vec<u64>);
+
+impl Visitor for Readings {
+    fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
+        if let (field::CLOCK_SNAPSHOT, snapshot) = packet.data {
+            self.0.extend(of_machine(snapshot));
+        }
+    }
+}
+
+#[test]
+fn readings_of_one_machines_clocks_never_go_back() {
+    let traces = [readings(100, 104), readings(102, 107)];
+    let surveys = traces.each_ref().map(|trace| survey(Cursor::new(trace)));
+    let placements = place(&surveys, &Default::default()).expect("one machine");
+    let parts = traces.iter().zip(&surveys).zip(placements);
+    let parts = parts.map(|((trace, survey), place)| (Cursor::new(trace), survey, place));
+    let mut merged = Vec::new();
+    let findings = merge(parts.collect(), &mut merged).expect("memory takes all");
+    assert_eq!(findings, [[], []]);
+    let mut told = Readings::default();
+    let outcome = read(Cursor::new(&merged), &mut told);
+    assert_eq!(outcome.findings.list(), []);
+    let seconds: Vec<u64> = told.0.iter().map(|time| time / 1_000_000_000).collect();
+    // Of the second trace those behind the first one's: readers take times that go back for mistakes.
+    assert_eq!(seconds, (100..=107).collect::<Vec<_>>());
+}

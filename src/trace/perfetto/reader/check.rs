@@ -1,0 +1,324 @@
+//! Looks for what is wrong with a trace.
+//!
+//! Of anybody's trace: the wire format, what is interned and referred to, loops among the tracks. Of
+//! a trace of ours also that every id of work is resolved, that no interval is impossible, that slices begin
+//! before they end, and that nothing was lost.
+
+use std::io::Read;
+
+use prost::Message;
+
+use super::findings::{Findings, Place};
+use super::id_set::IdSet;
+use super::samples::SamplesTold;
+use super::tracks::{TrackId, Tracks};
+use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use crate::record::Nanos;
+use crate::record::number_map::NumberMap;
+use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
+
+/// Most slices that are open at the same time, on all tracks.
+const MOST_OPEN: usize = 1 << 22;
+/// Most ids that wait for the packet that they refer to.
+const MOST_WAITING: usize = 1 << 20;
+/// Later than this is no time: 146 years after the machine was started.
+const LATEST: u64 = 1 << 62;
+/// The largest packet of those that are rare.
+pub(super) const MOST_RARE: usize = 1 << 20;
+
+/// What the version that a trace of ours names begins with.
+const OURS: &str = "gputrail ";
+
+/// Whether a packet says that the trace is ours.
+pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
+    let (field::SYSTEM_INFO, data) = packet.data else {
+        return None;
+    };
+    let version = rare::<SystemInfo>(data)?.tracing_service_version?;
+    version.strip_prefix(OURS).map(str::to_owned)
+}
+
+/// Decodes a message of a kind of which a trace has few. Larger ones than there is use for are not read: what they
+/// decode to takes more memory than their bytes.
+pub(in crate::trace::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
+    if data.len() > MOST_RARE {
+        return None;
+    }
+    M::decode(data).ok()
+}
+
+/// Reads a trace to its end; what is wrong with it is among the outcome's findings.
+pub fn check(source: impl Read) -> Outcome {
+    check_all(Box::new(source))
+}
+
+fn check_all(source: Input<'_>) -> Outcome {
+    let mut check = Check::default();
+    let mut outcome = read(source, &mut check);
+    check.finish(&outcome.known.tracks, &mut outcome.findings);
+    outcome
+}
+
+/// An id that waits for what it refers to.
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    place: Place,
+    start: Nanos,
+}
+
+#[derive(Debug, Default)]
+struct Check {
+    ours: bool,
+    /// Begins of the open slices of each track.
+    open: NumberMap<TrackId, Vec<Nanos>>,
+    open_count: usize,
+    /// Ids that calls have named.
+    submitted: IdSet,
+    /// Ids of the work.
+    worked: IdSet,
+    /// Ids named by calls, the work of which has not come.
+    without_work: NumberMap<u64, Waiting>,
+    /// Ids of work that no call has named.
+    without_call: NumberMap<u64, Waiting>,
+    /// Ids waited for, the work of which has not come.
+    waited: NumberMap<u64, Place>,
+    left_out: u64,
+    gpus: Option<usize>,
+    samples: SamplesTold,
+}
+
+impl Visitor for Check {
+    fn packet(&mut self, packet: &Packet<'_>, _: &Known, findings: &mut Findings) {
+        self.ours |= our_version(packet).is_some();
+        let (place, (kind, data)) = (packet.place, packet.data);
+        let readable = match kind {
+            field::TRACE_STATS => rare::<TraceStats>(data).map(|stats| {
+                let lost = stats.buffer_stats.iter();
+                let lost: u64 = lost
+                    .filter_map(|buffer| buffer.trace_writer_packet_loss)
+                    .fold(0, u64::saturating_add);
+                if lost > 0 {
+                    findings.add(place, || {
+                        format!("{lost} records were lost while recording")
+                    });
+                }
+            }),
+            field::GPU_INFO => rare::<GpuInfo>(data).map(|info| self.gpus = Some(info.gpus.len())),
+            field::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
+                self.samples
+                    .check(place, packet.sequence, &samples, findings);
+            }),
+            field::SYSTEM_INFO => rare::<SystemInfo>(data).map(drop),
+            _ => Some(()),
+        };
+        if readable.is_none() {
+            findings.add(place, || {
+                format!("field {kind} of the packet cannot be read")
+            });
+        }
+        if packet.dropped && self.ours {
+            findings.add(place, || {
+                format!(
+                    "sequence {}: packets before this one were dropped",
+                    packet.sequence
+                )
+            });
+        }
+    }
+
+    fn host(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
+        if !self.ours {
+            return;
+        }
+        if event.described.is_none() {
+            findings.add(place, || {
+                format!(
+                    "an event on track {:#x}, which is not described before",
+                    event.track.0
+                )
+            });
+        }
+        self.time(place, event.time, findings);
+        match event.kind {
+            EventKind::Begin if self.open_count < MOST_OPEN => {
+                self.open.entry(event.track).or_default().push(event.time);
+                self.open_count += 1;
+            }
+            EventKind::Begin => self.left_out += 1,
+            EventKind::End => match self.open.get_mut(&event.track).and_then(Vec::pop) {
+                Some(begin) => {
+                    self.open_count -= 1;
+                    if event.time < begin {
+                        findings.add(place, || {
+                            format!(
+                                "a slice ends {} ns before it begins",
+                                begin.0 - event.time.0
+                            )
+                        });
+                    }
+                }
+                None if self.left_out > 0 => {}
+                None => findings.add(place, || "a slice ends that has not begun".into()),
+            },
+            _ => {}
+        }
+        for id in event.submitted() {
+            self.submits(place, id, event.time, findings);
+        }
+        for id in event.waited() {
+            if !self.worked.has(id) {
+                if self.waited.len() < MOST_WAITING {
+                    self.waited.insert(id, place);
+                } else {
+                    self.left_out += 1;
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, place: Place, event: &WorkEvent<'_>, findings: &mut Findings) {
+        if !self.ours {
+            return;
+        }
+        self.time(place, event.start, findings);
+        let duration = event.duration.unwrap_or(0);
+        if duration > LATEST || event.start.0.saturating_add(duration) > LATEST {
+            findings.add(place, || {
+                format!("work that lasts {} ns: no time at all", duration as i64)
+            });
+        }
+        if self
+            .gpus
+            .is_some_and(|gpus| event.gpu as usize >= gpus.max(1))
+        {
+            findings.add(place, || {
+                format!("work of device {}, which is not described", event.gpu)
+            });
+        }
+        if event.name.text.is_empty() || event.queue.text.is_empty() {
+            findings.add(place, || "work without a name or without a queue".into());
+        }
+        let Some(id) = event.event else {
+            findings.add(place, || "work without an id".into());
+            return;
+        };
+        if !self.worked.insert(id) {
+            findings.add(place, || {
+                format!("a second piece of work has the id {id:#x}")
+            });
+            return;
+        }
+        match self.without_work.remove(&id) {
+            Some(call) => order(place, id, call.start, event.start, findings),
+            None if self.submitted.has(id) => {}
+            None => {
+                let waiting = Waiting {
+                    place,
+                    start: event.start,
+                };
+                self.left_out += wait(&mut self.without_call, id, waiting);
+            }
+        }
+    }
+}
+
+impl Check {
+    fn time(&self, place: Place, time: Nanos, findings: &mut Findings) {
+        if time.0 > LATEST {
+            findings.add(place, || format!("a time of {} ns, which is none", time.0));
+        }
+    }
+
+    /// A call that begins at `start` names `id` as its work.
+    fn submits(&mut self, place: Place, id: u64, start: Nanos, findings: &mut Findings) {
+        if !self.submitted.insert(id) {
+            findings.add(place, || format!("two calls name {id:#x} as their work"));
+            return;
+        }
+        match self.without_call.remove(&id) {
+            Some(work) => order(work.place, id, start, work.start, findings),
+            None => {
+                self.left_out += wait(&mut self.without_work, id, Waiting { place, start });
+            }
+        }
+    }
+
+    fn finish(&self, tracks: &Tracks, findings: &mut Findings) {
+        loops(tracks, findings);
+        if !self.ours {
+            return;
+        }
+        let complete = self.worked.is_complete() && self.submitted.is_complete();
+        let end = Place::default();
+        if self.left_out > 0 || !complete || tracks.left_out() > 0 {
+            findings.add(end, || {
+                "too many ids, tracks or open slices: not all of them were checked".into()
+            });
+        }
+        let mut list: Vec<(Place, String)> = Vec::new();
+        for (id, call) in &self.without_work {
+            let what = format!("a call names {id:#x} as its work, which is not in the trace");
+            list.push((call.place, what));
+        }
+        for (id, work) in &self.without_call {
+            list.push((
+                work.place,
+                format!("no call names the work {id:#x} as its own"),
+            ));
+        }
+        for (id, place) in &self.waited {
+            if !self.worked.has(*id) {
+                let what = format!("a call waited for {id:#x}, which is not in the trace");
+                list.push((*place, what));
+            }
+        }
+        list.sort();
+        for (place, what) in list {
+            findings.add(place, || what);
+        }
+    }
+}
+
+fn wait(waiting: &mut NumberMap<u64, Waiting>, id: u64, what: Waiting) -> u64 {
+    if waiting.len() >= MOST_WAITING {
+        return 1;
+    }
+    waiting.insert(id, what);
+    0
+}
+
+/// Work runs after the call that submitted it began.
+fn order(place: Place, id: u64, call: Nanos, work: Nanos, findings: &mut Findings) {
+    if work < call {
+        findings.add(place, || {
+            let early = call.0 - work.0;
+            format!("work {id:#x} begins {early} ns before the call that submitted it")
+        });
+    }
+}
+
+/// Finds tracks that stand below themselves.
+fn loops(tracks: &Tracks, findings: &mut Findings) {
+    let mut sound: NumberMap<TrackId, ()> = NumberMap::default();
+    let mut way = Vec::new();
+    let mut found = Vec::new();
+    for track in tracks.iter() {
+        let mut at = Some(track);
+        way.clear();
+        while let Some(track) = at
+            && sound.insert(track.id, ()).is_none()
+        {
+            way.push(track.id);
+            at = tracks.get(track.parent);
+        }
+        if let Some(track) = at
+            && way.contains(&track.id)
+        {
+            found.push((track.place, track.id));
+        }
+    }
+    found.sort();
+    for (place, id) in found {
+        findings.add(place, || format!("track {:#x} stands below itself", id.0));
+    }
+}

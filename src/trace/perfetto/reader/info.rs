@@ -1,0 +1,332 @@
+//! What a trace holds, and how complete it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use super::check::{our_version, rare};
+use super::findings::{Findings, Place};
+use super::tracks::{TrackId, TrackOf};
+use super::{
+    AnnotationValue, EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent,
+    field, read,
+};
+use crate::record::number_map::NumberMap;
+use crate::record::{Nanos, ProcessId};
+use crate::trace::perfetto::schema::{
+    BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
+    trace_attributes,
+};
+
+/// Most devices, clock descriptions, attributes and notes that are listed.
+const MOST: usize = 1000;
+/// Most tracks whose open slices are counted.
+const MOST_TRACKS: usize = 1 << 20;
+
+/// A process of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// Its id.
+    pub pid: ProcessId,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Its threads that have tracks.
+    pub threads: u64,
+}
+
+/// A device of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its name.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// What ran on it.
+    pub work: u64,
+}
+
+/// A clock that snapshots tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockInfo {
+    /// Its name.
+    pub name: String,
+    /// Snapshots that read it.
+    pub snapshots: u64,
+}
+
+/// What a trace holds.
+#[derive(Debug, Default)]
+pub struct Info {
+    /// What came of reading it.
+    pub outcome: Outcome,
+    /// The version of gputrail that made it; none if it is not ours.
+    pub version: Option<String>,
+    /// Who wrote it, if that is told.
+    pub writer: String,
+    /// The machine's name, if that is told.
+    pub host: String,
+    /// From the first event to the end of the last, BOOTTIME ns; none if there are no events.
+    pub span: Option<(Nanos, Nanos)>,
+    /// Packets by what they are about (field number of the packet), with their bytes.
+    pub packets: BTreeMap<u32, (u64, u64)>,
+    /// The processes.
+    pub processes: Vec<ProcessInfo>,
+    /// The devices, by index.
+    pub devices: Vec<DeviceInfo>,
+    /// The system clocks that snapshots tell.
+    pub clocks: Vec<ClockInfo>,
+    /// What the trace says of the clock of each process's devices and of their errors.
+    pub device_clocks: Vec<String>,
+    /// Slices.
+    pub slices: u64,
+    /// Of these, those without an end.
+    pub open_slices: u64,
+    /// Instants.
+    pub instants: u64,
+    /// Values of counters.
+    pub values: u64,
+    /// Kernels, and other work of category COMPUTE or GRAPHICS.
+    pub kernels: u64,
+    /// Other work.
+    pub other_work: u64,
+    /// Work without an end.
+    pub unfinished: u64,
+    /// Records that were lost while recording.
+    pub lost: u64,
+    /// Samples of the program counter.
+    pub samples: u64,
+    /// Samples that their agent could not complete.
+    pub invalid_samples: u64,
+    /// Samples that were dropped, by the totals of their dispatches.
+    pub dropped_samples: u64,
+    /// The flame graph shows one sample of so many; 0 if that is not told.
+    pub samples_shown_one_of: u64,
+    /// Facts that the trace tells of itself.
+    pub attributes: Vec<(String, String)>,
+    /// Instants of ours that say what is missing or was noticed, with how often.
+    pub notes: BTreeMap<String, u64>,
+}
+
+/// Reads a trace to its end.
+pub fn info(source: impl Read) -> Info {
+    info_of(Box::new(source))
+}
+
+fn info_of(source: Input<'_>) -> Info {
+    let mut reading = Reading::default();
+    let outcome = read(source, &mut reading);
+    let mut info = reading.info;
+    info.open_slices = reading.open.values().sum();
+    for (gpu, count) in reading.work {
+        let gpu = gpu as usize;
+        if gpu < MOST {
+            while info.devices.len() <= gpu {
+                info.devices.push(DeviceInfo {
+                    name: String::new(),
+                    vendor: String::new(),
+                    work: 0,
+                });
+            }
+            info.devices[gpu].work = count;
+        }
+    }
+    info.clocks = clocks(&reading.snapshots);
+    info.processes = processes(&outcome.known);
+    info.outcome = outcome;
+    info
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    info: Info,
+    /// Open slices of each track.
+    open: NumberMap<TrackId, u64>,
+    /// Work of each device.
+    work: NumberMap<u32, u64>,
+    snapshots: BTreeMap<u32, u64>,
+}
+
+impl Visitor for Reading {
+    fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
+        let (kind, data) = packet.data;
+        // A hostile trace has at most as many kinds as there are here.
+        if self.info.packets.len() < MOST || self.info.packets.contains_key(&kind) {
+            let (count, bytes) = self.info.packets.entry(kind).or_default();
+            *count += 1;
+            *bytes += packet.bytes as u64;
+        }
+        let info = &mut self.info;
+        match kind {
+            field::SYSTEM_INFO => {
+                info.version = our_version(packet).or(info.version.take());
+                let system = rare::<SystemInfo>(data).unwrap_or_default();
+                if let Some(writer) = system.tracing_service_version {
+                    info.writer = writer;
+                }
+                if let Some(host) = system.machine_name {
+                    info.host = host;
+                }
+            }
+            field::GPU_INFO => {
+                let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
+                info.devices = gpus
+                    .into_iter()
+                    .take(MOST)
+                    .map(|gpu| DeviceInfo {
+                        name: gpu.name.unwrap_or_default(),
+                        vendor: gpu.vendor.unwrap_or_default(),
+                        work: 0,
+                    })
+                    .collect();
+            }
+            field::TRACE_STATS => {
+                for buffer in rare::<TraceStats>(data).unwrap_or_default().buffer_stats {
+                    let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
+                    info.lost = info.lost.saturating_add(lost);
+                }
+            }
+            field::PC_SAMPLES => {
+                let samples = rare::<PcSamples>(data).unwrap_or_default();
+                let counted = samples.counts.iter();
+                let counted = counted.flat_map(|count| count.outcomes.chunks_exact(3));
+                for outcome in counted {
+                    info.samples = info.samples.saturating_add(outcome[1]);
+                }
+                for totals in &samples.totals {
+                    info.dropped_samples = info.dropped_samples.saturating_add(totals.dropped());
+                }
+                info.invalid_samples = info.invalid_samples.saturating_add(samples.invalid());
+                info.samples_shown_one_of = info.samples_shown_one_of.max(samples.shown_one_of());
+            }
+            field::TRACE_ATTRIBUTES => {
+                for attribute in rare::<TraceAttributes>(data).unwrap_or_default().attribute {
+                    use trace_attributes::attribute::Value;
+                    let (Some(key), Some(Value::StringValue(value))) =
+                        (attribute.key, attribute.value)
+                    else {
+                        continue;
+                    };
+                    if info.attributes.len() < MOST {
+                        info.attributes.push((key, value));
+                    }
+                }
+            }
+            field::CLOCK_SNAPSHOT => {
+                let clocks = rare::<ClockSnapshot>(data).unwrap_or_default().clocks;
+                let ids: BTreeSet<u32> = clocks.iter().filter_map(|clock| clock.clock_id).collect();
+                // Snapshots with a clock of a sequence's own are about that one.
+                if ids.iter().all(|id| *id < 64) {
+                    for id in ids {
+                        *self.snapshots.entry(id).or_default() += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+        self.extend(event.time, event.time);
+        let info = &mut self.info;
+        match event.kind {
+            EventKind::Begin => {
+                info.slices += 1;
+                if self.open.len() < MOST_TRACKS || self.open.contains_key(&event.track) {
+                    *self.open.entry(event.track).or_default() += 1;
+                }
+            }
+            EventKind::End => {
+                if let Some(open) = self.open.get_mut(&event.track) {
+                    *open = open.saturating_sub(1);
+                }
+            }
+            EventKind::Counter => info.values += 1,
+            EventKind::Instant => {
+                info.instants += 1;
+                self.note(event);
+            }
+            EventKind::Other => {}
+        }
+    }
+
+    fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
+        let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
+        self.extend(event.start, Nanos(end));
+        let unfinished = event.duration.is_none() || event.details.unfinished;
+        self.info.unfinished += u64::from(unfinished);
+        match event.category {
+            Some(1 | 2) => self.info.kernels += 1,
+            _ => self.info.other_work += 1,
+        }
+        if self.work.len() < MOST || self.work.contains_key(&event.gpu) {
+            *self.work.entry(event.gpu).or_default() += 1;
+        }
+    }
+}
+
+impl Reading {
+    fn extend(&mut self, start: Nanos, end: Nanos) {
+        let (first, last) = self.info.span.get_or_insert((start, end));
+        *first = start.min(*first);
+        *last = end.max(*last);
+    }
+
+    /// What we said in the trace ourselves.
+    fn note(&mut self, event: &HostEvent<'_>) {
+        if event.category.text != "gputrail" {
+            return;
+        }
+        let text = |wanted: &str| {
+            event
+                .annotations
+                .iter()
+                .find_map(|(name, value)| match value {
+                    AnnotationValue::Text(text) if *name == wanted => Some(*text),
+                    _ => None,
+                })
+        };
+        if event.name.text == "recording" {
+            if let Some(clock) = text("clock")
+                && self.info.device_clocks.len() < MOST
+            {
+                self.info.device_clocks.push(clock.to_owned());
+            }
+            return;
+        }
+        let note = match text("detail") {
+            Some(detail) => format!("{}: {detail}", event.name.text),
+            None => event.name.text.to_owned(),
+        };
+        if self.info.notes.len() < MOST || self.info.notes.contains_key(&note) {
+            *self.info.notes.entry(note).or_default() += 1;
+        }
+    }
+}
+
+fn clocks(snapshots: &BTreeMap<u32, u64>) -> Vec<ClockInfo> {
+    let clock = |(id, count): (&u32, &u64)| {
+        let name = BuiltinClock::try_from(*id as i32);
+        let name = name.map(|clock| clock.as_str_name().trim_start_matches("BUILTIN_CLOCK_"));
+        ClockInfo {
+            name: name.map_or_else(|_| format!("clock {id}"), str::to_owned),
+            snapshots: *count,
+        }
+    };
+    snapshots.iter().map(clock).collect()
+}
+
+fn processes(known: &Known) -> Vec<ProcessInfo> {
+    let mut processes: BTreeMap<ProcessId, (String, u64)> = BTreeMap::new();
+    for track in known.tracks.iter() {
+        match track.of {
+            TrackOf::Process(pid) => {
+                processes.entry(pid).or_default().0 = known.texts.get(track.name).to_owned();
+            }
+            TrackOf::Thread(pid, _) => processes.entry(pid).or_default().1 += 1,
+            _ => {}
+        }
+    }
+    processes
+        .into_iter()
+        .map(|(pid, (name, threads))| ProcessInfo { pid, name, threads })
+        .collect()
+}

@@ -1,0 +1,398 @@
+//! Traces, ours or anybody's, read packet by packet.
+//!
+//! [`read`] goes through a trace once, in memory that depends on how many names, tracks and sequences there
+//! are, and tells a [`Visitor`] what it holds, with all references resolved and all times in
+//! CLOCK_BOOTTIME. Whatever the bytes are: what cannot be read is a [`Finding`] with the packet's
+//! place, and the rest is read.
+//!
+//! [`check`] looks for what is wrong, [`info`] tells what is inside, and [`replay`] lets an
+//! [`Observer`](super::Observer) hear of what happened as if the trace were just made.
+
+mod check;
+mod events;
+mod fields;
+mod findings;
+mod id_set;
+mod info;
+mod packets;
+mod replay;
+mod samples;
+mod sequences;
+mod texts;
+mod tracks;
+mod window;
+
+use std::io::Read;
+
+pub use check::check;
+pub(super) use check::rare;
+pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
+pub use fields::{Field, FieldValue, Fields};
+pub use findings::{Finding, Findings, Place};
+pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
+pub use replay::{Replayed, replay};
+pub use texts::{TextId, Texts};
+pub use tracks::{Track, TrackId, TrackOf, Tracks};
+
+use crate::record::Nanos;
+use events::Resolving;
+use fields::key;
+use packets::Packets;
+use sequences::Sequences;
+
+/// Field numbers of `TracePacket`.
+pub(super) mod field {
+    pub const CLOCK_SNAPSHOT: u32 = 6;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const INTERNED_DATA: u32 = 12;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const TRACE_STATS: u32 = 35;
+    pub const SYSTEM_INFO: u32 = 45;
+    pub const PREVIOUS_DROPPED: u32 = 42;
+    pub const RENDER_STAGE: u32 = 53;
+    pub const STREAMING_PROFILE: u32 = 54;
+    pub const CLOCK: u32 = 58;
+    pub const DEFAULTS: u32 = 59;
+    pub const TRACK_DESCRIPTOR: u32 = 60;
+    pub const PERF_SAMPLE: u32 = 66;
+    pub const FIRST: u32 = 87;
+    pub const MACHINE: u32 = 98;
+    pub const TRACE_ATTRIBUTES: u32 = 126;
+    pub const GPU_INFO: u32 = 128;
+    pub const PC_SAMPLES: u32 = 1789;
+
+    /// Whether a field that is a message is not what the packet is about.
+    pub fn is_beside(number: u32) -> bool {
+        matches!(number, INTERNED_DATA | DEFAULTS)
+    }
+}
+
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+
+/// A packet, and what it is about.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Packet<'a> {
+    /// Where it stands.
+    pub place: Place,
+    /// Its bytes.
+    pub bytes: usize,
+    /// Its sequence; 0 if it has none.
+    pub sequence: u32,
+    /// Its time in BOOTTIME ns, where it has one that can be told.
+    pub time: Option<Nanos>,
+    /// Field number of what it is about, and that message; 0 if it is about nothing.
+    pub data: (u32, &'a [u8]),
+    /// Whether its sequence says that packets before it were dropped.
+    pub dropped: bool,
+    /// Whether it says that it is the first of its sequence.
+    pub first: bool,
+    /// The machine that it comes from; 0 is the one that the trace was written on.
+    pub machine: u32,
+}
+
+/// What the whole trace holds of names and tracks, so far.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Names.
+    pub texts: Texts,
+    /// Tracks.
+    pub tracks: Tracks,
+}
+
+/// Is told what a trace holds.
+pub trait Visitor {
+    /// A packet, of any kind, before what is told of it below.
+    fn packet(&mut self, packet: &Packet<'_>, known: &Known, findings: &mut Findings) {
+        let _ = (packet, known, findings);
+    }
+
+    /// An event of the host.
+    fn host(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
+        let _ = (place, event, findings);
+    }
+
+    /// Work of a device.
+    fn work(&mut self, place: Place, event: &WorkEvent<'_>, findings: &mut Findings) {
+        let _ = (place, event, findings);
+    }
+}
+
+/// What came of reading a trace.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What is wrong with it.
+    pub findings: Findings,
+    /// Bytes read; of a trace that is gzipped as a whole, when unpacked.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packet sequences.
+    pub sequences: u64,
+    /// Whether it is gzipped as a whole.
+    pub gzipped: bool,
+    /// Compressed groups of packets.
+    pub groups: u64,
+    /// Its names and tracks.
+    pub known: Known,
+}
+
+/// A trace, whatever it is read from: what reads traces is compiled once, with the library.
+pub(in crate::trace::perfetto) type Input<'a> = Box<dyn Read + 'a>;
+
+/// The packets of a trace as their bytes.
+pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
+    Packets::new(source)
+}
+
+/// Reads a trace to its end.
+pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
+    let mut packets = Packets::new(source);
+    let mut findings = Findings::default();
+    let mut reading = Reading::default();
+    let mut count = 0;
+    while let Some(packet) = packets.next(&mut findings) {
+        count += 1;
+        reading.packet(packet.place, packet.bytes, visitor, &mut findings);
+    }
+    if count == 0 {
+        let bytes = packets.position();
+        findings.add(Place::default(), || match bytes {
+            0 => "the trace is empty".into(),
+            _ => format!("no packet in {bytes} bytes: this is no Perfetto trace"),
+        });
+    }
+    Outcome {
+        findings,
+        bytes: packets.position(),
+        packets: count,
+        sequences: reading.sequences.len() as u64,
+        gzipped: packets.gzipped(),
+        groups: packets.groups(),
+        known: reading.known,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    sequences: Sequences,
+    known: Known,
+}
+
+/// The fields of a packet that are looked at.
+#[derive(Default)]
+struct Head<'a> {
+    packet: Packet<'a>,
+    flags: u64,
+    time: Option<u64>,
+    clock: Option<u32>,
+    interned: Option<&'a [u8]>,
+    defaults: Option<&'a [u8]>,
+}
+
+impl<'a> Head<'a> {
+    // Inlined, since what it returns is large.
+    #[inline(always)]
+    fn read(place: Place, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
+        const TIMESTAMP: u8 = key::number(field::TIMESTAMP);
+        const SEQUENCE: u8 = key::number(field::SEQUENCE);
+        const FLAGS: u8 = key::number(field::SEQUENCE_FLAGS);
+        const TRACK_EVENT: u8 = key::bytes(field::TRACK_EVENT);
+        let mut head = Head::default();
+        let mut left = bytes;
+        while let Some(key) = left.first() {
+            let behind = match *key {
+                TIMESTAMP => key::split_number(left).map(|(time, rest)| {
+                    head.time = Some(time);
+                    rest
+                }),
+                SEQUENCE => key::split_number(left).map(|(id, rest)| {
+                    head.packet.sequence = id as u32;
+                    rest
+                }),
+                FLAGS => key::split_number(left).map(|(flags, rest)| {
+                    head.flags = flags;
+                    rest
+                }),
+                TRACK_EVENT => key::split_bytes(left).map(|(data, rest)| {
+                    head.packet.data = (field::TRACK_EVENT, data);
+                    rest
+                }),
+                _ => None,
+            };
+            if let Some(rest) = behind {
+                left = rest;
+                continue;
+            }
+            let mut fields = Fields::new(left);
+            let Some(field) = fields.next() else {
+                let position = bytes.len() - left.len();
+                let what = fields.malformed().unwrap_or_default();
+                findings.add(place, || format!("packet, at its byte {position}: {what}"));
+                break;
+            };
+            left = fields.rest();
+            match (field.number, field.value) {
+                (field::TIMESTAMP, FieldValue::Number(time)) => head.time = Some(time),
+                (field::CLOCK, FieldValue::Number(clock)) => head.clock = Some(clock as u32),
+                (field::SEQUENCE, FieldValue::Number(id)) => head.packet.sequence = id as u32,
+                (field::SEQUENCE_FLAGS, FieldValue::Number(flags)) => head.flags = flags,
+                (field::PREVIOUS_DROPPED, FieldValue::Number(yes)) => {
+                    head.packet.dropped = yes != 0;
+                }
+                (field::FIRST, FieldValue::Number(yes)) => head.packet.first = yes != 0,
+                (field::MACHINE, FieldValue::Number(id)) => head.packet.machine = id as u32,
+                (field::INTERNED_DATA, FieldValue::Bytes(data)) => head.interned = Some(data),
+                (field::DEFAULTS, FieldValue::Bytes(data)) => head.defaults = Some(data),
+                (number, FieldValue::Bytes(data)) if !field::is_beside(number) => {
+                    head.packet.data = (number, data);
+                }
+                _ => {}
+            }
+        }
+        head.packet.place = place;
+        head.packet.bytes = bytes.len();
+        head
+    }
+}
+
+impl Reading {
+    #[inline]
+    fn packet(
+        &mut self,
+        place: Place,
+        bytes: &[u8],
+        visitor: &mut impl Visitor,
+        findings: &mut Findings,
+    ) {
+        let mut head = Head::read(place, bytes, findings);
+        let sequence = match head.packet.sequence {
+            0 => None,
+            number => {
+                let sequence = self.sequences.place(number);
+                if sequence.is_none() {
+                    findings.add(place, || {
+                        "too many sequences: the packet is left out".into()
+                    });
+                    return;
+                }
+                sequence
+            }
+        };
+        let readable = sequence.is_none_or(|sequence| self.state(sequence, &head, findings));
+        let (kind, data) = head.packet.data;
+        if kind == field::CLOCK_SNAPSHOT {
+            self.sequences.snapshot(sequence, data);
+        }
+        if let Some(time) = head.time
+            && readable
+        {
+            head.packet.time = self.sequences.time(sequence, head.clock, time).map(Nanos);
+            if head.packet.time.is_none() {
+                findings.add(place, || {
+                    let clock = head
+                        .clock
+                        .map_or("of its sequence".into(), |clock| clock.to_string());
+                    format!("a time in clock {clock}, which no snapshot tells")
+                });
+            }
+        }
+        if kind == field::TRACK_DESCRIPTOR {
+            let Known { texts, tracks } = &mut self.known;
+            tracks.add(data, texts, place, findings);
+        }
+        visitor.packet(&head.packet, &self.known, findings);
+        if readable {
+            self.events(&head.packet, sequence, visitor, findings);
+        }
+    }
+
+    /// Takes in what a packet changes of its sequence. Tells whether what refers to the state can be read.
+    #[inline]
+    fn state(&mut self, place: usize, head: &Head<'_>, findings: &mut Findings) -> bool {
+        let sequence = self.sequences.at_mut(place);
+        if head.packet.dropped && sequence.begun {
+            sequence.sound = false;
+        }
+        sequence.begun = true;
+        if head.flags & CLEARED != 0 {
+            self.sequences.clear(place);
+        }
+        if let Some(defaults) = head.defaults {
+            let sequence = self.sequences.at_mut(place);
+            sequence.default_clock = None;
+            sequence.default_track = 0;
+            for field in Fields::new(defaults) {
+                match (field.number, field.value) {
+                    (field::CLOCK, FieldValue::Number(clock)) => {
+                        sequence.default_clock = Some(clock as u32);
+                    }
+                    (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
+                        let track = Fields::new(event).find(|field| field.number == 11);
+                        let track = track.and_then(|field| field.number());
+                        sequence.default_track = track.unwrap_or(0);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some(data) = head.interned {
+            let texts = &mut self.known.texts;
+            self.sequences
+                .intern(place, texts, data, head.packet.place, findings);
+        }
+        let sequence = self.sequences.at_mut(place);
+        let readable = sequence.sound || head.flags & NEEDS_STATE == 0;
+        if !readable && !sequence.reported {
+            sequence.reported = true;
+            let number = head.packet.sequence;
+            findings.add(head.packet.place, || {
+                format!("sequence {number} needs state that it has lost or never had: packets like this one are left out")
+            });
+        }
+        readable
+    }
+
+    #[inline]
+    fn events(
+        &mut self,
+        packet: &Packet<'_>,
+        sequence: Option<usize>,
+        visitor: &mut impl Visitor,
+        findings: &mut Findings,
+    ) {
+        let (kind, data) = packet.data;
+        let sequence = sequence.map(|place| self.sequences.at(place));
+        let default_track = sequence.map_or(0, |sequence| sequence.default_track);
+        let mut resolving = Resolving {
+            sequence,
+            texts: &self.known.texts,
+            place: packet.place,
+            findings,
+            incomplete: self.sequences.full,
+        };
+        match (kind, packet.time) {
+            (field::TRACK_EVENT, Some(time)) => {
+                let mut event = HostEvent::at(time, TrackId(default_track));
+                resolving.host(data, &mut event);
+                event.described = self.known.tracks.get(event.track);
+                visitor.host(packet.place, &event, findings);
+            }
+            (field::RENDER_STAGE, Some(time)) => {
+                let event = resolving.work(data, time);
+                visitor.work(packet.place, &event, findings);
+            }
+            (field::STREAMING_PROFILE, _) => resolving.callstacks(data, 1),
+            (field::PERF_SAMPLE, _) => resolving.callstacks(data, 4),
+            (field::TRACK_EVENT | field::RENDER_STAGE, None) => {
+                findings.add(packet.place, || "an event without a time".into());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,467 @@
+//! The packets of a trace, one at a time, whatever its bytes are.
+//!
+//! A trace may be gzipped as a whole, and packets may come in compressed groups. What is no packet is
+//! a finding, and reading goes on where packets follow again.
+
+use std::io::{BufReader, Chain, Cursor, Read};
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+
+use super::fields::{Field, FieldValue, Fields, varint};
+use super::findings::{Findings, Place};
+use super::window::Window;
+
+/// The largest packet, and the largest group when unpacked, that is read.
+const MOST: usize = 64 << 20;
+/// The largest packet that reading goes on with behind damage.
+const MOST_AFTER_DAMAGE: usize = 64 << 10;
+/// Most fields that are looked at to tell whether something is a packet.
+const MOST_FIELDS: usize = 64;
+/// Longest head of a packet: its key and its length.
+const HEAD: usize = 11;
+
+/// Key of the field `packet` of a trace.
+const PACKET: u8 = 1 << 3 | 2;
+/// Fields of a packet.
+const SEQUENCE: u32 = 10;
+const COMPRESSED: u32 = 50;
+const ZSTD: u32 = 133;
+
+/// A packet as its bytes.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::trace::perfetto) struct RawPacket<'a> {
+    pub place: Place,
+    pub bytes: &'a [u8],
+}
+
+/// Where the bytes come from: a stream whose first ones have been looked at.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+#[derive(Debug)]
+enum Source<R> {
+    Plain(Whole<R>),
+    Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Source::Plain(source) => source.read(buffer),
+            Source::Gzip(source) => source.read(buffer),
+        }
+    }
+}
+
+/// The packets of a trace.
+#[derive(Debug)]
+pub(in crate::trace::perfetto) struct Packets<R> {
+    window: Window<Source<R>>,
+    gzipped: bool,
+    /// Bytes of the packet given last.
+    given: usize,
+    /// The group that is being read, unpacked.
+    group: Vec<u8>,
+    /// How far it has been read.
+    group_at: usize,
+    /// Where the group stands, and the number of the packet given last.
+    group_place: Place,
+    groups: u64,
+}
+
+/// What comes next in the stream.
+enum Next {
+    /// A packet: bytes before it, and its own.
+    Packet(usize, usize),
+    /// Nothing.
+    End,
+    /// No packet.
+    Damage(String),
+}
+
+impl<R: Read> Packets<R> {
+    pub fn new(mut source: R) -> Packets<R> {
+        let mut first = Vec::new();
+        // An error comes again when the rest is read.
+        let _ = source.by_ref().take(2).read_to_end(&mut first);
+        let gzipped = first == [0x1f, 0x8b];
+        let whole = Cursor::new(first).chain(source);
+        let source = if gzipped {
+            Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
+        } else {
+            Source::Plain(whole)
+        };
+        Packets {
+            window: Window::new(source),
+            gzipped,
+            given: 0,
+            group: Vec::new(),
+            group_at: 0,
+            group_place: Place::default(),
+            groups: 0,
+        }
+    }
+
+    /// Whether the trace is gzipped as a whole.
+    pub fn gzipped(&self) -> bool {
+        self.gzipped
+    }
+
+    /// Compressed groups so far.
+    pub fn groups(&self) -> u64 {
+        self.groups
+    }
+
+    /// Bytes read so far (unpacked, of a trace that is gzipped as a whole).
+    pub fn position(&self) -> u64 {
+        self.window.offset() + self.given as u64
+    }
+
+    /// The next packet; it is valid until the next call.
+    #[inline]
+    pub fn next(&mut self, findings: &mut Findings) -> Option<RawPacket<'_>> {
+        loop {
+            if self.group_at < self.group.len()
+                && let Some((from, to)) = self.next_of_group(findings)
+            {
+                return Some(RawPacket {
+                    place: self.group_place,
+                    bytes: &self.group[from..to],
+                });
+            }
+            self.window.leave(std::mem::take(&mut self.given));
+            let place = Place {
+                offset: self.window.offset(),
+                inner: 0,
+            };
+            match self.look() {
+                Next::End => {
+                    if let Some(error) = self.window.error() {
+                        findings.add(place, || format!("the rest cannot be read: {error}"));
+                    }
+                    return None;
+                }
+                Next::Damage(what) => self.search(place, what, findings),
+                Next::Packet(head, length) => {
+                    self.window.leave(head);
+                    self.given = length;
+                    let packet = &self.window.bytes()[..length];
+                    match packed(packet) {
+                        Some((COMPRESSED, bytes)) => {
+                            let unpacked = unpack(bytes, &mut self.group);
+                            self.groups += 1;
+                            self.group_at = 0;
+                            self.group_place = place;
+                            if let Err(what) = unpacked {
+                                findings.add(place, || what);
+                            }
+                        }
+                        Some(_) => findings.add(place, || {
+                            "a group compressed by zstd, which is not read: its packets are missing".into()
+                        }),
+                        None => {
+                            return Some(RawPacket {
+                                place,
+                                bytes: &self.window.bytes()[..length],
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at what comes next, without leaving it behind.
+    #[inline]
+    fn look(&mut self) -> Next {
+        if !self.window.fill(1) {
+            return Next::End;
+        }
+        self.window.fill(HEAD);
+        let bytes = self.window.bytes();
+        if bytes[0] != PACKET {
+            return Next::Damage(format!(
+                "no packet: a byte {:#04x}, expected {PACKET:#04x}",
+                bytes[0]
+            ));
+        }
+        let mut left = &bytes[1..];
+        let Some(length) = varint(&mut left) else {
+            let what = match bytes.len() {
+                HEAD => "a packet whose length does not end",
+                _ => "the first bytes of a packet: the trace was cut",
+            };
+            return Next::Damage(what.into());
+        };
+        let head = bytes.len() - left.len();
+        let length = match usize::try_from(length) {
+            Ok(length @ 0..=MOST) => length,
+            _ => {
+                return Next::Damage(format!("a packet of {length} bytes; up to {MOST} are read"));
+            }
+        };
+        if !self.window.fill(head + length) {
+            let there = self.window.bytes().len() - head;
+            return Next::Damage(format!(
+                "a packet of {length} bytes, but only {there} are left: the trace was cut"
+            ));
+        }
+        Next::Packet(head, length)
+    }
+
+    /// Leaves behind what is no packet.
+    fn search(&mut self, from: Place, what: String, findings: &mut Findings) {
+        loop {
+            self.window.leave(1);
+            // Two packets in a row are hardly chance.
+            if !self.window.fill(1) {
+                break;
+            }
+            self.window.fill(2 * (MOST_AFTER_DAMAGE + HEAD));
+            let bytes = self.window.bytes();
+            match bytes.iter().position(|byte| *byte == PACKET) {
+                Some(0) => {}
+                // One more is left behind above.
+                Some(place) => {
+                    self.window.leave(place - 1);
+                    continue;
+                }
+                None => {
+                    let length = bytes.len();
+                    self.window.leave(length - 1);
+                    continue;
+                }
+            }
+            if let Some(rest) = after_packet(bytes)
+                && (rest.is_empty() || after_packet(rest).is_some())
+            {
+                break;
+            }
+        }
+        let to = self.window.offset();
+        findings.add(from, || {
+            format!("{what}; {} bytes are left out", to - from.offset)
+        });
+    }
+
+    /// The next packet of the group: where it begins and ends.
+    fn next_of_group(&mut self, findings: &mut Findings) -> Option<(usize, usize)> {
+        while self.group_at < self.group.len() {
+            let left = &self.group[self.group_at..];
+            self.group_place.inner = self.group_place.inner.saturating_add(1);
+            let mut fields = Fields::new(left);
+            let Some(Field {
+                number: 1,
+                value: FieldValue::Bytes(packet),
+            }) = fields.next()
+            else {
+                let bytes = left.len();
+                self.group_at = self.group.len();
+                findings.add(self.group_place, || {
+                    format!("no packet in a group: its last {bytes} bytes are left out")
+                });
+                return None;
+            };
+            let to = self.group_at + fields.position();
+            self.group_at = to;
+            if packed(packet).is_none() {
+                return Some((to - packet.len(), to));
+            }
+            findings.add(self.group_place, || {
+                "a group within a group: it is left out".into()
+            });
+        }
+        None
+    }
+}
+
+/// The compressed packets that a packet holds, and how they are compressed.
+#[inline(always)]
+fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
+    // The keys of both fields take two bytes.
+    const KEYS: [[u8; 2]; 2] = [key(COMPRESSED), key(ZSTD)];
+    match packet {
+        [first, second, ..] if KEYS.contains(&[*first, *second]) => packed_field(packet),
+        _ => None,
+    }
+}
+
+/// The two bytes that a field of bytes with this number begins with.
+const fn key(number: u32) -> [u8; 2] {
+    let key = number << 3 | 2;
+    [key as u8 | 0x80, (key >> 7) as u8]
+}
+
+#[cold]
+fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
+    // Such a packet holds nothing else.
+    match Fields::new(packet).next() {
+        Some(Field {
+            number: number @ (COMPRESSED | ZSTD),
+            value: FieldValue::Bytes(bytes),
+        }) => Some((number, bytes)),
+        _ => None,
+    }
+}
+
+fn unpack(bytes: &[u8], group: &mut Vec<u8>) -> Result<(), String> {
+    group.clear();
+    let mut unpacked = ZlibDecoder::new(bytes).take(MOST as u64);
+    match unpacked.read_to_end(group) {
+        Err(error) => Err(format!("a group whose compression is damaged: {error}")),
+        Ok(MOST) => Err(format!(
+            "a group of more than {MOST} bytes: the rest is left out"
+        )),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// What follows the packet that `bytes` begin with, if they do.
+fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
+    let (PACKET, mut left) = bytes.split_first().map(|(first, left)| (*first, left))? else {
+        return None;
+    };
+    let length = usize::try_from(varint(&mut left)?).ok()?;
+    if length == 0 || length > left.len().min(MOST_AFTER_DAMAGE) {
+        return None;
+    }
+    let (packet, rest) = left.split_at(length);
+    let mut fields = Fields::new(packet);
+    let of_sequence = |field: Field<'_>| field.number == SEQUENCE && field.number().is_some();
+    let (mut count, mut sequence) = (0, false);
+    for field in fields.by_ref() {
+        count += 1;
+        sequence |= of_sequence(field);
+        if count > MOST_FIELDS {
+            return None;
+        }
+    }
+    (fields.malformed().is_none() && sequence).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::super::super::wire::Encoder;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A packet of sequence 1 with some bytes in it.
+    fn packet(filling: &[u8]) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        let packet = encoder.open(1);
+        encoder.uint(SEQUENCE, 1);
+        encoder.raw(900, filling);
+        encoder.close(packet);
+        encoder.bytes().to_vec()
+    }
+
+    fn read(trace: &[u8]) -> (Vec<(Place, Vec<u8>)>, Findings) {
+        let mut findings = Findings::default();
+        let mut packets = Packets::new(trace);
+        let mut list = Vec::new();
+        while let Some(packet) = packets.next(&mut findings) {
+            list.push((packet.place, packet.bytes.to_vec()));
+        }
+        assert_eq!(packets.position() > trace.len() as u64, packets.gzipped());
+        (list, findings)
+    }
+
+    fn group(packets: &[u8], level: u32) -> Vec<u8> {
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
+        zlib.write_all(packets).unwrap();
+        let mut encoder = Encoder::default();
+        let packet = encoder.open(1);
+        encoder.raw(COMPRESSED, &zlib.finish().unwrap());
+        encoder.close(packet);
+        encoder.bytes().to_vec()
+    }
+
+    #[test]
+    fn a_trace_gzipped_in_several_members_is_read_as_one() {
+        let mut trace = Vec::new();
+        for number in 0..3 {
+            let mut gzip = flate2::write::GzEncoder::new(&mut trace, flate2::Compression::fast());
+            gzip.write_all(&packet(&[number; 5000])).unwrap();
+            gzip.finish().unwrap();
+        }
+        let (packets, findings) = read(&trace);
+        assert_eq!((packets.len(), findings.count()), (3, 0));
+        let (packets, findings) = read(&trace[..trace.len() - 9]);
+        assert_eq!(packets.len(), 3, "only the checksum is missing");
+        assert_eq!(findings.count(), 1, "{findings:?}");
+    }
+
+    #[test]
+    fn packets_of_a_group_are_numbered_and_a_torn_group_costs_itself_alone() {
+        let three = [packet(b"a"), packet(b"b"), packet(b"c")].concat();
+        let whole = group(&three, 6);
+        let mut torn = group(&three, 0);
+        let length = torn.len();
+        torn[length - 20] ^= 0xff;
+        let trace = [packet(b"first"), whole.clone(), torn, packet(b"last")].concat();
+        let (packets, findings) = read(&trace);
+        let places: Vec<_> = packets.iter().map(|(place, _)| place.inner).collect();
+        assert_eq!(places[..4], [0, 1, 2, 3]);
+        assert_eq!(places.last(), Some(&0));
+        assert_eq!(packets[1].0.offset, packet(b"first").len() as u64);
+        assert!(findings.count() > 0);
+        let within = group(&whole, 6);
+        let (packets, findings) = read(&within);
+        assert!(packets.is_empty());
+        assert!(findings.list()[0].what.contains("group within a group"));
+    }
+
+    #[test]
+    fn reading_goes_on_behind_damage() {
+        let mut trace = [
+            packet(b"one"),
+            packet(b"two"),
+            packet(b"three"),
+            packet(b"four"),
+        ]
+        .concat();
+        let second = packet(b"one").len();
+        trace[second + 1] = 0xff;
+        let (packets, findings) = read(&trace);
+        assert_eq!(packets.len(), 3);
+        assert_eq!(findings.list()[0].place.offset, second as u64);
+    }
+
+    #[test]
+    fn a_length_that_is_absurd_takes_no_memory() {
+        let mut trace = packet(b"one");
+        trace.extend_from_slice(&[PACKET, 0xff, 0xff, 0xff, 0x1f]);
+        let (packets, findings) = read(&trace);
+        assert_eq!((packets.len(), findings.count()), (1, 1));
+        assert!(findings.list()[0].what.contains("are left"), "{findings:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_packet_before_a_cut_is_read(
+            sizes in prop::collection::vec(0_usize..400, 1..20), cut: prop::sample::Index,
+        ) {
+            let packets: Vec<_> = sizes.iter().map(|size| packet(&vec![7; *size])).collect();
+            let trace = packets.concat();
+            let cut = cut.index(trace.len() + 1);
+            let mut whole = 0;
+            let mut end = 0;
+            for packet in &packets {
+                if end + packet.len() > cut {
+                    break;
+                }
+                end += packet.len();
+                whole += 1;
+            }
+            let (read, findings) = read(&trace[..cut]);
+            prop_assert_eq!(read.len(), whole);
+            prop_assert_eq!(findings.count(), u64::from(end < cut));
+        }
+
+        #[test]
+        fn any_bytes_end(bytes: Vec<u8>) {
+            read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Whether our own packets of samples refer to what was told before.
+
+use super::id_set::IdSet;
+use super::{Findings, Place};
+use crate::record::number_map::NumberMap;
+use crate::trace::perfetto::schema::PcSamples;
+
+/// Most sequences with samples.
+const MOST: usize = 1 << 12;
+
+/// What the samples of one sequence have told so far.
+#[derive(Debug, Default)]
+struct Told {
+    texts: IdSet,
+    agents: IdSet,
+    kernels: IdSet,
+    objects: IdSet,
+    addresses: IdSet,
+}
+
+/// What samples have told so far.
+#[derive(Debug, Default)]
+pub(super) struct SamplesTold {
+    sequences: NumberMap<u32, Told>,
+}
+
+impl SamplesTold {
+    /// Looks at a packet.
+    pub fn check(
+        &mut self,
+        place: Place,
+        sequence: u32,
+        samples: &PcSamples,
+        findings: &mut Findings,
+    ) {
+        if self.sequences.len() >= MOST && !self.sequences.contains_key(&sequence) {
+            return;
+        }
+        let told = self.sequences.entry(sequence).or_default();
+        told.take(samples);
+        let mut refer = |what: &str, known: &IdSet, id: u32| {
+            if id != 0 && !known.has(id.into()) && known.is_complete() {
+                findings.add(place, || {
+                    format!("samples refer to {what} {id}, which is not described before")
+                });
+            }
+        };
+        for address in &samples.addresses {
+            refer("code object", &told.objects, address.code_object());
+            let frames = address.frames.iter();
+            let of_frames = frames.flat_map(|frame| [frame.function(), frame.file()]);
+            let own = [address.symbol(), address.instruction(), address.missing()];
+            for text in own.into_iter().chain(of_frames) {
+                refer("text", &told.texts, text);
+            }
+        }
+        for line in &samples.lines {
+            refer("text", &told.texts, line.file());
+        }
+        for count in &samples.counts {
+            refer("agent", &told.agents, count.agent());
+            refer("kernel", &told.kernels, count.kernel());
+            refer("address", &told.addresses, count.address());
+        }
+        for totals in &samples.totals {
+            refer("agent", &told.agents, totals.agent());
+            refer("kernel", &told.kernels, totals.kernel());
+        }
+        if let Some(raw) = &samples.raw {
+            for address in &raw.addresses {
+                refer("address", &told.addresses, *address);
+            }
+            let rows = raw.times.len();
+            let columns = [
+                raw.addresses.len(),
+                raw.agents.len(),
+                raw.kernels.len(),
+                raw.outcomes.len(),
+                raw.dispatches.len(),
+                raw.correlations.len(),
+                raw.externals.len(),
+                raw.exec_masks.len(),
+                raw.hardware.len(),
+                raw.waves_in_group.len(),
+                raw.wave_counts.len(),
+                raw.absent.len(),
+                raw.workgroups.len() / 3,
+            ];
+            if columns.iter().any(|length| *length != rows) {
+                findings.add(place, || {
+                    "columns of samples that are not of one length".into()
+                });
+            }
+        }
+        if samples
+            .counts
+            .iter()
+            .any(|count| count.outcomes.len() % 3 != 0)
+        {
+            findings.add(place, || {
+                "counts of samples that do not come in threes".into()
+            });
+        }
+    }
+}
+
+impl Told {
+    fn take(&mut self, samples: &PcSamples) {
+        for text in &samples.texts {
+            self.texts.insert(text.id().into());
+        }
+        for agent in &samples.agents {
+            self.agents.insert(agent.id().into());
+        }
+        for kernel in &samples.kernels {
+            self.kernels.insert(kernel.id().into());
+        }
+        for object in &samples.code_objects {
+            self.objects.insert(object.id().into());
+        }
+        for address in &samples.addresses {
+            self.addresses.insert(address.id().into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::perfetto::schema::pc_samples::{Address, Count, Kernel, Raw, Text};
+
+    fn findings(packets: &[(u32, PcSamples)]) -> Vec<String> {
+        let (mut told, mut findings) = (SamplesTold::default(), Findings::default());
+        for (sequence, samples) in packets {
+            told.check(Place::default(), *sequence, samples, &mut findings);
+        }
+        let list = findings.list().iter();
+        list.map(|finding| finding.what.clone()).collect()
+    }
+
+    fn described() -> PcSamples {
+        PcSamples {
+            texts: vec![Text {
+                id: Some(1),
+                text: Some("s_nop".into()),
+            }],
+            kernels: vec![Kernel {
+                id: Some(7),
+                name: Some("saxpy".into()),
+            }],
+            addresses: vec![Address {
+                id: Some(1),
+                instruction: Some(1),
+                ..Address::default()
+            }],
+            ..PcSamples::default()
+        }
+    }
+
+    fn counted(kernel: u32, outcomes: Vec<u64>) -> PcSamples {
+        PcSamples {
+            counts: vec![Count {
+                kernel: Some(kernel),
+                address: Some(1),
+                outcomes,
+                ..Count::default()
+            }],
+            ..PcSamples::default()
+        }
+    }
+
+    #[test]
+    fn what_is_described_before_is_found() {
+        let packets = [(5, described()), (5, counted(7, vec![1, 2, 3]))];
+        assert_eq!(findings(&packets), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_not_described_on_the_same_sequence_is_a_finding() {
+        let other = findings(&[(5, described()), (6, counted(7, vec![]))]);
+        assert_eq!(other.len(), 2, "{other:?}");
+        let unknown = findings(&[(5, described()), (5, counted(8, vec![]))]);
+        assert_eq!(
+            unknown,
+            ["samples refer to kernel 8, which is not described before"]
+        );
+    }
+
+    #[test]
+    fn counts_and_columns_that_are_torn_are_findings() {
+        let torn = findings(&[(5, described()), (5, counted(7, vec![1, 2]))]);
+        assert_eq!(torn, ["counts of samples that do not come in threes"]);
+        let raw = PcSamples {
+            raw: Some(Raw {
+                times: vec![1, 1],
+                addresses: vec![0],
+                ..Raw::default()
+            }),
+            ..PcSamples::default()
+        };
+        assert_eq!(
+            findings(&[(5, raw)]),
+            ["columns of samples that are not of one length"]
+        );
+    }
+}

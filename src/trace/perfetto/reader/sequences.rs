@@ -1,0 +1,430 @@
+//! What readers have to know of a packet sequence: what its numbers stand for, its defaults, its clocks.
+
+use super::fields::{FieldValue, Fields};
+use super::findings::{Findings, Place};
+use super::texts::{TextId, Texts};
+use crate::record::number_map::NumberMap;
+
+/// Most sequences.
+const MOST: usize = 1 << 16;
+/// Most bytes of all interned entries together, with what holding one takes.
+const MOST_BYTES: usize = 256 << 20;
+const ENTRY_BYTES: usize = 192;
+/// Most clocks of one sequence, or of all.
+const MOST_CLOCKS: usize = 256;
+
+/// Perfetto's number of CLOCK_BOOTTIME.
+const BOOTTIME: u32 = 6;
+/// Clocks from here on, and below [`GLOBAL_CLOCKS`], are a sequence's own.
+const OWN_CLOCKS: u32 = 64;
+const GLOBAL_CLOCKS: u32 = 128;
+
+/// The tables of `InternedData`, by field number, that references are followed into.
+pub(super) mod table {
+    pub const CATEGORIES: u32 = 1;
+    pub const EVENT_NAMES: u32 = 2;
+    pub const ANNOTATION_NAMES: u32 = 3;
+    pub const SOURCE_LOCATIONS: u32 = 4;
+    pub const FUNCTIONS: u32 = 5;
+    pub const FRAMES: u32 = 6;
+    pub const CALLSTACKS: u32 = 7;
+    pub const MAPPINGS: u32 = 19;
+    pub const CONTEXTS: u32 = 23;
+    pub const SPECIFICATIONS: u32 = 24;
+    pub const TEXTS: u32 = 29;
+    pub const KERNELS: u32 = 1000;
+    pub const ARGUMENT_NAMES: u32 = 1001;
+
+    /// What a table holds, for people.
+    pub fn name(table: u32) -> String {
+        let name = match table {
+            CATEGORIES => "category",
+            EVENT_NAMES => "event name",
+            ANNOTATION_NAMES => "annotation name",
+            SOURCE_LOCATIONS => "source location",
+            FUNCTIONS => "function name",
+            FRAMES => "frame",
+            CALLSTACKS => "callstack",
+            MAPPINGS => "mapping",
+            CONTEXTS => "graphics context",
+            SPECIFICATIONS => "stage or queue",
+            TEXTS => "annotation text",
+            KERNELS => "kernel",
+            ARGUMENT_NAMES => "argument name",
+            _ => return format!("entry of table {table}"),
+        };
+        name.to_owned()
+    }
+}
+
+/// An entry of an interning table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its name, if its second field is one: that is so in all tables of names.
+    pub name: TextId,
+    /// The process of a context, the category of a stage; none of other tables.
+    pub number: Option<u64>,
+    /// The whole entry.
+    pub bytes: Box<[u8]>,
+}
+
+/// How a clock is told in BOOTTIME.
+#[derive(Copy, Clone, Debug)]
+struct Clock {
+    id: u32,
+    /// This time of the clock ...
+    own: u64,
+    /// ... was this BOOTTIME.
+    boottime: u64,
+    /// Nanoseconds in one unit.
+    multiplier: u64,
+    incremental: bool,
+}
+
+impl Clock {
+    /// Tells a time. An incremental clock moves on by it.
+    fn tell(&mut self, time: u64) -> u64 {
+        let delta = if self.incremental {
+            time
+        } else {
+            time.wrapping_sub(self.own)
+        };
+        let told = self
+            .boottime
+            .wrapping_add(delta.wrapping_mul(self.multiplier));
+        if self.incremental {
+            self.boottime = told;
+        }
+        told
+    }
+}
+
+/// A packet sequence.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    /// Whether its state has been cleared once, and nothing was dropped since: what refers to the state can be read.
+    pub sound: bool,
+    /// Whether packets that cannot be read for that have been reported.
+    pub reported: bool,
+    /// Whether it has had packets.
+    pub begun: bool,
+    /// The clock of packets that name none.
+    pub default_clock: Option<u32>,
+    /// The track of events that name none.
+    pub default_track: u64,
+    clocks: Vec<Clock>,
+    entries: Entries,
+    /// Bytes of `entries`.
+    bytes: usize,
+}
+
+/// Tables that are looked into so often that their entries are found by their place.
+const DENSE: usize = 32;
+/// A number is one of a dense table unless it is this far beyond what the table holds.
+const DENSE_AHEAD: usize = 4;
+
+/// The entries of all tables of a sequence. Most numbers count from 1.
+#[derive(Debug, Default)]
+struct Entries {
+    dense: Vec<Vec<Option<Entry>>>,
+    sparse: NumberMap<(u32, u64), Entry>,
+}
+
+impl Entries {
+    #[inline]
+    fn get(&self, table: u32, number: u64) -> Option<&Entry> {
+        let dense = self.dense.get(table as usize);
+        match dense.and_then(|dense| dense.get(number as usize)) {
+            Some(Some(entry)) => Some(entry),
+            _ if self.sparse.is_empty() => None,
+            _ => self.sparse.get(&(table, number)),
+        }
+    }
+
+    fn insert(&mut self, table: u32, number: u64, entry: Entry) {
+        let place = table as usize;
+        if place < DENSE && self.dense.is_empty() {
+            self.dense.resize_with(DENSE, Vec::new);
+        }
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        match self.dense.get_mut(place) {
+            Some(dense) if at < dense.len() + DENSE_AHEAD => {
+                if at >= dense.len() {
+                    dense.resize_with(at + 1, || None);
+                }
+                dense[at] = Some(entry);
+            }
+            _ => drop(self.sparse.insert((table, number), entry)),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.dense.clear();
+        self.sparse.clear();
+    }
+}
+
+impl Sequence {
+    /// What a number of a table stands for.
+    #[inline]
+    pub fn entry(&self, table: u32, number: u64) -> Option<&Entry> {
+        self.entries.get(table, number)
+    }
+}
+
+/// The sequences of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Sequences {
+    list: Vec<Sequence>,
+    places: NumberMap<u32, usize>,
+    latest: Option<(u32, usize)>,
+    clocks: Vec<Clock>,
+    /// Bytes of all entries.
+    bytes: usize,
+    /// Whether entries have been left out because there are too many.
+    pub full: bool,
+}
+
+impl Sequences {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The place of a sequence by its number; none if there are too many.
+    #[inline]
+    pub fn place(&mut self, number: u32) -> Option<usize> {
+        if let Some((latest, place)) = self.latest
+            && latest == number
+        {
+            return Some(place);
+        }
+        let place = match self.places.get(&number) {
+            Some(place) => *place,
+            None if self.list.len() >= MOST => return None,
+            None => {
+                self.list.push(Sequence::default());
+                self.places.insert(number, self.list.len() - 1);
+                self.list.len() - 1
+            }
+        };
+        self.latest = Some((number, place));
+        Some(place)
+    }
+
+    /// The sequence at a place.
+    #[inline]
+    pub fn at(&self, place: usize) -> &Sequence {
+        &self.list[place]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn at_mut(&mut self, place: usize) -> &mut Sequence {
+        &mut self.list[place]
+    }
+
+    /// The state of a sequence holds no more.
+    pub fn clear(&mut self, place: usize) {
+        let sequence = &mut self.list[place];
+        self.bytes -= std::mem::take(&mut sequence.bytes);
+        sequence.entries.clear();
+        sequence.default_clock = None;
+        sequence.default_track = 0;
+        sequence.sound = true;
+    }
+
+    /// Takes in the interned data of a packet.
+    pub fn intern(
+        &mut self,
+        sequence: usize,
+        texts: &mut Texts,
+        data: &[u8],
+        place: Place,
+        findings: &mut Findings,
+    ) {
+        let mut fields = Fields::new(data);
+        for field in fields.by_ref() {
+            if let FieldValue::Bytes(entry) = field.value {
+                self.entry(sequence, texts, field.number, entry, place, findings);
+            }
+        }
+        if let Some(what) = fields.malformed() {
+            findings.add(place, || format!("interned data: {what}"));
+        }
+    }
+
+    fn entry(
+        &mut self,
+        sequence: usize,
+        texts: &mut Texts,
+        table: u32,
+        entry: &[u8],
+        place: Place,
+        findings: &mut Findings,
+    ) {
+        let mut number = 0;
+        let mut name = None;
+        let mut own_number = None;
+        let mut fields = Fields::new(entry);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (1, FieldValue::Number(iid)) => number = iid,
+                (2, FieldValue::Number(pid)) if table == table::CONTEXTS => own_number = Some(pid),
+                (4, FieldValue::Number(category)) if table == table::SPECIFICATIONS => {
+                    own_number = Some(category);
+                }
+                (2, FieldValue::Bytes(bytes)) => name = Some(bytes),
+                _ => {}
+            }
+        }
+        if let Some(what) = fields.malformed() {
+            findings.add(place, || format!("interned {}: {what}", table::name(table)));
+            return;
+        }
+        if number == 0 {
+            findings.add(place, || {
+                format!("an interned {} without a number", table::name(table))
+            });
+            return;
+        }
+        let state = &mut self.list[sequence];
+        if let Some(known) = state.entries.get(table, number) {
+            // Sending an entry again is allowed; saying something else by it is not.
+            if *known.bytes != *entry {
+                findings.add(place, || {
+                    let name = table::name(table);
+                    format!("{name} {number} is interned again as something else")
+                });
+            }
+            return;
+        }
+        let bytes = entry.len() + ENTRY_BYTES;
+        if self.bytes + bytes > MOST_BYTES {
+            if !self.full {
+                findings.add(place, || {
+                    format!("more than {MOST_BYTES} bytes of interned data: the rest is not held")
+                });
+            }
+            self.full = true;
+            return;
+        }
+        let name = match name.map(std::str::from_utf8) {
+            None => TextId::EMPTY,
+            Some(Ok(name)) => texts.add(name),
+            // Only names have to be texts.
+            Some(Err(_)) if matches!(table, table::FRAMES | table::CALLSTACKS) => TextId::EMPTY,
+            Some(Err(_)) => {
+                if is_name(table) {
+                    findings.add(place, || {
+                        format!("{} {number} is not UTF-8", table::name(table))
+                    });
+                }
+                TextId::EMPTY
+            }
+        };
+        self.bytes += bytes;
+        state.bytes += bytes;
+        let entry = Entry {
+            name,
+            number: own_number,
+            bytes: entry.into(),
+        };
+        state.entries.insert(table, number, entry);
+    }
+
+    /// Takes in clocks that were read together.
+    pub fn snapshot(&mut self, sequence: Option<usize>, snapshot: &[u8]) {
+        let mut read = Vec::new();
+        for field in Fields::new(snapshot) {
+            if let (1, FieldValue::Bytes(clock)) = (field.number, field.value)
+                && read.len() < MOST_CLOCKS
+            {
+                read.push(clock_of(clock));
+            }
+        }
+        // Without BOOTTIME, by another clock that is known.
+        let boottime = read
+            .iter()
+            .find(|clock| clock.id == BOOTTIME)
+            .map(|clock| clock.own)
+            .or_else(|| {
+                read.iter().find_map(|clock| {
+                    let mut known = *self.clocks.iter().find(|known| known.id == clock.id)?;
+                    Some(known.tell(clock.own))
+                })
+            });
+        let Some(boottime) = boottime else {
+            return;
+        };
+        for mut clock in read {
+            let own = (OWN_CLOCKS..GLOBAL_CLOCKS).contains(&clock.id);
+            let clocks = match (own, sequence) {
+                (false, _) => &mut self.clocks,
+                (true, Some(sequence)) => &mut self.list[sequence].clocks,
+                (true, None) => continue,
+            };
+            clock.boottime = boottime;
+            match clocks.iter().position(|known| known.id == clock.id) {
+                Some(place) => clocks[place] = clock,
+                None if clocks.len() < MOST_CLOCKS => clocks.push(clock),
+                None => {}
+            }
+        }
+    }
+
+    /// A packet's time in BOOTTIME ns; none if no snapshot tells its clock.
+    #[inline]
+    pub fn time(&mut self, sequence: Option<usize>, clock: Option<u32>, time: u64) -> Option<u64> {
+        let sequence = sequence.map(|place| &mut self.list[place]);
+        let default = sequence
+            .as_ref()
+            .and_then(|sequence| sequence.default_clock);
+        let clock = clock.or(default).unwrap_or(BOOTTIME);
+        if clock == BOOTTIME {
+            return Some(time);
+        }
+        let own = (OWN_CLOCKS..GLOBAL_CLOCKS).contains(&clock);
+        let clocks = match (own, sequence) {
+            (true, Some(sequence)) => &mut sequence.clocks,
+            _ => &mut self.clocks,
+        };
+        match clocks.iter_mut().find(|known| known.id == clock) {
+            Some(known) => Some(known.tell(time)),
+            // A trace that knows one clock only is told in that one.
+            None if clock < BOOTTIME => Some(time),
+            None => None,
+        }
+    }
+}
+
+/// Whether the second field of a table's entries is a text for sure.
+fn is_name(number: u32) -> bool {
+    matches!(
+        number,
+        table::CATEGORIES | table::EVENT_NAMES | table::ANNOTATION_NAMES | table::ARGUMENT_NAMES
+    ) || matches!(number, table::SPECIFICATIONS | table::KERNELS)
+}
+
+fn clock_of(bytes: &[u8]) -> Clock {
+    let mut clock = Clock {
+        id: 0,
+        own: 0,
+        boottime: 0,
+        multiplier: 1,
+        incremental: false,
+    };
+    for field in Fields::new(bytes) {
+        let Some(number) = field.number() else {
+            continue;
+        };
+        match field.number {
+            1 => clock.id = number as u32,
+            2 => clock.own = number,
+            3 => clock.incremental = number != 0,
+            4 => clock.multiplier = number.max(1),
+            _ => {}
+        }
+    }
+    clock
+}

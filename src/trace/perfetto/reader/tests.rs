@@ -1,0 +1,471 @@
+//! Traces of our own, whole and spoiled, as the reader sees them.
+
+use std::io::Write as _;
+
+use proptest::prelude::*;
+use prost::Message;
+
+use super::{EventKind, Findings, HostEvent, Outcome, Place, Visitor, check, info, read, replay};
+use crate::trace::perfetto::schema::trace_packet::Data;
+use crate::trace::perfetto::schema::{
+    Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
+};
+use crate::trace::perfetto::{
+    Annotation, Call, ContextApi, DeviceWork, Event, Gpu, Label, Launch, Machine, Observer,
+    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work, WorkKind,
+};
+
+const CLOCKS: SystemClocks = SystemClocks {
+    boottime: 1_000_000,
+    monotonic: 900_000,
+    monotonic_raw: 0,
+    realtime: 5_000_000,
+};
+
+/// Calls that submit a kernel each, as (begin, end of the call, start of the kernel, how long it ran).
+type Calls = [(u64, u64, u64, u64)];
+
+/// The trace of a thread that makes `calls`.
+fn trace_of(calls: &Calls) -> Vec<u8> {
+    let writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
+    written(writer, calls)
+}
+
+fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
+    let gpu = Gpu {
+        name: "a device".into(),
+        ..Gpu::default()
+    };
+    writer.gpus(&[gpu]).unwrap();
+    let process = writer.process(42, "program", &[]).unwrap();
+    let thread = writer.thread(process, 43, "main").unwrap();
+    let device = writer.device();
+    let context = writer.context(42, ContextApi::OpenCl);
+    let queue = writer.queue(QueueDescription {
+        name: "GPU 0 . program 42 . queue 0".into(),
+        description: String::new(),
+        gpu: 0,
+        context,
+        device: 0,
+    });
+    let name = writer.name("clEnqueueNDRangeKernel").unwrap();
+    let category = writer.name("opencl").unwrap();
+    for (number, (begin, end, start, duration)) in (1..).zip(calls) {
+        let event = Event {
+            label: Label::Name(name),
+            category,
+            correlation: Some(number),
+            submitted: &[number],
+            waited: &[],
+            api: None,
+            annotations: &[],
+        };
+        writer.begin(thread, *begin, &event).unwrap();
+        writer.end(thread, *end).unwrap();
+        let work = Work {
+            event: number,
+            start: *start,
+            duration: Some(*duration),
+            queue,
+            stream: 0,
+            stage: Stage {
+                number: 1,
+                name: "saxpy",
+                demangled: "",
+                architecture: "",
+                kernel: true,
+            },
+            launch: Some(Launch {
+                grid: [64, 1, 1],
+                workgroup: [8, 1, 1],
+            }),
+            resources: Resources::default(),
+            correlation: number,
+            waits: &[],
+            details: &[],
+        };
+        writer.work(device, &work).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+const TWO: &Calls = &[
+    (2_000_000, 2_000_500, 2_000_400, 100),
+    (2_001_000, 2_001_500, 2_002_000, 50),
+];
+
+/// The packets of a trace, changed.
+fn changed(trace: &[u8], change: impl FnOnce(&mut Vec<TracePacket>)) -> Vec<u8> {
+    let mut trace = Trace::decode(trace).unwrap();
+    change(&mut trace.packet);
+    trace.encode_to_vec()
+}
+
+fn whats(outcome: &Outcome) -> Vec<&str> {
+    let findings = outcome.findings.list();
+    findings.iter().map(|finding| &finding.what[..]).collect()
+}
+
+/// Checks that a changed trace has one finding, which contains `what`.
+#[track_caller]
+fn one_finding(trace: &[u8], what: &str) {
+    let outcome = check(trace);
+    let whats = whats(&outcome);
+    assert!(whats.len() == 1 && whats[0].contains(what), "{whats:?}");
+    let place = outcome.findings.list()[0].place;
+    assert!(place.offset < trace.len() as u64, "{place}");
+}
+
+fn is_work(packet: &TracePacket) -> bool {
+    matches!(packet.data, Some(Data::GpuRenderStageEvent(_)))
+}
+
+fn is_slice(packet: &TracePacket) -> bool {
+    matches!(packet.data, Some(Data::TrackEvent(_)))
+}
+
+#[derive(Default)]
+struct Heard {
+    calls: Vec<(String, u64, u64)>,
+    work: Vec<(String, Option<u64>, (u64, u64))>,
+}
+
+impl Observer for Heard {
+    fn call(&mut self, call: &Call<'_>) {
+        let end = call.end.expect("it returned").0;
+        self.calls.push((call.name.to_owned(), call.start.0, end));
+    }
+
+    fn work(&mut self, work: &DeviceWork<'_>) {
+        assert_eq!(work.kind, WorkKind::Kernel);
+        let (start, end) = work.interval.expect("it ended");
+        let enqueued = work.enqueued.map(|time| time.0);
+        self.work
+            .push((work.name.to_owned(), enqueued, (start.0, end.0)));
+    }
+}
+
+#[test]
+fn a_trace_of_ours_has_nothing_wrong_and_tells_what_is_in_it() {
+    let trace = trace_of(TWO);
+    assert_eq!(whats(&check(&trace[..])), [""; 0]);
+    let info = info(&trace[..]);
+    assert_eq!(info.version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!((info.slices, info.open_slices, info.kernels), (2, 0, 2));
+    assert_eq!(
+        info.span.map(|(from, to)| (from.0, to.0)),
+        Some((2_000_000, 2_002_050))
+    );
+    assert_eq!(
+        (&info.devices[0].name[..], info.devices[0].work),
+        ("a device", 2)
+    );
+    assert_eq!(
+        (info.processes[0].pid.0, &info.processes[0].name[..]),
+        (42, "program")
+    );
+    assert_eq!((info.outcome.bytes, info.lost), (trace.len() as u64, 0));
+}
+
+#[test]
+fn calls_and_work_are_told_as_they_happened() {
+    let mut heard = Heard::default();
+    let replayed = replay(&trace_of(TWO)[..], &mut heard);
+    assert_eq!((replayed.untied, replayed.outcome.findings.count()), (0, 0));
+    let name = "clEnqueueNDRangeKernel".to_owned();
+    assert_eq!(heard.calls[0], (name.clone(), 2_000_000, 2_000_500));
+    assert_eq!(heard.calls[1], (name, 2_001_000, 2_001_500));
+    let work = ("saxpy".to_owned(), Some(2_001_000), (2_002_000, 2_002_050));
+    assert_eq!(heard.work[1], work);
+}
+
+#[test]
+fn work_may_come_before_its_call() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let place = packets.iter().position(is_slice).unwrap();
+        // The calls and what belongs to their sequence go to the end.
+        let sequence = packets[place].trusted_packet_sequence_id;
+        packets.sort_by_key(|packet| packet.trusted_packet_sequence_id == sequence);
+    });
+    assert_eq!(whats(&check(&trace[..])), [""; 0]);
+    let mut heard = Heard::default();
+    assert_eq!(replay(&trace[..], &mut heard).untied, 0);
+    assert_eq!(heard.work[0].1, Some(2_000_000));
+}
+
+#[test]
+fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
+    #[derive(Default)]
+    struct Begins(Vec<(Option<u64>, Vec<String>)>);
+    impl Visitor for Begins {
+        fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+            if event.kind == EventKind::Begin {
+                let names = event.annotations.iter().map(|(name, _)| name.to_string());
+                self.0.push((event.correlation, names.collect()));
+            }
+        }
+    }
+    let mut writer =
+        TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).expect("a vector");
+    let process = writer.process(42, "program", &[]).unwrap();
+    let thread = writer.thread(process, 43, "main").unwrap();
+    let [label, size] = ["clEnqueue", "size"].map(|name| writer.name(name).unwrap());
+    let sizes = [Annotation {
+        name: size,
+        value: Value::Uint(1 << 40),
+    }];
+    for (correlation, annotations) in [(Some(1 << 40), &sizes[..]), (Some(2), &[]), (None, &sizes)]
+    {
+        let event = Event {
+            label: Label::Name(label),
+            category: label,
+            correlation,
+            submitted: &[],
+            waited: &[],
+            api: None,
+            annotations,
+        };
+        writer.begin(thread, 2_000_000, &event).unwrap();
+    }
+    let mut begins = Begins::default();
+    let outcome = read(&writer.finish().unwrap()[..], &mut begins);
+    assert_eq!(outcome.findings.list(), []);
+    let size = || vec!["size".to_owned()];
+    let expected = [(Some(1 << 40), size()), (Some(2), vec![]), (None, size())];
+    assert_eq!(begins.0, expected);
+}
+
+#[test]
+fn what_names_missing_work_is_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_work).unwrap();
+        packets.remove(last);
+    });
+    one_finding(&trace, "names 0x2 as its work, which is not in the trace");
+}
+
+#[test]
+fn work_that_no_call_names_is_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        for packet in packets {
+            if let Some(Data::TrackEvent(event)) = &mut packet.data
+                && !event.debug_annotations.is_empty()
+                && event
+                    .gpu_correlation
+                    .as_ref()
+                    .unwrap()
+                    .render_stage_submission_event_ids
+                    == [2]
+            {
+                event.gpu_correlation = None;
+            }
+        }
+    });
+    one_finding(&trace, "no call names the work 0x2");
+}
+
+#[test]
+fn ids_that_are_used_twice_are_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_work).unwrap();
+        let packet = TracePacket {
+            timestamp: Some(0),
+            ..packets[last].clone()
+        };
+        packets.push(packet);
+    });
+    one_finding(&trace, "a second piece of work has the id 0x2");
+}
+
+#[test]
+fn work_before_its_call_is_found() {
+    let early = [(2_000_000, 2_000_500, 1_999_999, 100)];
+    one_finding(&trace_of(&early), "begins 1 ns before the call");
+}
+
+#[test]
+fn a_negative_duration_is_found() {
+    let endless = [(2_000_000, 2_000_500, 2_000_100, -5_i64 as u64)];
+    one_finding(&trace_of(&endless), "lasts -5 ns");
+}
+
+#[test]
+fn slices_that_end_too_often_or_too_early_are_found() {
+    let early = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_slice).unwrap();
+        packets[last].timestamp = Some(-700_i64 as u64);
+    });
+    one_finding(&early, "ends 700 ns before it begins");
+    let twice = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_slice).unwrap();
+        packets.push(packets[last].clone());
+    });
+    one_finding(&twice, "ends that has not begun");
+}
+
+#[test]
+fn names_that_were_never_sent_are_found() {
+    let trace = changed(&trace_of(&TWO[..1]), |packets| {
+        let place = packets.iter().position(is_slice).unwrap();
+        packets[place]
+            .interned_data
+            .as_mut()
+            .unwrap()
+            .event_names
+            .clear();
+    });
+    one_finding(&trace, "event name 2 was never interned");
+}
+
+#[test]
+fn a_number_that_stands_for_two_names_is_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let place = packets.iter().position(is_slice).unwrap();
+        let mut data = packets[place].interned_data.clone().unwrap();
+        data.event_names[0].name = Some("something else".into());
+        let last = packets.iter().rposition(is_slice).unwrap();
+        packets[last].interned_data = Some(data);
+    });
+    one_finding(&trace, "event name 2 is interned again as something else");
+}
+
+#[test]
+fn losses_are_found_and_told() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let buffer = trace_stats::BufferStats {
+            trace_writer_packet_loss: Some(9),
+        };
+        packets.push(TracePacket {
+            data: Some(Data::TraceStats(TraceStats {
+                buffer_stats: vec![buffer],
+            })),
+            ..TracePacket::default()
+        });
+    });
+    one_finding(&trace, "9 records were lost");
+    assert_eq!(info(&trace[..]).lost, 9);
+}
+
+#[test]
+fn a_sequence_that_lost_its_state_is_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_work).unwrap();
+        packets[last].previous_packet_dropped = Some(true);
+    });
+    let outcome = check(&trace[..]);
+    let whats = whats(&outcome);
+    assert!(
+        whats.iter().any(|what| what.contains("were dropped")),
+        "{whats:?}"
+    );
+    assert!(
+        whats.iter().any(|what| what.contains("needs state")),
+        "{whats:?}"
+    );
+}
+
+#[test]
+fn tracks_that_stand_below_themselves_are_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        for (uuid, parent) in [(1, 2), (2, 3), (3, 1), (4, 1)] {
+            packets.push(TracePacket {
+                data: Some(Data::TrackDescriptor(TrackDescriptor {
+                    uuid: Some(uuid),
+                    parent_uuid: Some(parent),
+                    ..TrackDescriptor::default()
+                })),
+                ..TracePacket::default()
+            });
+        }
+    });
+    one_finding(&trace, "stands below itself");
+}
+
+#[test]
+fn what_is_no_trace_is_said_to_be_none() {
+    assert_eq!(whats(&check(&b""[..])), ["the trace is empty"]);
+    let text = check(&b"This is a letter, not a trace."[..]);
+    assert!(whats(&text).last().unwrap().contains("no Perfetto trace"));
+}
+
+#[test]
+fn compressed_groups_are_whole_packets_and_a_cut_costs_the_last_one() {
+    let calls: Vec<_> = (0..20_000)
+        .map(|number| {
+            let begin = 2_000_000 + number * 100;
+            (begin, begin + 50, begin + 60, 30 + number % 7)
+        })
+        .collect();
+    let plain = trace_of(&calls);
+    let mut writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
+    writer.compress();
+    let packed = written(writer, &calls);
+    assert!(
+        packed.len() * 2 < plain.len(),
+        "{} of {}",
+        packed.len(),
+        plain.len()
+    );
+    assert_eq!(whats(&check(&packed[..])), [""; 0]);
+    let (all, known) = (info(&packed[..]), info(&plain[..]));
+    assert_eq!(all.packets, known.packets);
+    assert!(all.outcome.groups > 5);
+    let packets = Trace::decode(&packed[..]).unwrap().packet.len() as u64;
+    assert_eq!(
+        packets, all.outcome.groups,
+        "nothing stands outside of a group"
+    );
+    let cut = info(&packed[..packed.len() - 1]);
+    assert_eq!(cut.outcome.groups, all.outcome.groups - 1);
+    assert_eq!(cut.outcome.findings.count(), 1);
+}
+
+#[test]
+fn a_trace_reads_the_same_when_it_is_compressed() {
+    let trace = trace_of(TWO);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&trace).unwrap();
+    let gzipped = gzip.finish().unwrap();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(&trace).unwrap();
+    let mut grouped = crate::trace::perfetto::wire::Encoder::default();
+    let packet = grouped.open(1);
+    grouped.raw(50, &zlib.finish().unwrap());
+    grouped.close(packet);
+    for packed in [&gzipped[..], grouped.bytes()] {
+        assert_eq!(whats(&check(packed)), [""; 0]);
+        let (plain, packed) = (info(&trace[..]), info(packed));
+        assert_eq!(plain.span, packed.span);
+        assert_eq!(plain.packets, packed.packets);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_cut_anywhere_but_between_packets_is_found(cut: prop::sample::Index) {
+        let trace = trace_of(TWO);
+        let cut = cut.index(trace.len());
+        let whole = Trace::decode(&trace[..cut]).is_ok();
+        let outcome = check(&trace[..cut]);
+        let cuts = outcome.findings.list().iter().filter(|finding| finding.what.contains("cut")).count();
+        prop_assert_eq!(cuts, usize::from(!whole), "{:?}", outcome.findings);
+    }
+
+    #[test]
+    fn spoiled_bytes_are_read_to_their_end(
+        spoiled in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut trace = trace_of(TWO);
+        for (place, byte) in spoiled {
+            let place = place.index(trace.len());
+            trace[place] = byte;
+        }
+        for finding in check(&trace[..]).findings.list() {
+            prop_assert!(finding.place.offset <= trace.len() as u64);
+        }
+        info(&trace[..]);
+        struct Nobody;
+        impl Observer for Nobody {}
+        replay(&trace[..], &mut Nobody);
+    }
+}

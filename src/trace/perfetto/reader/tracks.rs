@@ -1,0 +1,141 @@
+//! The tracks of a trace, as its descriptors tell them.
+
+use super::fields::{FieldValue, Fields};
+use super::findings::{Findings, Place};
+use super::texts::{TextId, Texts};
+use crate::record::number_map::NumberMap;
+use crate::record::{ProcessId, ThreadId};
+
+/// Most tracks that are held.
+const MOST: usize = 1 << 20;
+
+/// A track by its uuid, which holds for the whole trace.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrackId(pub u64);
+
+/// What a track is of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TrackOf {
+    /// A process.
+    Process(ProcessId),
+    /// A thread.
+    Thread(ProcessId, ThreadId),
+    /// A value over time.
+    Counter,
+    /// Something else.
+    Other,
+}
+
+/// A track.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// Its number.
+    pub id: TrackId,
+    /// The track it stands below; 0 if below none.
+    pub parent: TrackId,
+    /// What it is of.
+    pub of: TrackOf,
+    /// Its own name, or that of its process or thread; may be empty.
+    pub name: TextId,
+    /// Where it was described first.
+    pub place: Place,
+}
+
+/// All tracks.
+#[derive(Debug, Default)]
+pub struct Tracks {
+    list: NumberMap<u64, Track>,
+    left_out: u64,
+}
+
+impl Tracks {
+    /// The track of a number, if it has been described.
+    #[inline]
+    pub fn get(&self, id: TrackId) -> Option<&Track> {
+        self.list.get(&id.0)
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Track> {
+        self.list.values()
+    }
+
+    /// Descriptions that were left out because there are too many.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub(super) fn add(
+        &mut self,
+        bytes: &[u8],
+        texts: &mut Texts,
+        place: Place,
+        findings: &mut Findings,
+    ) {
+        let mut track = Track {
+            id: TrackId::default(),
+            parent: TrackId::default(),
+            of: TrackOf::Other,
+            name: TextId::EMPTY,
+            place,
+        };
+        let mut text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => texts.add(text),
+            Err(_) => TextId::EMPTY,
+        };
+        let mut fields = Fields::new(bytes);
+        for field in fields.by_ref() {
+            match (field.number, field.value) {
+                (1, FieldValue::Number(id)) => track.id = TrackId(id),
+                (5, FieldValue::Number(id)) => track.parent = TrackId(id),
+                (2, FieldValue::Bytes(name)) => track.name = text(name),
+                (3, FieldValue::Bytes(process)) => {
+                    let (pid, _, name) = owner(process, 6);
+                    track.of = TrackOf::Process(pid);
+                    track.name = text(name);
+                }
+                (4, FieldValue::Bytes(thread)) => {
+                    let (pid, tid, name) = owner(thread, 5);
+                    track.of = TrackOf::Thread(pid, tid);
+                    track.name = text(name);
+                }
+                (8, FieldValue::Bytes(_)) => track.of = TrackOf::Counter,
+                _ => {}
+            }
+        }
+        if let Some(what) = fields.malformed() {
+            findings.add(place, || format!("track descriptor: {what}"));
+        }
+        let room = self.list.len() < MOST;
+        match self.list.get_mut(&track.id.0) {
+            // Descriptions of a track add up; a counter of a track may be told later.
+            Some(known) => {
+                if known.of == TrackOf::Other {
+                    known.of = track.of;
+                }
+                if track.name != TextId::EMPTY {
+                    known.name = track.name;
+                }
+                if track.parent.0 != 0 {
+                    known.parent = track.parent;
+                }
+            }
+            None if room => drop(self.list.insert(track.id.0, track)),
+            None => self.left_out += 1,
+        }
+    }
+}
+
+/// Process id, thread id, and the name in field `name_field` of a process or thread descriptor.
+fn owner(bytes: &[u8], name_field: u32) -> (ProcessId, ThreadId, &[u8]) {
+    let (mut pid, mut tid, mut name) = (0, 0, &[][..]);
+    for field in Fields::new(bytes) {
+        match (field.number, field.value) {
+            (1, FieldValue::Number(number)) => pid = number as u32,
+            (2, FieldValue::Number(number)) => tid = number as u32,
+            (number, FieldValue::Bytes(bytes)) if number == name_field => name = bytes,
+            _ => {}
+        }
+    }
+    (ProcessId(pid), ThreadId(tid), name)
+}

@@ -1,0 +1,356 @@
+//! Samples as Perfetto draws them: a flame graph of each process.
+//!
+//! The samples of a process belong to one invented thread of it, "kernel samples": version 52 opens the graph of one thread
+//! by itself, and so shows all queues. No version weighs samples, so they are there one by one, and where
+//! there are more than [`MOST_SHOWN`] they are thinned: of every power of two one at random, so that no pattern of
+//! the agent's is hit.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use crate::code::aggregate::Address;
+use crate::record::number_map::NumberMap;
+use crate::record::{KernelId, Nanos, QueueId, WorkId};
+use crate::trace::perfetto::schema::trace_packet::Data;
+use crate::trace::perfetto::schema::{
+    Callstack, Frame, InternedData, InternedString, Mapping, StreamingProfilePacket,
+    ThreadDescriptor,
+};
+use crate::trace::perfetto::writer::{ProcessTrack, TraceWriter};
+
+/// Most samples of one process that are shown.
+pub const MOST_SHOWN: usize = 1 << 19;
+/// Most different stacks; beyond them, samples are shown without their addresses.
+const MOST_STACKS: usize = 1 << 18;
+/// Samples of one packet.
+const PACKET: usize = 200;
+/// No thread has this id: they are below it.
+const INVENTED: u32 = 0x4000_0000;
+
+/// The queue that a sample's dispatch was put into.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Whose {
+    /// It is known.
+    Queue(QueueId),
+    /// It becomes known when the dispatch is met.
+    Dispatch(WorkId),
+}
+
+/// What makes the stack of a sample.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stack {
+    pub whose: Whose,
+    pub kernel: KernelId,
+    /// None: there are too many.
+    pub address: Option<Address>,
+}
+
+/// A frame of a stack: its name, and what it is part of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Named {
+    pub name: String,
+    /// Where its code is from.
+    pub mapping: String,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Shown {
+    time: Nanos,
+    stack: u32,
+    /// The sample is kept as long as its lower bits are 0.
+    lot: u32,
+}
+
+/// The samples of one process that are to be shown.
+#[derive(Debug, Default)]
+pub(super) struct Flame {
+    shown: Vec<Shown>,
+    stacks: Vec<Stack>,
+    numbers: HashMap<Stack, u32>,
+    latest: Option<(Stack, u32)>,
+    /// Of so many samples one is kept: two to the power of this.
+    thinned: u32,
+    samples: u64,
+}
+
+impl Flame {
+    /// Takes in a sample.
+    pub fn add(&mut self, time: Nanos, stack: Stack) {
+        self.samples += 1;
+        self.put(time, stack, lot(self.samples));
+    }
+
+    /// Takes in `count` samples of which no more is known than that they fell between these times: they are spread
+    /// over them evenly.
+    pub fn add_many(&mut self, (from, to): (Nanos, Nanos), stack: Stack, count: u64) {
+        while count >> self.thinned > MOST_SHOWN as u64 {
+            self.thin();
+        }
+        self.samples = self.samples.wrapping_add(count);
+        // As many as would have stayed, had they come one by one; the rest has its chance of one more.
+        let thinned = self.thinned;
+        let rest = count & ((1 << thinned) - 1);
+        let chance = u64::from(lot(self.samples)) & ((1 << thinned) - 1);
+        let shown = (count >> thinned) + u64::from(chance < rest);
+        let length = u128::from(to.0.saturating_sub(from.0));
+        for number in 0..shown {
+            let within = length * u128::from(2 * number + 1) / (2 * u128::from(shown));
+            let lot = lot(self.samples.wrapping_sub(number)) << thinned;
+            self.put(Nanos(from.0 + within as u64), stack, lot);
+        }
+    }
+
+    fn put(&mut self, time: Nanos, stack: Stack, lot: u32) {
+        if lot & ((1 << self.thinned) - 1) != 0 {
+            return;
+        }
+        let stack = self.number(stack);
+        self.shown.push(Shown { time, stack, lot });
+        while self.shown.len() > MOST_SHOWN {
+            self.thin();
+        }
+    }
+
+    fn thin(&mut self) {
+        self.thinned += 1;
+        let mask = (1 << self.thinned) - 1;
+        self.shown.retain(|sample| sample.lot & mask == 0);
+    }
+
+    fn number(&mut self, stack: Stack) -> u32 {
+        if let Some((latest, number)) = self.latest
+            && latest == stack
+        {
+            return number;
+        }
+        let number = match self.numbers.get(&stack) {
+            Some(number) => *number,
+            None if self.stacks.len() >= MOST_STACKS && stack.address.is_some() => {
+                let whose = match stack.whose {
+                    Whose::Queue(queue) => queue,
+                    Whose::Dispatch(_) => QueueId::NONE,
+                };
+                // Queues and kernels are named, and there are not as many names.
+                return self.number(Stack {
+                    whose: Whose::Queue(whose),
+                    address: None,
+                    ..stack
+                });
+            }
+            None => {
+                self.stacks.push(stack);
+                let number = self.stacks.len() as u32 - 1;
+                self.numbers.insert(stack, number);
+                number
+            }
+        };
+        self.latest = Some((stack, number));
+        number
+    }
+
+    /// Of how many samples one is shown.
+    pub fn one_of(&self) -> u64 {
+        1 << self.thinned
+    }
+
+    /// Writes all samples. `frames` tells the frames of a stack, outermost first.
+    pub fn write<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+        process: ProcessTrack,
+        mut frames: impl FnMut(&Stack) -> Vec<Named>,
+    ) -> io::Result<()> {
+        self.shown.sort_by_key(|sample| sample.time);
+        let first = self.shown.first().map(|sample| sample.time.0);
+        // Perfetto could not place samples if no snapshot told their clock.
+        let Some(first) = first.and_then(|first| writer.monotonic(first)) else {
+            return Ok(());
+        };
+        let mut before = (first / 1000) as i64;
+        let mut sequence = writer.sample_sequence();
+        let name = match self.one_of() {
+            1 => "kernel samples".to_owned(),
+            factor => format!("kernel samples (1 of {factor})"),
+        };
+        let pid = process.pid();
+        let thread = ThreadDescriptor {
+            pid: Some(pid as i32),
+            tid: Some(i64::from(INVENTED | pid)),
+            thread_name: Some(name),
+            reference_timestamp_us: Some(before),
+        };
+        writer.sample_packet(&mut sequence, None, Data::ThreadDescriptor(thread))?;
+        let mut sent = Sent::default();
+        for samples in self.shown.chunks(PACKET) {
+            let mut interned = InternedData::default();
+            let mut packet = StreamingProfilePacket::default();
+            for sample in samples {
+                if !sent.stacks.contains_key(&sample.stack) {
+                    let frames = frames(&self.stacks[sample.stack as usize]);
+                    sent.introduce(sample.stack, &frames, &mut interned);
+                }
+                packet.callstack_iid.push(sent.stacks[&sample.stack]);
+                let now = writer.monotonic(sample.time.0).unwrap_or(first);
+                let now = (now / 1000) as i64;
+                packet.timestamp_delta_us.push(now - before);
+                before = now;
+            }
+            let interned = (interned != InternedData::default()).then_some(interned);
+            writer.sample_packet(
+                &mut sequence,
+                interned,
+                Data::StreamingProfilePacket(packet),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A number without a pattern, of the sample's own (the finaliser of splitmix64).
+fn lot(number: u64) -> u32 {
+    let value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (value ^ value >> 32) as u32
+}
+
+/// What readers of the sequence know: numbers from 1.
+#[derive(Default)]
+struct Sent {
+    names: HashMap<String, u64>,
+    mappings: HashMap<String, u64>,
+    frames: HashMap<(u64, u64), u64>,
+    callstacks: HashMap<Vec<u64>, u64>,
+    stacks: NumberMap<u32, u64>,
+}
+
+impl Sent {
+    fn introduce(&mut self, stack: u32, named: &[Named], interned: &mut InternedData) {
+        let frames = named.iter().map(|named| self.frame(named, interned));
+        let frame_ids: Vec<u64> = frames.collect();
+        let next = self.callstacks.len() as u64 + 1;
+        let iid = *self
+            .callstacks
+            .entry(frame_ids)
+            .or_insert_with_key(|frame_ids| {
+                interned.callstacks.push(Callstack {
+                    iid: Some(next),
+                    frame_ids: frame_ids.clone(),
+                });
+                next
+            });
+        self.stacks.insert(stack, iid);
+    }
+
+    fn frame(&mut self, named: &Named, interned: &mut InternedData) -> u64 {
+        let text = |iid, text: &str| InternedString {
+            iid: Some(iid),
+            str: Some(text.as_bytes().to_vec()),
+        };
+        let next = self.names.len() as u64 + 1;
+        let name = *self.names.entry(named.name.clone()).or_insert_with(|| {
+            interned.function_names.push(text(next, &named.name));
+            next
+        });
+        let next = self.mappings.len() as u64 + 1;
+        let mapping = *self
+            .mappings
+            .entry(named.mapping.clone())
+            .or_insert_with(|| {
+                interned.mapping_paths.push(text(next, &named.mapping));
+                interned.mappings.push(Mapping {
+                    iid: Some(next),
+                    path_string_ids: vec![next],
+                });
+                next
+            });
+        let next = self.frames.len() as u64 + 1;
+        *self.frames.entry((name, mapping)).or_insert_with(|| {
+            interned.frames.push(Frame {
+                iid: Some(next),
+                function_name_id: Some(name),
+                mapping_id: Some(mapping),
+                // Frames that differ in nothing else are one.
+                rel_pc: Some(next),
+            });
+            next
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::CodeObjectId;
+
+    fn stack(offset: u64) -> Stack {
+        Stack {
+            whose: Whose::Queue(QueueId(1)),
+            kernel: KernelId(1),
+            address: Some(Address {
+                code_object: CodeObjectId(1),
+                offset,
+            }),
+        }
+    }
+
+    #[test]
+    fn samples_are_thinned_evenly_and_in_bounded_memory() {
+        let mut flame = Flame::default();
+        // A pattern of eight, as of an agent with eight compute units.
+        let samples = 5 * MOST_SHOWN as u64;
+        for number in 0..samples {
+            flame.add(Nanos(number), stack(number % 8));
+            assert!(flame.shown.len() <= MOST_SHOWN);
+        }
+        assert_eq!(flame.one_of(), 8);
+        let expected = samples as f64 / 8.0 / 8.0;
+        for part in 0..8 {
+            let of_stack = flame.shown.iter().filter(|sample| sample.stack == part);
+            let off = of_stack.count() as f64 / expected - 1.0;
+            assert!(off.abs() < 0.05, "stack {part} is off by {off}");
+            // Early and late samples alike.
+            let from = u64::from(part) * samples / 8;
+            let shown = flame.shown.iter().map(|sample| sample.time.0);
+            let off = shown.filter(|time| (from..from + samples / 8).contains(time));
+            let off = off.count() as f64 / expected - 1.0;
+            assert!(off.abs() < 0.05, "time {part} is off by {off}");
+        }
+    }
+
+    #[test]
+    fn samples_that_come_as_counts_have_their_share() {
+        let mut flame = Flame::default();
+        let mut of_stack = [0u64; 3];
+        let span = |at: u64| (Nanos(1000 * at), Nanos(1000 * at + 999));
+        for at in 0..400 {
+            let part = at % 3;
+            let count = [40_000, 7, 3_000][part as usize];
+            of_stack[part as usize] += count;
+            flame.add_many(span(at), stack(part), count);
+            flame.add(Nanos(1000 * at), stack(0));
+            of_stack[0] += 1;
+            assert!(flame.shown.len() <= MOST_SHOWN);
+        }
+        assert!(flame.one_of() > 1);
+        for (part, samples) in of_stack.into_iter().enumerate() {
+            let shown = flame.shown.iter().filter(|one| one.stack as usize == part);
+            let shown = (shown.count() as u64 * flame.one_of()) as f64;
+            let slack = 5.0 * (samples as f64 * flame.one_of() as f64).sqrt();
+            assert!((shown - samples as f64).abs() <= slack, "{part}: {shown}");
+        }
+        // More than any table could hold, in no time.
+        flame.add_many(span(400), stack(0), 1 << 40);
+        assert!(flame.shown.len() <= MOST_SHOWN && flame.shown.len() > MOST_SHOWN / 4);
+        assert!(flame.shown.iter().all(|one| one.time <= span(400).1));
+    }
+
+    #[test]
+    fn beyond_so_many_stacks_addresses_are_left_out() {
+        let mut flame = Flame::default();
+        for offset in 0..MOST_STACKS as u64 + 10 {
+            flame.add(Nanos(offset), stack(offset));
+        }
+        assert_eq!(flame.stacks.len(), MOST_STACKS + 1);
+        assert_eq!(flame.stacks.last().unwrap().address, None);
+    }
+}

@@ -1,0 +1,551 @@
+//! Work on devices, as render-stage events.
+//!
+//! A stage is what an event is called: there is one for each kernel (and launch geometry, which
+//! stands in its description, where every version shows it), and one for each kind of copy, fill or
+//! barrier. What stays the same for a kernel on a queue (device, stream, resources) is interned as
+//! its kernel description. The tables are bounded: when they are full they are dropped, and what is
+//! still in use is sent again.
+
+use std::io::{self, Write};
+
+use prost::Message;
+
+use super::names::Sent;
+use super::packets::{NEEDS_STATE, Packets, Sequence, field};
+use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
+use super::schema::interned_gpu_render_stage_specification::RenderStageCategory;
+use super::schema::{
+    InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
+    TracePacketDefaults, interned_graphics_context,
+};
+use super::wire::{Encoder, Few, Fields};
+use crate::record::number_map::NumberMap;
+
+/// Most stages and kernels that one sequence holds in its tables.
+const MOST: usize = 4096;
+
+/// Field numbers of `GpuRenderStageEvent` and `InternedData`.
+mod number {
+    pub const EVENT_ID: u32 = 1;
+    pub const DURATION: u32 = 2;
+    pub const CONTEXT: u32 = 5;
+    pub const EXTRA_DATA: u32 = 6;
+    pub const SUBMISSION: u32 = 10;
+    pub const GPU: u32 = 11;
+    pub const QUEUE: u32 = 13;
+    pub const STAGE: u32 = 14;
+    pub const WAITS: u32 = 18;
+    pub const KERNEL: u32 = 19;
+    pub const LAUNCH: u32 = 21;
+
+    pub const GRID: u32 = 1;
+    pub const WORKGROUP: u32 = 2;
+
+    pub const CONTEXTS: u32 = 23;
+    pub const SPECIFICATIONS: u32 = 24;
+    pub const KERNELS: u32 = 1000;
+}
+
+pub use interned_graphics_context::Api as ContextApi;
+
+/// A context of a compute API in one process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct GpuContext(u32);
+
+/// A queue of a device, in one process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HardwareQueue(u32);
+
+/// What there is to know of a queue.
+#[derive(Clone, Debug)]
+pub struct QueueDescription {
+    /// Its name, different from that of every other queue of the trace.
+    pub name: String,
+    /// More about it.
+    pub description: String,
+    /// Its device, as an index into the devices of the trace.
+    pub gpu: u32,
+    /// Its context.
+    pub context: GpuContext,
+    /// Number of the device in its process, as new versions group work by it.
+    pub device: u32,
+}
+
+/// The queues and contexts of the whole trace.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    queues: Vec<QueueDescription>,
+    contexts: Vec<(u32, ContextApi)>,
+}
+
+impl Queues {
+    pub fn add_context(&mut self, pid: u32, api: ContextApi) -> GpuContext {
+        self.contexts.push((pid, api));
+        GpuContext(self.contexts.len() as u32 - 1)
+    }
+
+    pub fn add_queue(&mut self, queue: QueueDescription) -> HardwareQueue {
+        self.queues.push(queue);
+        HardwareQueue(self.queues.len() as u32 - 1)
+    }
+}
+
+/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown ahead of its details, and
+/// named as OpenCL's profiling does.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Submission {
+    pub queued: Option<i64>,
+    pub submitted: Option<i64>,
+}
+
+impl Submission {
+    #[inline(always)]
+    fn write(&self, packet: &mut Few<'_>) {
+        // A name is field 1 and takes six bytes.
+        write_detail(packet, *b"\x0a\x06queued", self.queued);
+        write_detail(packet, *b"\x0a\x06submit", self.submitted);
+    }
+}
+
+#[inline(always)]
+fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
+    if let Some(value) = value {
+        let message = packet.open(number::EXTRA_DATA);
+        packet.constant(name);
+        packet.decimal(2, value);
+        packet.close(message);
+    }
+}
+
+/// What kind of work an event is.
+#[derive(Copy, Clone, Debug)]
+pub struct Stage<'a> {
+    /// Number that stands for the name within the process: two stages of one number are the same.
+    pub number: u64,
+    /// The name.
+    pub name: &'a str,
+    /// The name for people, where it differs.
+    pub demangled: &'a str,
+    /// What it is compiled for.
+    pub architecture: &'a str,
+    /// Whether it is a kernel; everything else is of category OTHER.
+    pub kernel: bool,
+}
+
+/// Size of a launch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Launch {
+    /// Work-items in x, y, z.
+    pub grid: [u64; 3],
+    /// Work-items per workgroup; 0 where it is not known.
+    pub workgroup: [u32; 3],
+}
+
+impl Launch {
+    /// Workgroups in x, y, z, as Perfetto counts grids; none if the workgroup is not known.
+    pub(super) fn workgroups(&self) -> Option<[u32; 3]> {
+        let mut groups = [0; 3];
+        for ((groups, items), size) in groups.iter_mut().zip(self.grid).zip(self.workgroup) {
+            if size == 0 {
+                return None;
+            }
+            *groups = u32::try_from(items.div_ceil(u64::from(size))).unwrap_or(u32::MAX);
+        }
+        Some(groups)
+    }
+
+    fn description(&self) -> String {
+        let [x, y, z] = self.grid;
+        match self.workgroup {
+            [0, ..] | [_, 0, _] | [.., 0] => {
+                format!("{x} x {y} x {z} work-items, workgroup chosen by the runtime")
+            }
+            [a, b, c] => format!("{x} x {y} x {z} work-items in workgroups of {a} x {b} x {c}"),
+        }
+    }
+}
+
+/// What a kernel takes of its device. 0 is not known, or none.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Resources {
+    /// Registers per work-item.
+    pub registers: u32,
+    /// Local memory that the kernel declares, bytes per workgroup.
+    pub static_local: u32,
+    /// Local memory that the launch added, bytes per workgroup.
+    pub dynamic_local: u32,
+    /// Private memory, bytes per work-item.
+    pub private: u32,
+}
+
+/// A detail that every version shows.
+#[derive(Copy, Clone, Debug)]
+pub struct Detail<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value.
+    pub value: DetailValue<'a>,
+}
+
+/// Value of a [`Detail`].
+#[derive(Copy, Clone, Debug)]
+pub enum DetailValue<'a> {
+    /// A number, shown in decimal.
+    Number(i64),
+    /// A text.
+    Text(&'a str),
+}
+
+/// One piece of work.
+#[derive(Copy, Clone, Debug)]
+pub struct Work<'a> {
+    /// Its event id, unique in the trace.
+    pub event: u64,
+    /// When it began.
+    pub start: u64,
+    /// How long it ran, ns; none if that is not known.
+    pub duration: Option<u64>,
+    /// Where it ran.
+    pub queue: HardwareQueue,
+    /// Number of its stream in its process, as new versions group work by it.
+    pub stream: u32,
+    /// What it is.
+    pub stage: Stage<'a>,
+    /// Size of the launch, for kernels.
+    pub launch: Option<Launch>,
+    /// What it takes of the device.
+    pub resources: Resources,
+    /// Correlation id of the call that submitted it; its lower half is shown as the submission id.
+    pub correlation: u64,
+    /// Event ids of the work that it waited for.
+    pub waits: &'a [u64],
+    /// More about it.
+    pub details: &'a [Detail<'a>],
+}
+
+/// Entries of one interning table: what stands for them, and the number sent.
+type Table<K> = NumberMap<K, u64>;
+
+/// What a stage's specification depends on.
+type StageKey = (u64, Launch);
+/// What a kernel's description depends on.
+type KernelKey = (u64, HardwareQueue, u32, Resources);
+
+/// What work depends on that does not differ from one run of a kernel to the next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    number: u64,
+    queue: HardwareQueue,
+    stream: u32,
+    resources: Resources,
+    launch: Launch,
+}
+
+impl Key {
+    fn of(work: &Work<'_>) -> Key {
+        Key {
+            number: work.stage.number,
+            queue: work.queue,
+            stream: work.stream,
+            resources: work.resources,
+            launch: work.launch.unwrap_or_default(),
+        }
+    }
+
+    fn stage(&self) -> StageKey {
+        (self.number, self.launch)
+    }
+
+    fn kernel(&self) -> KernelKey {
+        (self.number, self.queue, self.stream, self.resources)
+    }
+}
+
+/// The fields that all work with one key has.
+#[derive(Copy, Clone, Debug)]
+struct Same {
+    /// Numbers of device, queue, stage and kernel.
+    numbers: Fields,
+    /// The launch, in numbers of workgroups.
+    launch: Fields,
+}
+
+impl Same {
+    fn new(queue: &QueueDescription, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
+        let numbers = Fields::new(|fields| {
+            fields.uint(number::GPU, u64::from(queue.gpu));
+            fields.uint(number::QUEUE, queue_iid(work.queue));
+            fields.uint(number::STAGE, stage);
+            fields.uint(number::KERNEL, kernel);
+        });
+        let launch = Fields::new(|fields| {
+            if let Some(launch) = &work.launch {
+                write_launch(fields, launch);
+            }
+        });
+        Same {
+            // Keys of one or two bytes, and numbers of at most 5, 5, 10 and 10.
+            numbers: numbers.expect("35 bytes at most"),
+            // Two messages of three numbers of at most 5 bytes, in a third.
+            launch: launch.expect("43 bytes at most"),
+        }
+    }
+}
+
+/// The device work of one process.
+#[derive(Debug)]
+pub(super) struct WorkTrack {
+    sequence: Sequence,
+    stages: Table<StageKey>,
+    kernels: Table<KernelKey>,
+    queues: Sent,
+    contexts: Sent,
+    /// Of what is in both tables, and has been used together.
+    same: NumberMap<Key, Same>,
+    /// The latest of them: work tends to repeat.
+    latest: Option<(Key, Same)>,
+}
+
+/// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep
+/// their numbers for ever.
+fn queue_iid(queue: HardwareQueue) -> u64 {
+    u64::from(queue.0) * 2 + 1
+}
+
+fn context_iid(context: GpuContext) -> u64 {
+    u64::from(context.0) + 1
+}
+
+impl WorkTrack {
+    pub fn new(sequence: u32) -> WorkTrack {
+        WorkTrack {
+            sequence: Sequence::new(sequence),
+            stages: Table::default(),
+            kernels: Table::default(),
+            queues: Sent::default(),
+            contexts: Sent::default(),
+            same: NumberMap::default(),
+            latest: None,
+        }
+    }
+
+    /// Forgets what readers know of the sequence.
+    pub fn clear(&mut self) {
+        self.sequence.clear();
+        self.stages.clear();
+        self.kernels.clear();
+        self.queues.clear();
+        self.contexts.clear();
+        self.same.clear();
+        self.latest = None;
+    }
+
+    /// One piece of work.
+    #[inline(always)]
+    pub fn work<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        queues: &Queues,
+        work: &Work<'_>,
+        submission: Submission,
+    ) -> io::Result<()> {
+        if self.stages.len() + self.kernels.len() >= MOST {
+            self.clear();
+        }
+        if self.sequence.is_cleared() {
+            let defaults = TracePacketDefaults::default();
+            self.sequence.restart(packets, defaults)?;
+        }
+        let queue = &queues.queues[work.queue.0 as usize];
+        let (begun, ()) = packets.begin(
+            &mut self.sequence,
+            work.start,
+            #[inline(always)]
+            |few| few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE),
+        );
+        let packet = packets.encoder();
+        let same = self.same(packet, queues, queue, work);
+        let body = packet.few(
+            #[inline(always)]
+            |few| {
+                let body = few.open(field::RENDER_STAGE);
+                few.uint(number::EVENT_ID, work.event);
+                if let Some(duration) = work.duration {
+                    few.uint(number::DURATION, duration);
+                }
+                few.uint(number::CONTEXT, context_iid(queue.context));
+                if work.correlation != 0 {
+                    few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
+                }
+                body
+            },
+        );
+        packet.fields(&same.numbers);
+        for id in work.waits {
+            packet.uint(number::WAITS, *id);
+        }
+        packet.fields(&same.launch);
+        packet.few(
+            #[inline(always)]
+            |few| submission.write(few),
+        );
+        for detail in work.details {
+            let message = packet.open(number::EXTRA_DATA);
+            packet.string(1, detail.name);
+            match detail.value {
+                DetailValue::Number(value) => packet.few(|few| few.decimal(2, value)),
+                DetailValue::Text(value) => packet.string(2, value),
+            }
+            packet.close(message);
+        }
+        packet.close(body);
+        packets.end(begun)
+    }
+
+    /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data of
+    /// the packet.
+    #[inline(always)]
+    fn same(
+        &mut self,
+        packet: &mut Encoder,
+        queues: &Queues,
+        queue: &QueueDescription,
+        work: &Work<'_>,
+    ) -> &Same {
+        let key = Key::of(work);
+        if self
+            .latest
+            .as_ref()
+            .is_none_or(|(latest, _)| *latest != key)
+        {
+            let same = match self.same.get(&key) {
+                Some(same) => *same,
+                None => self.introduce(packet, queues, queue, work),
+            };
+            self.latest = Some((key, same));
+        }
+        let (_, same) = self.latest.as_ref().expect("it was just set");
+        same
+    }
+
+    #[cold]
+    fn introduce(
+        &mut self,
+        packet: &mut Encoder,
+        queues: &Queues,
+        queue: &QueueDescription,
+        work: &Work<'_>,
+    ) -> Same {
+        let key = Key::of(work);
+        let (stage, kernel) = (key.stage(), key.kernel());
+        if self.same.len() >= MOST {
+            self.same.clear();
+        }
+        if let (Some(stage), Some(kernel)) = (self.stages.get(&stage), self.kernels.get(&kernel)) {
+            let same = Same::new(queue, work, *stage, *kernel);
+            self.same.insert(key, same);
+            return same;
+        }
+        let interned = packet.open(field::INTERNED_DATA);
+        if !self.contexts.has(queue.context.0) {
+            self.contexts.mark(queue.context.0);
+            let (pid, api) = queues.contexts[queue.context.0 as usize];
+            let context = InternedGraphicsContext {
+                iid: Some(context_iid(queue.context)),
+                pid: Some(pid as i32),
+                api: Some(api as i32),
+            };
+            packet.raw(number::CONTEXTS, &context.encode_to_vec());
+        }
+        if !self.queues.has(work.queue.0) {
+            self.queues.mark(work.queue.0);
+            let specification = InternedGpuRenderStageSpecification {
+                iid: Some(queue_iid(work.queue)),
+                name: Some(queue.name.clone()),
+                description: Some(queue.description.clone()),
+                category: None,
+            };
+            packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
+        }
+        let count = self.stages.len() as u64;
+        let stage_iid = *self.stages.entry(stage).or_insert_with(|| {
+            let iid = (count + 1) * 2;
+            let specification = stage_specification(iid, work);
+            packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
+            iid
+        });
+        let count = self.kernels.len() as u64;
+        let kernel_iid = *self.kernels.entry(kernel).or_insert_with(|| {
+            let iid = count + 1;
+            let kernel = kernel_description(iid, queue, work);
+            packet.raw(number::KERNELS, &kernel.encode_to_vec());
+            iid
+        });
+        packet.close(interned);
+        let same = Same::new(queue, work, stage_iid, kernel_iid);
+        self.same.insert(key, same);
+        same
+    }
+}
+
+fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpecification {
+    let category = if work.stage.kernel {
+        RenderStageCategory::Compute
+    } else {
+        RenderStageCategory::Other
+    };
+    InternedGpuRenderStageSpecification {
+        iid: Some(iid),
+        name: Some(work.stage.name.to_owned()),
+        description: work.launch.map(|launch| launch.description()),
+        category: Some(category as i32),
+    }
+}
+
+fn kernel_description(
+    iid: u64,
+    queue: &QueueDescription,
+    work: &Work<'_>,
+) -> InternedComputeKernel {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let resources = work.resources;
+    let args = [
+        ("device", queue.device, true),
+        ("stream", work.stream, true),
+        ("registers_per_thread", resources.registers, false),
+        ("shared_mem_static", resources.static_local, false),
+        ("shared_mem_dynamic", resources.dynamic_local, false),
+        ("private_mem_per_thread", resources.private, false),
+    ];
+    InternedComputeKernel {
+        iid: Some(iid),
+        name: work.stage.kernel.then(|| work.stage.name.to_owned()),
+        demangled_name: text(work.stage.demangled),
+        arch: text(work.stage.architecture),
+        args: args
+            .into_iter()
+            .filter(|(_, value, always)| *always || *value != 0)
+            .map(|(name, value, _)| ExtraComputeArg {
+                name_field: Some(extra_compute_arg::NameField::Name(name.to_owned())),
+                value: Some(extra_compute_arg::Value::UintValue(u64::from(value))),
+            })
+            .collect(),
+    }
+}
+
+fn write_launch(packet: &mut Encoder, launch: &Launch) {
+    if let Some(groups) = launch.workgroups() {
+        let message = packet.open(number::LAUNCH);
+        write_size(packet, number::GRID, groups);
+        write_size(packet, number::WORKGROUP, launch.workgroup);
+        packet.close(message);
+    }
+}
+
+fn write_size(packet: &mut Encoder, field: u32, size: [u32; 3]) {
+    let message = packet.open(field);
+    for (dimension, size) in (1..).zip(size) {
+        packet.uint(dimension, u64::from(size));
+    }
+    packet.close(message);
+}
