@@ -12,7 +12,7 @@ use gputrail::capture::{FileHeader, Reader, Writer};
 use gputrail::clock::{TickSource, virtual_snapshot};
 use gputrail::code::symbols::{Line, listing};
 use gputrail::record::*;
-use gputrail::trace::perfetto::{MOST_SAMPLES_SHOWN, Options, Report, convert};
+use gputrail::trace::perfetto::{MAX_SAMPLES_SHOWN, Options, Report, convert};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
@@ -250,7 +250,7 @@ fn perfetto_shows_why_waves_waited_over_time_and_beside_the_kernel() {
 #[test]
 fn many_samples_are_thinned_where_they_are_shown_and_counted_exactly() {
     needs!(many_samples_are_thinned_where_they_are_shown_and_counted_exactly: Need::TraceProcessor);
-    let samples = MOST_SAMPLES_SHOWN as u64 + 100_000;
+    let samples = MAX_SAMPLES_SHOWN as u64 + 100_000;
     let (path, report, hotspots) = trace("thinned", samples);
     assert_eq!((report.samples, report.samples_shown_one_of), (samples, 2));
     let counted = hotspots.report();

@@ -16,7 +16,7 @@ use crate::trace::perfetto::schema::PcSamples;
 use crate::trace::perfetto::schema::pc_samples::{Address, Raw};
 
 /// Most bytes that are kept of what ids stand for, and of counts.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// What an entry takes beside its texts.
 const ENTRY: usize = 96;
 
@@ -279,7 +279,7 @@ impl<'s> Hotspots<'s> {
 
     /// Whether there is room for an entry with so many bytes of text; if so, it is taken.
     fn room(&mut self, bytes: usize) -> bool {
-        if self.bytes + bytes + ENTRY > MOST_BYTES {
+        if self.bytes + bytes + ENTRY > MAX_BYTES {
             self.left_out += 1;
             return false;
         }

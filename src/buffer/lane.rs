@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// collector may lose its core.
 const FUTILE_WAITS: u32 = 40;
 /// Blocks in a row that may be taken up by what the lane itself has to say.
-const MOST_BLOCKS_FOR_OURSELVES: u32 = 8;
+const MAX_OWN_BLOCKS: u32 = 8;
 /// How long a lane waits for a collector that does nothing: one that is in another process may have
 /// died or been stopped, or sit in a disk that has no answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -295,7 +295,7 @@ impl Lane {
     fn make_room(&mut self, bytes: usize, may_wait: bool) -> bool {
         let bytes = bytes as u32;
         // What the lane itself has to say may take all of a block that has a limit of records.
-        for _ in 0..MOST_BLOCKS_FOR_OURSELVES {
+        for _ in 0..MAX_OWN_BLOCKS {
             if self.fits(bytes) {
                 return true;
             }

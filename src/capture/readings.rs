@@ -1,7 +1,7 @@
 //! Readings of clocks, thinned out as they come.
 //!
 //! Under load a recording reads its clocks hundreds of times a second, and a long one would fill memory with readings that
-//! tell nothing new. So no more than [`MOST`] are kept: the first of each clock, and from then on the narrowest of each
+//! tell nothing new. So no more than [`MAX_READINGS`] are kept: the first of each clock, and from then on the narrowest of each
 //! so many, evenly over time. What clocks are fitted to is what is left, and so is what their error bounds are measured by.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::record::{AgentId, ClockPair, ClockSnapshot};
 
 /// Most readings that are kept, of all clocks together, unless there are very many clocks.
-const MOST: usize = 1 << 14;
+const MAX_READINGS: usize = 1 << 14;
 
 /// A reading of a clock, taken between two ticks.
 pub(super) trait Reading: Copy {
@@ -68,7 +68,7 @@ impl Default for Thinning {
     fn default() -> Thinning {
         Thinning {
             one_of: 1,
-            most: MOST,
+            most: MAX_READINGS,
             groups: BTreeMap::new(),
         }
     }
@@ -150,23 +150,27 @@ mod tests {
     #[test]
     fn few_readings_are_all_kept() {
         let (mut thinning, mut list) = (Thinning::default(), Vec::new());
-        for time in 1..MOST as u64 {
+        for time in 1..MAX_READINGS as u64 {
             thinning.add(&mut list, pair(1, time, 5));
         }
-        assert_eq!(list.len(), MOST - 1);
+        assert_eq!(list.len(), MAX_READINGS - 1);
     }
 
     #[test]
     fn of_many_readings_the_first_and_the_narrowest_are_kept_evenly_over_time() {
         let (mut thinning, mut list) = (Thinning::default(), Vec::new());
-        let many = 40 * MOST as u64;
+        let many = 40 * MAX_READINGS as u64;
         for time in 1..=many {
             // The second agent is read seldom.
             let agent = 1 + u32::from(time % 100 == 0);
             let width = if time % 16 == 9 { 1 } else { 50 };
             thinning.add(&mut list, pair(agent, time, width));
         }
-        assert!((MOST / 4..MOST).contains(&list.len()), "{}", list.len());
+        assert!(
+            (MAX_READINGS / 4..MAX_READINGS).contains(&list.len()),
+            "{}",
+            list.len()
+        );
         for agent in [1, 2] {
             let own: Vec<_> = list.iter().filter(|pair| pair.agent.0 == agent).collect();
             assert!(own[0].before.0 <= 100);
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn readings_that_cannot_be_used_give_way() {
         let (mut thinning, mut list) = (Thinning::default(), Vec::new());
-        for time in 1..=MOST as u64 * 2 {
+        for time in 1..=MAX_READINGS as u64 * 2 {
             let mut reading = pair(1, time, 50);
             if time % 2 == 0 {
                 reading.after = Ticks(0);

@@ -15,9 +15,9 @@ use crate::record::{
 };
 
 /// Entries (an address and an outcome of a dispatch) that [`Aggregates`] holds before it has excess: some 20 MB.
-pub const MOST_ENTRIES: usize = 1 << 18;
+pub const MAX_ENTRIES: usize = 1 << 18;
 /// Dispatches that it holds before it has excess.
-pub const MOST_DISPATCHES: usize = 1 << 14;
+pub const MAX_DISPATCHES: usize = 1 << 14;
 
 /// What a sample says of its wave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,8 +206,8 @@ pub struct Aggregates {
 }
 
 /// Most tables that wait to be used again, and the most entries that they have room for.
-const MOST_SPARE: usize = 64;
-const MOST_SPARE_ROOM: usize = 1 << 12;
+const MAX_SPARE_TABLES: usize = 64;
+const MAX_SPARE_CAPACITY: usize = 1 << 12;
 
 impl Aggregates {
     /// Counts a host-trap sample.
@@ -333,7 +333,7 @@ impl Aggregates {
     /// Takes out the oldest dispatch if there is more than is to be held; to be called until there is none.
     #[inline]
     pub fn excess(&mut self) -> Option<DispatchSamples> {
-        if self.entries <= MOST_ENTRIES && self.places.len() <= MOST_DISPATCHES {
+        if self.entries <= MAX_ENTRIES && self.places.len() <= MAX_DISPATCHES {
             return None;
         }
         self.oldest()
@@ -360,7 +360,7 @@ impl Aggregates {
 
     /// Gives back a dispatch that has been dealt with, so that its memory is used again.
     pub fn give_back(&mut self, mut dispatch: DispatchSamples) {
-        if self.spare.len() < MOST_SPARE && dispatch.table.capacity() <= MOST_SPARE_ROOM {
+        if self.spare.len() < MAX_SPARE_TABLES && dispatch.table.capacity() <= MAX_SPARE_CAPACITY {
             dispatch.table.clear();
             self.spare.push(dispatch.table);
         }

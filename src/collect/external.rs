@@ -18,7 +18,7 @@ use std::sync::Mutex;
 /// First of the kinds that are registered.
 const FIRST_REGISTERED: u32 = 16;
 /// Kinds that can be registered.
-const MOST_REGISTERED: usize = 256;
+const MAX_REGISTERED: usize = 256;
 
 /// What went wrong with external ids.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub fn register_kind(name: &str) -> Result<ExternalKind, ExternalError> {
     let mut registered = lock_std(&REGISTERED);
     let place = match registered.iter().position(|(known, _)| **known == *name) {
         Some(place) => place,
-        None if registered.len() < MOST_REGISTERED => {
+        None if registered.len() < MAX_REGISTERED => {
             registered.push((name.into(), 0));
             registered.len() - 1
         }

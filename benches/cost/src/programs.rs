@@ -24,7 +24,7 @@ const CALLBACK_ALLOWED: f64 = 20.0;
 /// How many times as long as at best a program may take alone in a round that counts.
 const CALM: f64 = 1.06;
 /// How many times as many rounds there are at most as are wanted.
-const MOST_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 /// What an enqueue may take more than with the minimal layer.
 const ENQUEUE_ALLOWED: f64 = 100.0;
 /// The pool that programs record with, and what they may grow by beyond it.
@@ -154,7 +154,7 @@ fn in_calm_rounds<A: Copy, O>(
             rounds.iter().filter(|round| is_calm(round)).count(),
             rounds.len(),
         );
-        if calm >= wanted || all >= MOST_ROUNDS * wanted {
+        if calm >= wanted || all >= MAX_ROUNDS * wanted {
             let all_count = calm < wanted.div_ceil(2);
             let counts = |round: &(A, O, f64)| all_count || is_calm(round);
             let kept = rounds.into_iter().filter(counts);

@@ -10,9 +10,9 @@ use super::distribution::Distribution;
 use crate::record::Nanos;
 
 /// Most intervals in the window.
-const MOST: usize = 1 << 15;
+const MAX_INTERVALS: usize = 1 << 15;
 /// Most intervals that wait to be sorted in: all at once costs little more than one.
-const MOST_UNSORTED: usize = 1 << 12;
+const MAX_UNSORTED: usize = 1 << 12;
 
 /// The work that ends a gap.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub struct BusyTime {
 
 impl Default for BusyTime {
     fn default() -> BusyTime {
-        BusyTime::of_size(MOST)
+        BusyTime::of_size(MAX_INTERVALS)
     }
 }
 
@@ -145,7 +145,7 @@ impl BusyTime {
             return;
         }
         self.unsorted.push(interval);
-        if self.unsorted.len() >= self.most.min(MOST_UNSORTED) {
+        if self.unsorted.len() >= self.most.min(MAX_UNSORTED) {
             sort_in(&mut self.window, &mut self.unsorted);
             self.keep_to_size(self.most);
         }

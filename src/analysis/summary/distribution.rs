@@ -28,7 +28,7 @@ impl Distribution {
     pub const MEDIAN_ERROR: f64 = 0.5 / STEPS as f64;
 
     /// Most bytes that one takes.
-    pub const MOST_BYTES: usize =
+    pub const MAX_BYTES: usize =
         size_of::<Distribution>() + 60 * (STEPS * size_of::<u64>() + size_of::<(u32, Box<u64>)>());
 
     /// Adds a value.

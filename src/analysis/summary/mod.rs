@@ -20,9 +20,9 @@ pub use ranges::RangeSummary;
 use ranges::Ranges;
 
 /// Most functions, and most kernels and kinds of work, that are told apart; the rest is summed up.
-const MOST: usize = 1 << 14;
+const MAX_ROWS: usize = 1 << 14;
 /// Most different return codes of one function that are told apart.
-const MOST_CODES: usize = 64;
+const MAX_CODES: usize = 64;
 /// What stands for those that are not told apart.
 const REST: &str = "(others)";
 
@@ -277,7 +277,7 @@ impl Observer for Summary {
 
     fn call(&mut self, call: &Call<'_>) {
         self.extend(call.start, call.end.unwrap_or(call.start));
-        let room = self.functions.len() < MOST;
+        let room = self.functions.len() < MAX_ROWS;
         let mut key = (call.process, call.function);
         let mut name = call.name;
         if !room && !self.functions.contains_key(&key) {
@@ -307,14 +307,14 @@ impl Observer for Summary {
             let codes = function.failures.len();
             match function.failures.get_mut(&call.return_code) {
                 Some(count) => *count += 1,
-                None if codes < MOST_CODES => drop(function.failures.insert(call.return_code, 1)),
+                None if codes < MAX_CODES => drop(function.failures.insert(call.return_code, 1)),
                 None => *function.failures.entry(i32::MIN).or_default() += 1,
             }
         }
     }
 
     fn work(&mut self, work: &DeviceWork<'_>) {
-        let room = self.work.len() < MOST;
+        let room = self.work.len() < MAX_ROWS;
         let mut key = (work.process, work.stage);
         let mut name = work.name;
         if !room && !self.work.contains_key(&key) {

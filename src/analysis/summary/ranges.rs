@@ -8,9 +8,9 @@ use crate::record::{Nanos, ThreadId};
 use crate::trace::perfetto::ProcessIndex;
 
 /// Most names of ranges that are told apart.
-const MOST: usize = 1 << 14;
+const MAX_NAMES: usize = 1 << 14;
 /// Most ranges of one thread that are remembered for work that is told later.
-const MOST_REMEMBERED: usize = 1 << 12;
+const MAX_RANGES: usize = 1 << 12;
 /// What stands for those that are not told apart.
 const REST: &str = "(others)";
 
@@ -92,10 +92,10 @@ impl Ranges {
     pub fn begin(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
         let label = self.label(name);
         let of = self.threads.entry((process, thread)).or_default();
-        if of.open.len() >= MOST_REMEMBERED {
+        if of.open.len() >= MAX_RANGES {
             return;
         }
-        if of.begun.len() >= MOST_REMEMBERED {
+        if of.begun.len() >= MAX_RANGES {
             of.begun.pop_front();
             of.first += 1;
         }
@@ -162,7 +162,7 @@ impl Ranges {
             return *label;
         }
         let name = match self.list.len() {
-            MOST.. => REST,
+            MAX_NAMES.. => REST,
             _ => name,
         };
         *self.labels.entry(name.into()).or_insert_with(|| {
@@ -222,12 +222,12 @@ mod tests {
     fn ends_without_a_begin_and_begins_without_an_end_harm_nothing() {
         let mut ranges = Ranges::default();
         ranges.end(PROCESS, THREAD, Nanos(5));
-        for n in 0..MOST_REMEMBERED as u64 + 10 {
+        for n in 0..MAX_RANGES as u64 + 10 {
             ranges.begin(PROCESS, THREAD, "open", Nanos(n));
         }
         ranges.add("global", Nanos(1), Nanos(4));
         let list = ranges.list();
         assert_eq!((list[0].name.as_str(), list[0].times.total), ("global", 3));
-        assert_eq!(list[1].unfinished, MOST_REMEMBERED as u64);
+        assert_eq!(list[1].unfinished, MAX_RANGES as u64);
     }
 }

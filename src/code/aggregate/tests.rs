@@ -112,18 +112,18 @@ fn samples_without_a_dispatch_are_kept_by_kernel() {
 fn memory_is_bounded_and_nothing_is_lost_by_that() {
     let mut aggregates = Aggregates::default();
     let mut kernels = Kernels::default();
-    let samples = 3 * MOST_ENTRIES as u64;
+    let samples = 3 * MAX_ENTRIES as u64;
     for number in 0..samples {
         // Each dispatch has 5 addresses, and all come again and again.
-        let dispatch = number / 5 % (2 * MOST_DISPATCHES as u64);
+        let dispatch = number / 5 % (2 * MAX_DISPATCHES as u64);
         aggregates.host_trap(&host_trap(dispatch + 1, 1, number % 100));
         while let Some(dispatch) = aggregates.excess() {
             kernels.fold(&dispatch);
             aggregates.give_back(dispatch);
         }
-        assert!(aggregates.places.len() <= MOST_DISPATCHES);
-        assert!(aggregates.entries <= MOST_ENTRIES);
-        assert!(aggregates.order.len() <= 3 * MOST_DISPATCHES);
+        assert!(aggregates.places.len() <= MAX_DISPATCHES);
+        assert!(aggregates.entries <= MAX_ENTRIES);
+        assert!(aggregates.order.len() <= 3 * MAX_DISPATCHES);
     }
     while let Some(dispatch) = aggregates.oldest() {
         kernels.fold(&dispatch);

@@ -147,11 +147,11 @@ impl Gate {
 
     /// An external id gets its name.
     pub(crate) fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
-        const MOST: usize = 4096;
+        const MAX_NAME_BYTES: usize = 4096;
         let scope = &self.scope;
         let wanted = [&scope.start_on, &scope.stop_on, &scope.dump_on];
         let mut known = lock_std(&self.externals);
-        if known.len() < MOST
+        if known.len() < MAX_NAME_BYTES
             && wanted
                 .into_iter()
                 .flatten()

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long a connection may stay silent.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Silent connections at a time.
-const MOST_PENDING: usize = 64;
+const MAX_PENDING: usize = 64;
 
 /// Who is at the other end, as the system says.
 pub(super) struct Peer {
@@ -51,7 +51,7 @@ pub(super) fn listen(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// The next connection that is waiting, unless enough others are silent already.
 pub(super) fn accept(listener: &OwnedFd, pending: usize) -> Option<Pending> {
-    if pending >= MOST_PENDING {
+    if pending >= MAX_PENDING {
         return None;
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -118,7 +118,7 @@ impl<'a> CallArguments<'a> {
 }
 
 /// Bytes of a string that [`Argument::text`] shows.
-const MOST_TEXT: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 
 impl Argument<'_> {
     /// The value for people. Of a call in progress up to `depth` pointers are followed, as far as they lead somewhere:
@@ -203,9 +203,9 @@ fn peek_string(address: u64) -> Option<String> {
     const PAGE: u64 = 4096;
     let mut bytes = Vec::new();
     let mut at = address;
-    while bytes.len() < MOST_TEXT {
+    while bytes.len() < MAX_TEXT_BYTES {
         // The next page may be nobody's.
-        let length = (PAGE - at % PAGE).min((MOST_TEXT - bytes.len()) as u64);
+        let length = (PAGE - at % PAGE).min((MAX_TEXT_BYTES - bytes.len()) as u64);
         let mut piece = vec![0; length as usize];
         if !peek(at, &mut piece) {
             break;

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Calls whose work is counted at a time. Those beyond it are never said to be retired.
-const MOST: usize = 1 << 20;
+const MAX_CALLS: usize = 1 << 20;
 
 /// Calls that wait for their work, or whose work has begun before their exit.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Switchboard {
     #[cold]
     pub(crate) fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
         let mut calls = lock_std(&self.retirements.calls);
-        if calls.len() < MOST || calls.contains_key(&call) {
+        if calls.len() < MAX_CALLS || calls.contains_key(&call) {
             let open = calls.entry(call).or_default();
             open.work += 1;
             open.exited |= !is_heard_of;

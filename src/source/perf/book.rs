@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 /// Notes that wait to be read; more are counted, and their samples belong to no dispatch.
-const MOST_NOTES: usize = 1 << 18;
+const MAX_NOTES: usize = 1 << 18;
 /// Dispatches that have not completed.
-const MOST_OUTSTANDING: usize = 1 << 18;
+const MAX_OUTSTANDING: usize = 1 << 18;
 /// Samples that wait for their dispatch to complete.
-pub const MOST_HELD: usize = 1 << 18;
+pub const MAX_HELD: usize = 1 << 18;
 /// Gaps in the samples of a thread that are remembered.
-const MOST_GAPS: usize = 1 << 12;
+const MAX_GAPS: usize = 1 << 12;
 /// Looks at a lock that somebody else holds, for the few instructions that a note takes.
 const PATIENCE: u32 = 2_000;
 
@@ -78,7 +78,7 @@ impl Notes {
                     continue;
                 }
             };
-            if waiting.len() < MOST_NOTES {
+            if waiting.len() < MAX_NOTES {
                 return waiting.push(note);
             }
             break;
@@ -189,7 +189,7 @@ impl Book {
             if !shared.kernels().any(|kernel| kernel == enqueued.kernel) {
                 shared.others.push(enqueued.kernel);
             }
-        } else if self.outstanding.len() >= MOST_OUTSTANDING {
+        } else if self.outstanding.len() >= MAX_OUTSTANDING {
             self.forgotten += 1;
         } else {
             let dispatch = Dispatch {
@@ -223,7 +223,7 @@ impl Book {
 
     /// Samples of one thread were lost.
     pub fn gap(&mut self, from: u64, to: u64, lost: u64) {
-        if self.gaps.len() == MOST_GAPS
+        if self.gaps.len() == MAX_GAPS
             && let Some(oldest) = self.gaps.pop_front()
         {
             self.lost_elsewhere += oldest.lost;
@@ -299,7 +299,7 @@ impl Book {
 
     /// Whether so many samples wait that some have to go.
     pub fn is_full(&self) -> bool {
-        self.held_count > MOST_HELD
+        self.held_count > MAX_HELD
     }
 
     /// Hands out every sample that waits: where one dispatch of its kernel alone is outstanding, it is that one's.

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Most bytes of a kernel's dynamic symbols and their names: a kernel has a handful.
-const MOST_SYMBOLS: u64 = 64 << 10;
+const MAX_SYMBOLS: u64 = 64 << 10;
 /// Most program and section headers that are looked at.
-const MOST_HEADERS: u16 = 128;
+const MAX_HEADERS: u16 = 128;
 
 /// Reads so many bytes at a place of a file.
 type Read<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
@@ -62,7 +62,7 @@ impl KernelImage {
             return None;
         }
         let (program_count, section_count) = (half(56), half(60));
-        if program_count > MOST_HEADERS || section_count > MOST_HEADERS {
+        if program_count > MAX_HEADERS || section_count > MAX_HEADERS {
             return None;
         }
         let sections = read(sections, u64::from(section_count) * 64)?;
@@ -116,7 +116,7 @@ fn kernel(read: Read<'_>, sections: &[u8]) -> Option<String> {
     let names = section((word(dynamic, 40)? & 0xffff_ffff) as usize)?;
     let bytes = |section: &[u8]| {
         let (offset, size) = (word(section, 24)?, word(section, 32)?);
-        (size <= MOST_SYMBOLS).then(|| read(offset, size))?
+        (size <= MAX_SYMBOLS).then(|| read(offset, size))?
     };
     let (symbols, names) = (bytes(dynamic)?, bytes(names)?);
     symbols.chunks_exact(24).find_map(|symbol| {

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// What the list of mappings says behind the name of a file that is gone.
 pub const DELETED: &str = " (deleted)";
 /// Most entries of a dynamic section, and most dynamic symbols.
-const MOST: u64 = 1 << 14;
+const MAX_DYNAMIC_ENTRIES: u64 = 1 << 14;
 
 /// A mapping of the file.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ fn add_sections(file: &mut Vec<u8>, memory: &Memory, start: u64) -> Option<()> {
     };
     let dynamic = word(programs().find(|program| of(program, DYNAMIC))?, 16)?;
     let mut entries = Vec::new();
-    for number in 0..MOST {
+    for number in 0..MAX_DYNAMIC_ENTRIES {
         let at = load_base.wrapping_add(dynamic).wrapping_add(16 * number);
         match (memory.word(at)?, memory.word(at + 8)?) {
             (0, _) => break,
@@ -185,12 +185,12 @@ fn symbol_count(
     const GNU_HASH: u64 = 0x6fff_fef5;
     if let Some(table) = address(HASH) {
         let count = memory.half(load_base.wrapping_add(table) + 4)?;
-        return (u64::from(count) <= MOST).then_some(count.into());
+        return (u64::from(count) <= MAX_DYNAMIC_ENTRIES).then_some(count.into());
     }
     let table = load_base.wrapping_add(address(GNU_HASH)?);
     let number = |place: u64| memory.half(table + 4 * place).map(u64::from);
     let (buckets, first, bloom) = (number(0)?, number(1)?, number(2)?);
-    if buckets > MOST || bloom > MOST {
+    if buckets > MAX_DYNAMIC_ENTRIES || bloom > MAX_DYNAMIC_ENTRIES {
         return None;
     }
     let bucket = |place| number(4 + 2 * bloom + place);
@@ -202,7 +202,7 @@ fn symbol_count(
         return Some(first);
     }
     // The last chain ends at an odd number.
-    (last..MOST)
+    (last..MAX_DYNAMIC_ENTRIES)
         .find(|symbol| {
             number(4 + 2 * bloom + buckets + symbol - first).is_none_or(|hash| hash & 1 == 1)
         })

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 /// Most mappings that are told apart, and most names of places outside of kernels.
-const MOST: usize = 1 << 14;
+const MAX_MAPPINGS: usize = 1 << 14;
 /// What is not known.
 const UNKNOWN: &str = "(unknown)";
 
@@ -116,9 +116,9 @@ impl Mappings {
             Some(code) => Owner::Kernel(code),
             None => Owner::Elsewhere(self.name(&path)),
         };
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_MAPPINGS {
             // The oldest are the likeliest to be gone.
-            self.all.drain(..MOST / 4);
+            self.all.drain(..MAX_MAPPINGS / 4);
         }
         self.all.push(Mapping {
             start,
@@ -228,7 +228,7 @@ impl Mappings {
         };
         match self.names.get(name) {
             Some(known) => known.clone(),
-            None if self.names.len() >= MOST => UNKNOWN.into(),
+            None if self.names.len() >= MAX_MAPPINGS => UNKNOWN.into(),
             None => {
                 let new: Arc<str> = name.into();
                 self.names.insert(name.into(), new.clone());

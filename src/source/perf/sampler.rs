@@ -31,7 +31,7 @@ const ROUNDS_IN_RING: u64 = 4;
 const SAMPLE_BYTES: u64 = 40;
 const RINGS: std::ops::RangeInclusive<usize> = 4 << 10..=256 << 10;
 /// Places outside of kernels that a note names.
-const MOST_PLACES: usize = 40;
+const MAX_LOCATIONS: usize = 40;
 
 /// Whether the process's sampler is on.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -409,7 +409,7 @@ impl Run {
         let names = &self.names;
         let mut places: Vec<_> = self.elsewhere.into_iter().collect();
         places.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-        for (place, samples) in places.into_iter().take(MOST_PLACES) {
+        for (place, samples) in places.into_iter().take(MAX_LOCATIONS) {
             names.note(
                 NoteKind::SAMPLES_ELSEWHERE,
                 &format!("{samples} samples in {place}"),

@@ -16,7 +16,7 @@ const THREADS: &str = "/proc/self/task";
 const FULL_LOOK: u64 = 8;
 
 /// Threads that are sampled at a time.
-const MOST: usize = 1024;
+const MAX_THREADS: usize = 1024;
 /// Looks at the list of threads after which one that could not be sampled is tried again.
 const RETRY: u64 = 64;
 
@@ -109,7 +109,7 @@ impl Threads {
             }
             let tried = self.refused.get(&thread);
             if thread == ours
-                || self.sampled.len() >= MOST
+                || self.sampled.len() >= MAX_THREADS
                 || tried.is_some_and(|tried| look - tried < RETRY)
             {
                 continue;

@@ -68,7 +68,7 @@ pub(super) struct Launch {
 }
 
 /// Most local memory that a workgroup can have.
-const MOST_LOCAL_MEMORY: u32 = 96 << 10;
+const MAX_LOCAL_MEMORY: u32 = 96 << 10;
 /// What a copy engine moves of page-locked memory, in thousandths of a byte a nanosecond.
 const PINNED_WIDTH: u64 = 24_000;
 /// The same of pageable memory, which goes through a staging buffer.
@@ -181,7 +181,7 @@ impl Thread {
         let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
         let call = self.enter(Function::LaunchKernel, &arguments).await;
         let groups = x * y * z;
-        if groups == 0 || source.local_memory + launch.local_memory > MOST_LOCAL_MEMORY {
+        if groups == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
             return self.exit(call, Err(Status::INVALID_VALUE)).await;
         }
         if !std::mem::replace(&mut module.compiled.borrow_mut()[place], true) {

@@ -4,7 +4,7 @@ use super::status::{Failure, Status};
 use super::{Answer, checked};
 
 /// Structures above this size no version will have.
-const MOST: usize = 1 << 16;
+const MAX_STRUCT_BYTES: usize = 1 << 16;
 
 /// A structure of the API that begins with its size.
 ///
@@ -68,7 +68,7 @@ pub unsafe fn read_over<T: Sized_>(mut base: T, pointer: *const T) -> Answer<T> 
     checked(pointer, T::NAME)?;
     // SAFETY: not null and aligned, and the caller's promise.
     let size = unsafe { pointer.cast::<usize>().read() };
-    if !(T::FIRST..=MOST).contains(&size) {
+    if !(T::FIRST..=MAX_STRUCT_BYTES).contains(&size) {
         return Err(wrong::<T>(size));
     }
     let ours = size_of::<T>();
@@ -101,7 +101,7 @@ pub unsafe fn write<T: Sized_>(pointer: *mut T, answer: &T) -> Answer {
     checked(pointer, T::NAME)?;
     // SAFETY: not null and aligned, and the caller's promise.
     let size = unsafe { pointer.cast::<usize>().read() };
-    if !(T::FIRST..=MOST).contains(&size) {
+    if !(T::FIRST..=MAX_STRUCT_BYTES).contains(&size) {
         return Err(wrong::<T>(size));
     }
     let (to, ours) = (pointer.cast::<u8>(), size_of::<T>());

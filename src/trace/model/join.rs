@@ -9,9 +9,9 @@ use crate::record::{Completion, Unfinished, WorkId};
 use std::collections::BTreeMap;
 
 /// Most enqueues, and most completions, that wait for their partner.
-const MOST: usize = 1 << 18;
+const MAX_WAITING: usize = 1 << 18;
 /// Most completions that have met parts of a command buffer, and may meet more of them: these come close behind.
-const MOST_MET: usize = 1 << 14;
+const MAX_MATCHED: usize = 1 << 14;
 
 /// What was enqueued, as its reader keeps it.
 pub(crate) trait Enqueue {
@@ -191,7 +191,7 @@ pub(crate) struct Join<E> {
 
 impl<E: Enqueue + Copy> Default for Join<E> {
     fn default() -> Join<E> {
-        Join::of_size(MOST)
+        Join::of_size(MAX_WAITING)
     }
 }
 
@@ -306,7 +306,7 @@ impl<E: Enqueue + Copy> Join<E> {
 
     fn has_met(&mut self, completion: Completion) {
         self.met.insert(completion.work, || completion);
-        if self.met.len() > MOST_MET {
+        if self.met.len() > MAX_MATCHED {
             self.met.take_older_half().for_each(drop);
         }
     }

@@ -8,7 +8,7 @@
 use crate::record::{Api, CorrelationId, ExternalId, Nanos, Operation, flags};
 
 /// Most inner calls that wait for their outermost one.
-const MOST: usize = 4096;
+const MAX_INNER_CALLS: usize = 4096;
 
 /// A call, as far as the trace shows it, with its times in nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl Calls {
     ) -> Result<(), E> {
         let is_outer = !call.ancestor.is_some();
         self.waiting.push(call);
-        if is_outer || self.waiting.len() >= MOST {
+        if is_outer || self.waiting.len() >= MAX_INNER_CALLS {
             return self.finish(tell);
         }
         Ok(())
@@ -193,9 +193,11 @@ mod tests {
     #[test]
     fn too_many_inner_calls_do_not_wait() {
         let inner = |id| call(id, 1, 2 * id, 2 * id + 1);
-        assert_eq!(told((2..MOST as u64 + 1).map(inner)), "");
-        let begins = told((2..MOST as u64 + 2).map(inner)).matches('+').count();
-        assert_eq!(begins, MOST);
+        assert_eq!(told((2..MAX_INNER_CALLS as u64 + 1).map(inner)), "");
+        let begins = told((2..MAX_INNER_CALLS as u64 + 2).map(inner))
+            .matches('+')
+            .count();
+        assert_eq!(begins, MAX_INNER_CALLS);
     }
 
     proptest! {

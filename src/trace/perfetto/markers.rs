@@ -11,9 +11,9 @@ use crate::capture::Metadata;
 use crate::record::{ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind, StringId};
 
 /// Most ranges that are open at a time, over all threads.
-const MOST_OPEN: usize = 1 << 16;
+const MAX_OPEN: usize = 1 << 16;
 /// Most rows of ranges that overlap.
-const MOST_ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 
 /// The markers of one thread.
 #[derive(Debug, Default)]
@@ -163,7 +163,7 @@ impl Ranges {
                 self.started.insert(other.id, (other, at));
                 Ok(None)
             }
-            None if self.started.len() < MOST_OPEN => {
+            None if self.started.len() < MAX_OPEN => {
                 self.started.insert(marker.id, (*marker, time));
                 Ok(None)
             }
@@ -199,7 +199,7 @@ impl Ranges {
         from: Nanos,
         to: Nanos,
     ) -> io::Result<Track> {
-        let full = self.rows.len() >= MOST_ROWS;
+        let full = self.rows.len() >= MAX_ROWS;
         let free = |row: &&mut Row| from >= row.to || to <= row.from;
         let found = match self.rows.iter_mut().find(free) {
             Some(row) => Some(row),

@@ -13,7 +13,7 @@ use crate::record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos}
 /// Changes that are held back, to be told in the order of their times: threads are read one after the other.
 const HELD: usize = 1 << 14;
 /// Most allocations whose sizes are remembered for when they are freed.
-const MOST: usize = 1 << 20;
+const MAX_ALLOCATIONS: usize = 1 << 20;
 
 /// Where memory lies.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,7 +102,7 @@ impl Memory {
                 None => return Ok(()),
             }
         } else {
-            if self.live.len() >= MOST {
+            if self.live.len() >= MAX_ALLOCATIONS {
                 return Ok(());
             }
             self.live

@@ -43,7 +43,7 @@ pub use events::{Annotation, Event, Label, Value};
 pub use header::{Machine, SystemClocks};
 pub use names::Name;
 pub use observer::{Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind};
-pub use sampling::MOST_SHOWN as MOST_SAMPLES_SHOWN;
+pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
 pub use work::{
     ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, Launch, QueueDescription,
     Resources, Stage, Work,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::wire::Encoder;
 
 /// Most names that are interned. What comes later is written out each time.
-const MOST: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// The text of [`Name::CORRELATION`].
 pub(super) const CORRELATION: &str = "correlation_id";
@@ -48,7 +48,7 @@ impl Names {
         if let Some(name) = self.numbers.get(text) {
             return Some(*name);
         }
-        if self.texts.len() >= MOST {
+        if self.texts.len() >= MAX_NAMES {
             return None;
         }
         let name = Name(self.texts.len() as u32);
@@ -121,7 +121,7 @@ mod tests {
         let first = names.intern("a").unwrap();
         assert_eq!(names.intern("a"), Some(first));
         assert_eq!(names.intern(CORRELATION), Some(Name::CORRELATION));
-        for number in 2..MOST {
+        for number in 2..MAX_NAMES {
             assert!(names.intern(&number.to_string()).is_some());
         }
         assert_eq!(names.intern("one too many"), None);

@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
 use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
-use super::wire::{Encoder, Few, MOST_FEW, Open, Start};
+use super::wire::{Encoder, Few, MAX_SMALL_BYTES, Open, Start};
 
 /// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
 pub(super) mod field {
@@ -169,7 +169,7 @@ impl<W: Write> Packets<W> {
     /// Whether a few fields more may fill the buffer.
     #[inline(always)]
     pub fn nearly_full(&self) -> bool {
-        self.encoder.len() >= FLUSH_AT - MOST_FEW
+        self.encoder.len() >= FLUSH_AT - MAX_SMALL_BYTES
     }
 
     /// Two packets of a few numbers that follow on each other in one sequence, where the buffer is not nearly full.

@@ -30,10 +30,10 @@ use crate::record::{
 };
 
 /// Most calls whose arguments one thread holds until the calls are seen.
-const MOST_ARGUMENTS: usize = 1 << 16;
+const MAX_ARGUMENTS: usize = 1 << 16;
 
 /// Pieces of work that have room to wait until they are told.
-const MOST_READY: usize = 64;
+const MAX_READY: usize = 64;
 
 /// A thread: its track, and what waits for the end of its outermost call.
 #[derive(Debug)]
@@ -216,7 +216,7 @@ impl<'a> ProcessTrace<'a> {
                     return Ok(());
                 }
                 let thread = self.thread(&mut making.writer, thread)?;
-                if thread.arguments.len() >= MOST_ARGUMENTS {
+                if thread.arguments.len() >= MAX_ARGUMENTS {
                     // Left behind by calls that were dropped.
                     thread.arguments.clear();
                 }
@@ -638,7 +638,7 @@ impl<'a> ProcessTrace<'a> {
                 .tell(making, metadata, host, found.parts(), samples, None)?;
         }
         // Much of it comes at once, once.
-        self.ready.shrink_to(MOST_READY);
+        self.ready.shrink_to(MAX_READY);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::record::CorrelationId;
 
 /// Most ties that one thread holds for calls that have not been seen yet.
-const MOST: usize = 1 << 16;
+const MAX_TIES: usize = 1 << 16;
 
 /// That a call submitted work, or waited for it.
 #[derive(Copy, Clone, Debug)]
@@ -36,7 +36,7 @@ impl Tied {
 impl Ties {
     /// `call` submitted the work of `event`, or `waited` for it.
     pub fn add(&mut self, call: CorrelationId, event: u64, waited: bool) {
-        if self.list.len() >= MOST {
+        if self.list.len() >= MAX_TIES {
             // Calls that were dropped leave theirs behind.
             self.list.clear();
             return;

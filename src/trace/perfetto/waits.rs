@@ -5,7 +5,7 @@ use crate::record::number_map::NumberMap;
 use crate::record::{QueueId, Ticks, WorkId};
 
 /// Most pieces of work whose waits are remembered until they are told.
-const MOST: usize = 1 << 16;
+const MAX_WORK: usize = 1 << 16;
 
 /// What work of one process waits for, by event ids.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub(super) struct Entering {
 impl Waits {
     /// `work` waits for `event`.
     pub fn add(&mut self, work: WorkId, event: u64) {
-        if self.of.len() >= MOST {
+        if self.of.len() >= MAX_WORK {
             // Left behind by work that was dropped.
             self.of.clear();
         }

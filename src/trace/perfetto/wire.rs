@@ -24,16 +24,16 @@ pub struct Open {
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
 /// Most bytes of [`Few`].
-pub const MOST_FEW: usize = 128;
+pub const MAX_SMALL_BYTES: usize = 128;
 /// The same, and room for one more.
-const FEW_ROOM: usize = MOST_FEW + ROOM;
+const SMALL_CAPACITY: usize = MAX_SMALL_BYTES + ROOM;
 /// Most bytes of [`Fields`].
-const MOST_FIELDS: usize = 48;
+const MAX_FIELDS: usize = 48;
 
 /// A few short fields, on their way into an [`Encoder`]: together they take no more than 128 bytes.
 #[derive(Debug)]
 pub struct Few<'a> {
-    room: &'a mut [u8; FEW_ROOM],
+    room: &'a mut [u8; SMALL_CAPACITY],
     /// Where the room begins in the encoder's buffer.
     base: usize,
     at: usize,
@@ -80,7 +80,7 @@ impl Few<'_> {
     #[inline(always)]
     pub fn close(&mut self, message: Open) {
         let start = message.start - self.base;
-        self.room[(start - 1) % MOST_FEW] = (self.at - start) as u8;
+        self.room[(start - 1) % MAX_SMALL_BYTES] = (self.at - start) as u8;
     }
 
     /// A number whose key has been written.
@@ -122,9 +122,9 @@ impl Few<'_> {
     /// Room for the next number.
     #[inline(always)]
     fn next(&mut self) -> &mut [u8; ROOM] {
-        debug_assert!(self.at < MOST_FEW, "these fields are not few");
+        debug_assert!(self.at < MAX_SMALL_BYTES, "these fields are not few");
         // The remainder tells the compiler that there is room.
-        first(&mut self.room[self.at % MOST_FEW..])
+        first(&mut self.room[self.at % MAX_SMALL_BYTES..])
     }
 }
 
@@ -132,7 +132,7 @@ impl Few<'_> {
 #[derive(Copy, Clone, Debug)]
 pub struct Fields {
     /// The fields, and whatever is behind them: copying all of it takes no loop.
-    bytes: [u8; MOST_FIELDS],
+    bytes: [u8; MAX_FIELDS],
     length: usize,
 }
 
@@ -142,7 +142,7 @@ impl Fields {
         let mut encoder = Encoder::default();
         fill(&mut encoder);
         let mut fields = Fields {
-            bytes: [0; MOST_FIELDS],
+            bytes: [0; MAX_FIELDS],
             length: encoder.len(),
         };
         let bytes = fields.bytes.get_mut(..encoder.len())?;
@@ -475,7 +475,7 @@ mod tests {
                 before.fields(&fields);
                 prop_assert_eq!(before.bytes(), now.bytes());
             } else {
-                prop_assert!(now.len() > MOST_FIELDS);
+                prop_assert!(now.len() > MAX_FIELDS);
             }
         }
 

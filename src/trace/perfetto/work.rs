@@ -22,7 +22,7 @@ use super::wire::{Encoder, Few, Fields};
 use crate::record::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
-const MOST: usize = 4096;
+const MAX_TABLE_ENTRIES: usize = 4096;
 
 /// Field numbers of `GpuRenderStageEvent` and `InternedData`.
 mod number {
@@ -349,7 +349,7 @@ impl WorkTrack {
         work: &Work<'_>,
         submission: Submission,
     ) -> io::Result<()> {
-        if self.stages.len() + self.kernels.len() >= MOST {
+        if self.stages.len() + self.kernels.len() >= MAX_TABLE_ENTRIES {
             self.clear();
         }
         if self.sequence.is_cleared() {
@@ -438,7 +438,7 @@ impl WorkTrack {
     ) -> Same {
         let key = Key::of(work);
         let (stage, kernel) = (key.stage(), key.kernel());
-        if self.same.len() >= MOST {
+        if self.same.len() >= MAX_TABLE_ENTRIES {
             self.same.clear();
         }
         if let (Some(stage), Some(kernel)) = (self.stages.get(&stage), self.kernels.get(&kernel)) {

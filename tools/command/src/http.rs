@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Most bytes of a request's head.
-const MOST: u64 = 16 << 10;
+const MAX_HEAD_BYTES: u64 = 16 << 10;
 /// How long a request's head may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -26,7 +26,7 @@ impl Request {
     /// Reads the head of a request; none if it is not one.
     pub fn read(stream: &TcpStream) -> Option<Request> {
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        Request::parse(BufReader::new(stream.take(MOST)))
+        Request::parse(BufReader::new(stream.take(MAX_HEAD_BYTES)))
     }
 
     fn parse(mut head: impl BufRead) -> Option<Request> {

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Width of what stands before each line.
 const NAMES: usize = 15;
 /// Findings, processes, devices and notes that are listed.
-const MOST: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Info) -> Result<u8, Failure> {
@@ -53,7 +53,7 @@ impl Lines {
     fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
         let mut name = name;
         let mut list = list.into_iter();
-        for text in list.by_ref().take(MOST) {
+        for text in list.by_ref().take(MAX_LINES) {
             self.line(std::mem::take(&mut name), text);
         }
         match list.count() {

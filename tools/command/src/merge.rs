@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Findings of each input that are said.
-const MOST: usize = 5;
+const MAX_FINDINGS: usize = 5;
 
 /// An offset that the user gives: `2=-1500000`, which input and how many nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
             &Order::options(Contents::default()),
             &mut (),
         )?;
-        for (capture, finding) in report.findings.iter().take(MOST) {
+        for (capture, finding) in report.findings.iter().take(MAX_FINDINGS) {
             say!("{}: {finding}", capture.display());
         }
         traces.push((indices, path));
@@ -140,10 +140,10 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
                 let what = survey.findings.first().map(ToString::to_string);
                 return Err(anyhow!("{name}: {}", what.unwrap_or_default()));
             }
-            for finding in survey.findings.iter().take(MOST) {
+            for finding in survey.findings.iter().take(MAX_FINDINGS) {
                 say!("{name}: {finding}");
             }
-            if survey.findings.len() > MOST {
+            if survey.findings.len() > MAX_FINDINGS {
                 say!("{name}: and more; `gputrail check` lists them");
             }
             Ok(Piece {

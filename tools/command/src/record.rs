@@ -33,7 +33,7 @@ use std::time::Duration;
 /// Processes recorded at a time; each takes memory for its pool.
 const PROCESSES: usize = 128;
 /// Processes that were not traced are explained up to this many.
-const MOST_FINDINGS: usize = 5;
+const MAX_FINDINGS: usize = 5;
 /// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has
 /// no room for this much has none for a trace.
 const RESERVE: u64 = 256 << 10;
@@ -341,13 +341,13 @@ impl Recorded {
         for (pid, refusal) in &finished.refused {
             say!("process {pid} was not recorded: {refusal}");
         }
-        for finding in findings.iter().take(MOST_FINDINGS) {
+        for finding in findings.iter().take(MAX_FINDINGS) {
             say!("{finding}");
         }
-        if findings.len() > MOST_FINDINGS {
+        if findings.len() > MAX_FINDINGS {
             say!(
                 "and {} more processes like these",
-                findings.len() - MOST_FINDINGS
+                findings.len() - MAX_FINDINGS
             );
         }
     }

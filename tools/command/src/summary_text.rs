@@ -10,7 +10,7 @@ use gputrail::trace::perfetto::Report;
 use std::fmt::Write;
 
 /// Lines of each list.
-const MOST: usize = 5;
+const MAX_LINES: usize = 5;
 
 /// What is known of a trace besides what is in it.
 #[derive(Default)]
@@ -92,7 +92,7 @@ fn failures(text: &mut String, summary: &Summary) {
         return;
     }
     let _ = writeln!(text, "{} failed:", count(total, "call"));
-    for failure in failures.iter().take(MOST) {
+    for failure in failures.iter().take(MAX_LINES) {
         let code = status::named(failure.domain, failure.code);
         let _ = writeln!(
             text,
@@ -101,8 +101,11 @@ fn failures(text: &mut String, summary: &Summary) {
             failure.name
         );
     }
-    if failures.len() > MOST {
-        let rest = failures[MOST..].iter().map(|failure| failure.count).sum();
+    if failures.len() > MAX_LINES {
+        let rest = failures[MAX_LINES..]
+            .iter()
+            .map(|failure| failure.count)
+            .sum();
         let _ = writeln!(text, "{:>12} x  others", grouped(rest));
     }
 }
@@ -154,7 +157,7 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
         "{title:<28} {:>8}  {:>6}  {:>9}  {:>8}",
         "total", "share", "count", "mean"
     )?;
-    for (name, times) in rows.iter().take(MOST) {
+    for (name, times) in rows.iter().take(MAX_LINES) {
         let share = 100.0 * times.total as f64 / all.max(1) as f64;
         let total = time(Nanos(times.total));
         let (name, count, mean) = (
@@ -246,14 +249,14 @@ fn remarks(text: &mut String, report: &Report) {
             "{samples} of the program counter, {dropped}: see `gputrail hotspots`"
         );
     }
-    for (path, finding) in report.findings.iter().take(MOST) {
+    for (path, finding) in report.findings.iter().take(MAX_LINES) {
         let _ = writeln!(text, "{}: {finding}", path.display());
     }
-    if report.findings.len() > MOST {
+    if report.findings.len() > MAX_LINES {
         let _ = writeln!(
             text,
             "and {} more places that could not be read",
-            report.findings.len() - MOST
+            report.findings.len() - MAX_LINES
         );
     }
 }

@@ -28,7 +28,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// A local UI goes on fetching its own files after the trace; when it has fetched none for so long, it has all.
 const QUIET: Duration = Duration::from_secs(10);
 /// Most requests at a time.
-const MOST: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &View) -> Result<u8, Failure> {
@@ -105,7 +105,7 @@ fn wait(listener: &TcpListener, shop: &Arc<Shop>) -> Result<()> {
         let _ = rustix::event::poll(&mut ready, Some(&period));
         while let Ok((stream, _)) = listener.accept() {
             shop.requests.fetch_add(1, Ordering::Relaxed);
-            if shop.active.fetch_add(1, Ordering::AcqRel) >= MOST {
+            if shop.active.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
                 shop.active.fetch_sub(1, Ordering::AcqRel);
                 continue;
             }

@@ -162,7 +162,7 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     const CL_PROGRAM_BINARY_SIZES: cl_uint = 0x1165;
     const CL_PROGRAM_BINARIES: cl_uint = 0x1166;
     /// Larger ones are told of without their code.
-    const MOST: usize = 256 << 20;
+    const MAX_BINARY_BYTES: usize = 256 << 20;
     let mut sizes = vec![0usize; devices];
     let ask = |what, bytes, to: *mut c_void| {
         next!(clGetProgramInfo(
@@ -180,7 +180,7 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     let small = sizes
         .iter()
         .fold(0usize, |sum, size| sum.saturating_add(*size))
-        <= MOST;
+        <= MAX_BINARY_BYTES;
     let mut binaries: Vec<Vec<u8>> = match small {
         true => sizes.iter().map(|size| vec![0; *size]).collect(),
         false => return Vec::new(),

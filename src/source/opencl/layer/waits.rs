@@ -28,9 +28,9 @@ static RECENT: [Recent; EVENTS] = [const { Recent([const { AtomicU64::new(0) }; 
 struct Recent([AtomicU64; 3]);
 
 /// Most events of one list that are looked at.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 /// Most queues that one call is said to wait for.
-const MOST_QUEUES: usize = 16;
+const MAX_QUEUES: usize = 16;
 
 pub(super) fn forget_all() {
     LAST.iter()
@@ -135,17 +135,17 @@ pub(super) unsafe fn depend(
 
 /// The work of `events`, as far as it is known.
 fn known(events: &[cl_event]) -> impl Iterator<Item = (WorkId, QueueId)> {
-    let events = events.iter().take(MOST_EVENTS);
+    let events = events.iter().take(MAX_EVENTS);
     events.filter_map(|event| work_of(*event))
 }
 
 /// The last work of each queue that `events` are of.
-fn last_of_each_queue(events: &[cl_event]) -> ([(QueueId, WorkId); MOST_QUEUES], usize) {
-    let (mut last, mut count) = ([(QueueId::NONE, WorkId::NONE); MOST_QUEUES], 0);
+fn last_of_each_queue(events: &[cl_event]) -> ([(QueueId, WorkId); MAX_QUEUES], usize) {
+    let (mut last, mut count) = ([(QueueId::NONE, WorkId::NONE); MAX_QUEUES], 0);
     for (work, queue) in known(events) {
         match last[..count].iter_mut().find(|(of, _)| *of == queue) {
             Some((_, latest)) => *latest = (*latest).max(work),
-            None if count < MOST_QUEUES => {
+            None if count < MAX_QUEUES => {
                 last[count] = (queue, work);
                 count += 1;
             }

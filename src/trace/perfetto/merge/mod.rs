@@ -30,9 +30,9 @@ const BOOTTIME: u32 = 6;
 /// Bits of an event id below the process's own number.
 const OWN_BITS: u32 = 40;
 /// Most processes, by the upper bits of event ids.
-const MOST_PROCESSES: u64 = 1 << (64 - OWN_BITS);
+const MAX_PROCESSES: u64 = 1 << (64 - OWN_BITS);
 /// Most sequences.
-const MOST_SEQUENCES: usize = 1 << 20;
+const MAX_SEQUENCES: usize = 1 << 20;
 /// The output is handed on when this much of it is there.
 const FLUSH_AT: usize = 128 << 10;
 
@@ -174,14 +174,14 @@ impl Part {
 }
 
 /// Most counters, and blocks of them, that are numbered anew.
-const MOST_COUNTERS: usize = 1 << 20;
+const MAX_COUNTERS: usize = 1 << 20;
 
 /// The new number of what is called `id` in a trace.
 fn renumbered(numbers: &mut NumberMap<(u32, u64), u64>, part: &Part, id: u64) -> u64 {
     let next = numbers.len() as u64 + 1;
     match numbers.get(&(part.index, id)) {
         Some(number) => *number,
-        None if numbers.len() >= MOST_COUNTERS => id,
+        None if numbers.len() >= MAX_COUNTERS => id,
         None => *numbers.entry((part.index, id)).or_insert(next),
     }
 }
@@ -235,7 +235,7 @@ impl<W: Write> Merging<W> {
         let number = match self.sequences.get(&(part.index, sequence)) {
             _ if sequence == 0 => 0,
             Some(number) => *number,
-            None if self.sequences.len() >= MOST_SEQUENCES => return Ok(()),
+            None if self.sequences.len() >= MAX_SEQUENCES => return Ok(()),
             None => {
                 let number = self.sequences.len() as u32 + 1;
                 self.sequences.insert((part.index, sequence), number);
@@ -464,7 +464,7 @@ impl<W: Write> Merging<W> {
     fn event_id(&mut self, part: &Part, id: u64) -> u64 {
         let (process, own) = (id >> OWN_BITS, id & ((1 << OWN_BITS) - 1));
         let next = self.processes.len() as u64;
-        if next >= MOST_PROCESSES {
+        if next >= MAX_PROCESSES {
             return id;
         }
         let process = *self.processes.entry((part.index, process)).or_insert(next);

@@ -18,13 +18,13 @@ use crate::record::number_map::NumberMap;
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
 
 /// Most slices that are open at the same time, on all tracks.
-const MOST_OPEN: usize = 1 << 22;
+const MAX_OPEN: usize = 1 << 22;
 /// Most ids that wait for the packet that they refer to.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 20;
 /// Later than this is no time: 146 years after the machine was started.
 const LATEST: u64 = 1 << 62;
 /// The largest packet of those that are rare.
-pub(super) const MOST_RARE: usize = 1 << 20;
+pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
 
 /// What the version that a trace of ours names begins with.
 const OURS: &str = "gputrail ";
@@ -41,7 +41,7 @@ pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
 /// Decodes a message of a kind of which a trace has few. Larger ones than there is use for are not read: what they
 /// decode to takes more memory than their bytes.
 pub(in crate::trace::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
-    if data.len() > MOST_RARE {
+    if data.len() > MAX_RARE_PACKET_BYTES {
         return None;
     }
     M::decode(data).ok()
@@ -140,7 +140,7 @@ impl Visitor for Check {
         }
         self.time(place, event.time, findings);
         match event.kind {
-            EventKind::Begin if self.open_count < MOST_OPEN => {
+            EventKind::Begin if self.open_count < MAX_OPEN => {
                 self.open.entry(event.track).or_default().push(event.time);
                 self.open_count += 1;
             }
@@ -167,7 +167,7 @@ impl Visitor for Check {
         }
         for id in event.waited() {
             if !self.worked.has(id) {
-                if self.waited.len() < MOST_WAITING {
+                if self.waited.len() < MAX_WAITING {
                     self.waited.insert(id, place);
                 } else {
                     self.left_out += 1;
@@ -280,7 +280,7 @@ impl Check {
 }
 
 fn wait(waiting: &mut NumberMap<u64, Waiting>, id: u64, what: Waiting) -> u64 {
-    if waiting.len() >= MOST_WAITING {
+    if waiting.len() >= MAX_WAITING {
         return 1;
     }
     waiting.insert(id, what);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Findings that are kept; more are counted.
-const MOST: usize = 1000;
+const MAX_FINDINGS: usize = 1000;
 
 /// Where a packet stands.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Findings {
     #[cold]
     pub fn add(&mut self, place: Place, what: impl FnOnce() -> String) {
         self.count += 1;
-        if self.list.len() < MOST {
+        if self.list.len() < MAX_FINDINGS {
             let what = what();
             self.list.push(Finding { place, what });
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Most runs of numbers that are told apart.
-const MOST: usize = 1 << 20;
+const MAX_RUNS: usize = 1 << 20;
 
 /// A set of numbers.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl IdSet {
                 self.runs.remove(&next);
                 self.runs.insert(number, end);
             }
-            (None, None) if self.runs.len() >= MOST => self.left_out += 1,
+            (None, None) if self.runs.len() >= MAX_RUNS => self.left_out += 1,
             (None, None) => drop(self.runs.insert(number, next)),
         }
         true

@@ -18,9 +18,9 @@ use crate::trace::perfetto::schema::{
 };
 
 /// Most devices, clock descriptions, attributes and notes that are listed.
-const MOST: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 /// Most tracks whose open slices are counted.
-const MOST_TRACKS: usize = 1 << 20;
+const MAX_TRACKS: usize = 1 << 20;
 
 /// A process of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn info_of(source: Input<'_>) -> Info {
     info.open_slices = reading.open.values().sum();
     for (gpu, count) in reading.work {
         let gpu = gpu as usize;
-        if gpu < MOST {
+        if gpu < MAX_ENTRIES {
             while info.devices.len() <= gpu {
                 info.devices.push(DeviceInfo {
                     name: String::new(),
@@ -149,7 +149,7 @@ impl Visitor for Reading {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         // A hostile trace has at most as many kinds as there are here.
-        if self.info.packets.len() < MOST || self.info.packets.contains_key(&kind) {
+        if self.info.packets.len() < MAX_ENTRIES || self.info.packets.contains_key(&kind) {
             let (count, bytes) = self.info.packets.entry(kind).or_default();
             *count += 1;
             *bytes += packet.bytes as u64;
@@ -170,7 +170,7 @@ impl Visitor for Reading {
                 let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
                 info.devices = gpus
                     .into_iter()
-                    .take(MOST)
+                    .take(MAX_ENTRIES)
                     .map(|gpu| DeviceInfo {
                         name: gpu.name.unwrap_or_default(),
                         vendor: gpu.vendor.unwrap_or_default(),
@@ -205,7 +205,7 @@ impl Visitor for Reading {
                     else {
                         continue;
                     };
-                    if info.attributes.len() < MOST {
+                    if info.attributes.len() < MAX_ENTRIES {
                         info.attributes.push((key, value));
                     }
                 }
@@ -230,7 +230,7 @@ impl Visitor for Reading {
         match event.kind {
             EventKind::Begin => {
                 info.slices += 1;
-                if self.open.len() < MOST_TRACKS || self.open.contains_key(&event.track) {
+                if self.open.len() < MAX_TRACKS || self.open.contains_key(&event.track) {
                     *self.open.entry(event.track).or_default() += 1;
                 }
             }
@@ -257,7 +257,7 @@ impl Visitor for Reading {
             Some(1 | 2) => self.info.kernels += 1,
             _ => self.info.other_work += 1,
         }
-        if self.work.len() < MOST || self.work.contains_key(&event.gpu) {
+        if self.work.len() < MAX_ENTRIES || self.work.contains_key(&event.gpu) {
             *self.work.entry(event.gpu).or_default() += 1;
         }
     }
@@ -286,7 +286,7 @@ impl Reading {
         };
         if event.name.text == "recording" {
             if let Some(clock) = text("clock")
-                && self.info.device_clocks.len() < MOST
+                && self.info.device_clocks.len() < MAX_ENTRIES
             {
                 self.info.device_clocks.push(clock.to_owned());
             }
@@ -296,7 +296,7 @@ impl Reading {
             Some(detail) => format!("{}: {detail}", event.name.text),
             None => event.name.text.to_owned(),
         };
-        if self.info.notes.len() < MOST || self.info.notes.contains_key(&note) {
+        if self.info.notes.len() < MAX_ENTRIES || self.info.notes.contains_key(&note) {
             *self.info.notes.entry(note).or_default() += 1;
         }
     }

@@ -12,11 +12,11 @@ use super::findings::{Findings, Place};
 use super::window::Window;
 
 /// The largest packet, and the largest group when unpacked, that is read.
-const MOST: usize = 64 << 20;
+const MAX_PACKET_BYTES: usize = 64 << 20;
 /// The largest packet that reading goes on with behind damage.
-const MOST_AFTER_DAMAGE: usize = 64 << 10;
+const MAX_BYTES_AFTER_DAMAGE: usize = 64 << 10;
 /// Most fields that are looked at to tell whether something is a packet.
-const MOST_FIELDS: usize = 64;
+const MAX_FIELDS: usize = 64;
 /// Longest head of a packet: its key and its length.
 const HEAD: usize = 11;
 
@@ -194,9 +194,11 @@ impl<R: Read> Packets<R> {
         };
         let head = bytes.len() - left.len();
         let length = match usize::try_from(length) {
-            Ok(length @ 0..=MOST) => length,
+            Ok(length @ 0..=MAX_PACKET_BYTES) => length,
             _ => {
-                return Next::Damage(format!("a packet of {length} bytes; up to {MOST} are read"));
+                return Next::Damage(format!(
+                    "a packet of {length} bytes; up to {MAX_PACKET_BYTES} are read"
+                ));
             }
         };
         if !self.window.fill(head + length) {
@@ -216,7 +218,7 @@ impl<R: Read> Packets<R> {
             if !self.window.fill(1) {
                 break;
             }
-            self.window.fill(2 * (MOST_AFTER_DAMAGE + HEAD));
+            self.window.fill(2 * (MAX_BYTES_AFTER_DAMAGE + HEAD));
             let bytes = self.window.bytes();
             match bytes.iter().position(|byte| *byte == PACKET) {
                 Some(0) => {}
@@ -305,11 +307,11 @@ fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
 
 fn unpack(bytes: &[u8], group: &mut Vec<u8>) -> Result<(), String> {
     group.clear();
-    let mut unpacked = ZlibDecoder::new(bytes).take(MOST as u64);
+    let mut unpacked = ZlibDecoder::new(bytes).take(MAX_PACKET_BYTES as u64);
     match unpacked.read_to_end(group) {
         Err(error) => Err(format!("a group whose compression is damaged: {error}")),
-        Ok(MOST) => Err(format!(
-            "a group of more than {MOST} bytes: the rest is left out"
+        Ok(MAX_PACKET_BYTES) => Err(format!(
+            "a group of more than {MAX_PACKET_BYTES} bytes: the rest is left out"
         )),
         Ok(_) => Ok(()),
     }
@@ -321,7 +323,7 @@ fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
         return None;
     };
     let length = usize::try_from(varint(&mut left)?).ok()?;
-    if length == 0 || length > left.len().min(MOST_AFTER_DAMAGE) {
+    if length == 0 || length > left.len().min(MAX_BYTES_AFTER_DAMAGE) {
         return None;
     }
     let (packet, rest) = left.split_at(length);
@@ -331,7 +333,7 @@ fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
     for field in fields.by_ref() {
         count += 1;
         sequence |= of_sequence(field);
-        if count > MOST_FIELDS {
+        if count > MAX_FIELDS {
             return None;
         }
     }

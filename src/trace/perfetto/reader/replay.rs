@@ -26,15 +26,15 @@ use crate::trace::perfetto::{
 };
 
 /// Most functions and stages that are told apart.
-const MOST_LABELS: usize = 1 << 16;
+const MAX_LABELS: usize = 1 << 16;
 /// Most slices that are open at the same time, on all tracks.
-const MOST_OPEN: usize = 1 << 20;
+const MAX_OPEN: usize = 1 << 20;
 /// Most calls whose work has not come, and most work whose call has not come.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 20;
 /// Most devices.
-const MOST_GPUS: u32 = 1 << 12;
+const MAX_GPUS: u32 = 1 << 12;
 /// Most processes.
-const MOST_PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 
 /// What came of telling a trace.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Labels {
         let own = (category.text.into(), name.text.into());
         let number = match self.own.get(&own) {
             Some(number) => *number,
-            None if self.list.len() > MOST_LABELS => return 0,
+            None if self.list.len() > MAX_LABELS => return 0,
             None => {
                 if self.list.is_empty() {
                     self.list.push((Domain(0), "(others)".into()));
@@ -172,7 +172,7 @@ impl Visitor for Replay<'_> {
             field::SYSTEM_INFO => self.version = our_version(packet).or(self.version.take()),
             field::GPU_INFO => {
                 for (index, gpu) in
-                    (0..MOST_GPUS).zip(rare::<GpuInfo>(data).unwrap_or_default().gpus)
+                    (0..MAX_GPUS).zip(rare::<GpuInfo>(data).unwrap_or_default().gpus)
                 {
                     self.observer
                         .gpu(GpuIndex(index), gpu.name.as_deref().unwrap_or(""));
@@ -217,7 +217,7 @@ impl Visitor for Replay<'_> {
             };
             match self.held.remove(&id) {
                 Some(held) => self.tell(&held, Some(call)),
-                None if self.calls.len() < MOST_WAITING => drop(self.calls.insert(id, call)),
+                None if self.calls.len() < MAX_WAITING => drop(self.calls.insert(id, call)),
                 None => {}
             }
         }
@@ -226,7 +226,7 @@ impl Visitor for Replay<'_> {
             return;
         };
         match event.kind {
-            EventKind::Begin if self.open_count < MOST_OPEN => {
+            EventKind::Begin if self.open_count < MAX_OPEN => {
                 let label = self.labels.number(event.category, event.name);
                 let error = event
                     .annotations
@@ -265,7 +265,7 @@ impl Visitor for Replay<'_> {
     }
 
     fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
-        if event.gpu < MOST_GPUS {
+        if event.gpu < MAX_GPUS {
             for gpu in self.gpus..=event.gpu {
                 self.observer.gpu(GpuIndex(gpu), "");
             }
@@ -291,7 +291,7 @@ impl Visitor for Replay<'_> {
             self.tell(&held, Some(call));
             return;
         }
-        if self.held.len() >= MOST_WAITING {
+        if self.held.len() >= MAX_WAITING {
             self.tell_held();
         }
         if let Some(other) = self.held.insert(id, held) {
@@ -304,7 +304,7 @@ impl Visitor for Replay<'_> {
 impl Replay<'_> {
     fn process(&mut self, pid: ProcessId) -> ProcessIndex {
         let count = self.processes.len();
-        if count >= MOST_PROCESSES {
+        if count >= MAX_PROCESSES {
             return self.processes.get(&pid).copied().unwrap_or(ProcessIndex(0));
         }
         *self

@@ -6,7 +6,7 @@ use crate::record::number_map::NumberMap;
 use crate::trace::perfetto::schema::PcSamples;
 
 /// Most sequences with samples.
-const MOST: usize = 1 << 12;
+const MAX_SEQUENCES: usize = 1 << 12;
 
 /// What the samples of one sequence have told so far.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl SamplesTold {
         samples: &PcSamples,
         findings: &mut Findings,
     ) {
-        if self.sequences.len() >= MOST && !self.sequences.contains_key(&sequence) {
+        if self.sequences.len() >= MAX_SEQUENCES && !self.sequences.contains_key(&sequence) {
             return;
         }
         let told = self.sequences.entry(sequence).or_default();

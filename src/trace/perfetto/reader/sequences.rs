@@ -6,12 +6,12 @@ use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
 
 /// Most sequences.
-const MOST: usize = 1 << 16;
+const MAX_SEQUENCES: usize = 1 << 16;
 /// Most bytes of all interned entries together, with what holding one takes.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 const ENTRY_BYTES: usize = 192;
 /// Most clocks of one sequence, or of all.
-const MOST_CLOCKS: usize = 256;
+const MAX_CLOCKS: usize = 256;
 
 /// Perfetto's number of CLOCK_BOOTTIME.
 const BOOTTIME: u32 = 6;
@@ -201,7 +201,7 @@ impl Sequences {
         }
         let place = match self.places.get(&number) {
             Some(place) => *place,
-            None if self.list.len() >= MOST => return None,
+            None if self.list.len() >= MAX_SEQUENCES => return None,
             None => {
                 self.list.push(Sequence::default());
                 self.places.insert(number, self.list.len() - 1);
@@ -300,10 +300,10 @@ impl Sequences {
             return;
         }
         let bytes = entry.len() + ENTRY_BYTES;
-        if self.bytes + bytes > MOST_BYTES {
+        if self.bytes + bytes > MAX_BYTES {
             if !self.full {
                 findings.add(place, || {
-                    format!("more than {MOST_BYTES} bytes of interned data: the rest is not held")
+                    format!("more than {MAX_BYTES} bytes of interned data: the rest is not held")
                 });
             }
             self.full = true;
@@ -338,7 +338,7 @@ impl Sequences {
         let mut read = Vec::new();
         for field in Fields::new(snapshot) {
             if let (1, FieldValue::Bytes(clock)) = (field.number, field.value)
-                && read.len() < MOST_CLOCKS
+                && read.len() < MAX_CLOCKS
             {
                 read.push(clock_of(clock));
             }
@@ -367,7 +367,7 @@ impl Sequences {
             clock.boottime = boottime;
             match clocks.iter().position(|known| known.id == clock.id) {
                 Some(place) => clocks[place] = clock,
-                None if clocks.len() < MOST_CLOCKS => clocks.push(clock),
+                None if clocks.len() < MAX_CLOCKS => clocks.push(clock),
                 None => {}
             }
         }

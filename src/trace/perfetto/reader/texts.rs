@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::trace::perfetto::names::CORRELATION;
 
 /// Most texts, and most bytes of them, that are held.
-const MOST: usize = 1 << 20;
-const MOST_BYTES: usize = 128 << 20;
+const MAX_TEXTS: usize = 1 << 20;
+const MAX_BYTES: usize = 128 << 20;
 
 /// A text of the trace, by number.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ impl Texts {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
-        if self.list.len() >= MOST || self.bytes + text.len() > MOST_BYTES {
+        if self.list.len() >= MAX_TEXTS || self.bytes + text.len() > MAX_BYTES {
             return TextId::OTHER;
         }
         let number = TextId(self.list.len() as u32);

@@ -7,7 +7,7 @@ use crate::record::number_map::NumberMap;
 use crate::record::{ProcessId, ThreadId};
 
 /// Most tracks that are held.
-const MOST: usize = 1 << 20;
+const MAX_TRACKS: usize = 1 << 20;
 
 /// A track by its uuid, which holds for the whole trace.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,7 +106,7 @@ impl Tracks {
         if let Some(what) = fields.malformed() {
             findings.add(place, || format!("track descriptor: {what}"));
         }
-        let room = self.list.len() < MOST;
+        let room = self.list.len() < MAX_TRACKS;
         match self.list.get_mut(&track.id.0) {
             // Descriptions of a track add up; a counter of a track may be told later.
             Some(known) => {

@@ -19,9 +19,9 @@ use crate::trace::perfetto::schema::pc_samples::{
 };
 
 /// Most addresses that are told apart in one trace; samples at others count for the kernel as a whole.
-const MOST_ADDRESSES: usize = 1 << 18;
+const MAX_ADDRESSES: usize = 1 << 18;
 /// Most texts.
-const MOST_TEXTS: usize = 1 << 18;
+const MAX_TEXTS: usize = 1 << 18;
 /// Bytes of the longest text, and of the longest line of source code.
 const LONGEST: usize = 512;
 /// Lines around one that was sampled that are kept too.
@@ -181,7 +181,7 @@ impl Counts {
         if let Some(number) = self.texts.get(text) {
             return *number;
         }
-        if self.texts.len() >= MOST_TEXTS {
+        if self.texts.len() >= MAX_TEXTS {
             return 0;
         }
         let id = self.texts.len() as u32 + 1;
@@ -199,7 +199,7 @@ impl Counts {
         if let Some(number) = self.addresses.get(&key) {
             return *number;
         }
-        if self.addresses.len() >= MOST_ADDRESSES {
+        if self.addresses.len() >= MAX_ADDRESSES {
             return NO_ADDRESS;
         }
         let id = self.addresses.len() as u32 + 1;

@@ -2,7 +2,7 @@
 //!
 //! The samples of a process belong to one invented thread of it, "kernel samples": version 52 opens the graph of one thread
 //! by itself, and so shows all queues. No version weighs samples, so they are there one by one, and where
-//! there are more than [`MOST_SHOWN`] they are thinned: of every power of two one at random, so that no pattern of
+//! there are more than [`MAX_SHOWN`] they are thinned: of every power of two one at random, so that no pattern of
 //! the agent's is hit.
 
 use std::collections::HashMap;
@@ -19,9 +19,9 @@ use crate::trace::perfetto::schema::{
 use crate::trace::perfetto::writer::{ProcessTrack, TraceWriter};
 
 /// Most samples of one process that are shown.
-pub const MOST_SHOWN: usize = 1 << 19;
+pub const MAX_SHOWN: usize = 1 << 19;
 /// Most different stacks; beyond them, samples are shown without their addresses.
-const MOST_STACKS: usize = 1 << 18;
+const MAX_STACKS: usize = 1 << 18;
 /// Samples of one packet.
 const PACKET: usize = 200;
 /// No thread has this id: they are below it.
@@ -83,7 +83,7 @@ impl Flame {
     /// Takes in `count` samples of which no more is known than that they fell between these times: they are spread
     /// over them evenly.
     pub fn add_many(&mut self, (from, to): (Nanos, Nanos), stack: Stack, count: u64) {
-        while count >> self.thinned > MOST_SHOWN as u64 {
+        while count >> self.thinned > MAX_SHOWN as u64 {
             self.thin();
         }
         self.samples = self.samples.wrapping_add(count);
@@ -106,7 +106,7 @@ impl Flame {
         }
         let stack = self.number(stack);
         self.shown.push(Shown { time, stack, lot });
-        while self.shown.len() > MOST_SHOWN {
+        while self.shown.len() > MAX_SHOWN {
             self.thin();
         }
     }
@@ -125,7 +125,7 @@ impl Flame {
         }
         let number = match self.numbers.get(&stack) {
             Some(number) => *number,
-            None if self.stacks.len() >= MOST_STACKS && stack.address.is_some() => {
+            None if self.stacks.len() >= MAX_STACKS && stack.address.is_some() => {
                 let whose = match stack.whose {
                     Whose::Queue(queue) => queue,
                     Whose::Dispatch(_) => QueueId::NONE,
@@ -297,10 +297,10 @@ mod tests {
     fn samples_are_thinned_evenly_and_in_bounded_memory() {
         let mut flame = Flame::default();
         // A pattern of eight, as of an agent with eight compute units.
-        let samples = 5 * MOST_SHOWN as u64;
+        let samples = 5 * MAX_SHOWN as u64;
         for number in 0..samples {
             flame.add(Nanos(number), stack(number % 8));
-            assert!(flame.shown.len() <= MOST_SHOWN);
+            assert!(flame.shown.len() <= MAX_SHOWN);
         }
         assert_eq!(flame.one_of(), 8);
         let expected = samples as f64 / 8.0 / 8.0;
@@ -329,7 +329,7 @@ mod tests {
             flame.add_many(span(at), stack(part), count);
             flame.add(Nanos(1000 * at), stack(0));
             of_stack[0] += 1;
-            assert!(flame.shown.len() <= MOST_SHOWN);
+            assert!(flame.shown.len() <= MAX_SHOWN);
         }
         assert!(flame.one_of() > 1);
         for (part, samples) in of_stack.into_iter().enumerate() {
@@ -340,17 +340,17 @@ mod tests {
         }
         // More than any table could hold, in no time.
         flame.add_many(span(400), stack(0), 1 << 40);
-        assert!(flame.shown.len() <= MOST_SHOWN && flame.shown.len() > MOST_SHOWN / 4);
+        assert!(flame.shown.len() <= MAX_SHOWN && flame.shown.len() > MAX_SHOWN / 4);
         assert!(flame.shown.iter().all(|one| one.time <= span(400).1));
     }
 
     #[test]
     fn beyond_so_many_stacks_addresses_are_left_out() {
         let mut flame = Flame::default();
-        for offset in 0..MOST_STACKS as u64 + 10 {
+        for offset in 0..MAX_STACKS as u64 + 10 {
             flame.add(Nanos(offset), stack(offset));
         }
-        assert_eq!(flame.stacks.len(), MOST_STACKS + 1);
+        assert_eq!(flame.stacks.len(), MAX_STACKS + 1);
         assert_eq!(flame.stacks.last().unwrap().address, None);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Samples are folded as they stream by ([`aggregate`](crate::code::aggregate)). A kernel's slice is
 //! written when its completion is known; of a process that is sampled it is held back until the totals of its
-//! samples have come too, but no longer than [`MOST_HELD`] others. All memory here is bounded.
+//! samples have come too, but no longer than [`MAX_HELD`] others. All memory here is bounded.
 
 mod counts;
 mod flame;
@@ -35,16 +35,16 @@ use places::{Places, kernel_name, line_name};
 use raw::{RawSamples, Told};
 use stalls::Stalls;
 
-pub use flame::MOST_SHOWN;
+pub use flame::MAX_SHOWN;
 
 /// Most kernels that are held back until the totals of their samples come.
-const MOST_HELD: usize = 1 << 15;
+const MAX_HELD: usize = 1 << 15;
 /// After so many kernels without a sample of any, none are waited for: code objects are named without sampling, too.
-const MOST_UNSAMPLED: usize = 1 << 14;
+const MAX_UNSAMPLED: usize = 1 << 14;
 /// Most dispatches whose queue and kernel are remembered.
-const MOST_DISPATCHES: usize = 1 << 18;
+const MAX_DISPATCHES: usize = 1 << 18;
 /// Exact counts are told when so many entries have come together ...
-const MOST_ENTRIES: usize = 1 << 16;
+const MAX_ENTRIES: usize = 1 << 16;
 /// ... or so many samples since the last time, or this share of all of them.
 const SPACING: u64 = 1 << 14;
 const SHARE: u64 = 32;
@@ -189,7 +189,7 @@ impl Sampling {
     }
 
     fn remember(&mut self, work: WorkId, queue: QueueId, kernel: KernelId) {
-        if self.order.len() >= MOST_DISPATCHES
+        if self.order.len() >= MAX_DISPATCHES
             && let Some(oldest) = self.order.pop_front()
         {
             self.dispatches.remove(&oldest);
@@ -230,7 +230,7 @@ impl Sampling {
             return;
         }
         self.held.insert(key, found);
-        if !self.sampled && self.held.len() > MOST_UNSAMPLED {
+        if !self.sampled && self.held.len() > MAX_UNSAMPLED {
             self.active = false;
             self.dispatches = NumberMap::default();
             self.order = VecDeque::new();
@@ -238,7 +238,7 @@ impl Sampling {
             ready.extend(held.map(|found| (found, None)));
             return;
         }
-        if self.held.len() > MOST_HELD
+        if self.held.len() > MAX_HELD
             && let Some(((work, _), found)) = self.held.pop_first()
         {
             let known = self.samples_of(work);
@@ -257,7 +257,7 @@ impl Sampling {
     fn fold(&mut self, dispatch: DispatchSamples) {
         self.kernels.fold(&dispatch);
         if dispatch.work.is_some() {
-            if self.known.len() >= MOST_HELD {
+            if self.known.len() >= MAX_HELD {
                 self.known.pop_first();
             }
             let known = self.known.entry(dispatch.work).or_default();
@@ -339,7 +339,7 @@ impl Sampling {
                     stack: self.stack(record.work, record.kernel, place),
                     samples: record.samples,
                 });
-                if self.counted.len() >= MOST_ENTRIES {
+                if self.counted.len() >= MAX_ENTRIES {
                     self.show_counted(devices);
                 }
                 self.count(making, metadata, devices, record.samples)
@@ -407,7 +407,7 @@ impl Sampling {
             let counts = self.counts.take();
             self.tell_all(making, counts)?;
         }
-        if self.untold >= SPACING.max(self.samples / SHARE) || self.kernels.entries() > MOST_ENTRIES
+        if self.untold >= SPACING.max(self.samples / SHARE) || self.kernels.entries() > MAX_ENTRIES
         {
             self.tell(making, metadata, devices)?;
         }
@@ -427,7 +427,7 @@ impl Sampling {
         dispatch
             .into_iter()
             .for_each(|dispatch| self.fold(dispatch));
-        if self.known.len() >= MOST_HELD {
+        if self.known.len() >= MAX_HELD {
             self.known.pop_first();
         }
         let known = self.known.entry(work).or_default();

@@ -15,7 +15,7 @@ use crate::trace::perfetto::writer::{ProcessTrack, TraceWriter};
 /// What the first spans are long.
 const SPAN: u64 = 100_000;
 /// Most spans of one agent.
-const MOST: usize = 2048;
+const MAX_SPANS: usize = 2048;
 /// Samples that a span has on average, if there are enough.
 const ENOUGH: u64 = 50;
 /// Fewest spans that are made longer for want of samples.
@@ -47,7 +47,7 @@ impl AgentSpans {
         let span = time.0 / self.length;
         if span != self.latest.0 {
             self.settle();
-            while self.spans.len() > MOST {
+            while self.spans.len() > MAX_SPANS {
                 self.lengthen();
             }
             self.latest.0 = time.0 / self.length;
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn spans_become_longer_and_lose_nothing() {
         let mut spans = AgentSpans::new();
-        let samples = 10 * MOST as u64;
+        let samples = 10 * MAX_SPANS as u64;
         for number in 0..samples {
             // Not in order, as where lanes are read one after the other.
             let time = (number * 7919 % samples) * SPAN;
             spans.add(Nanos(time), (number % 3) as usize);
-            assert!(spans.spans.len() <= MOST + 1);
+            assert!(spans.spans.len() <= MAX_SPANS + 1);
         }
         spans.settle();
         assert_eq!(spans.samples(), samples);
