@@ -5,29 +5,29 @@ use std::fs;
 
 use gputrail_harness::program::run;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
 /// A demo's trace and capture, and the bytes of both.
 struct Demo {
-    place: Place,
+    dir: TestDir,
     trace: Vec<u8>,
     capture: Vec<u8>,
 }
 
 impl Demo {
     fn new() -> Demo {
-        let place = Place::new();
-        well(&mut place.gputrail(["demo", "-q", "--capture", "-o", "run.pftrace"]));
+        let dir = TestDir::new();
+        well(&mut dir.gputrail(["demo", "-q", "--capture", "-o", "run.pftrace"]));
         Demo {
-            trace: fs::read(place.join("run.pftrace")).expect("the trace"),
-            capture: fs::read(place.join("run.gputrail")).expect("the capture"),
-            place,
+            trace: fs::read(dir.join("run.pftrace")).expect("the trace"),
+            capture: fs::read(dir.join("run.gputrail")).expect("the capture"),
+            dir,
         }
     }
 
     /// What `gputrail info` says a file holds.
     fn holds(&self, file: &str) -> String {
-        let text = well(&mut self.place.gputrail(["info", file])).text();
+        let text = well(&mut self.dir.gputrail(["info", file])).text();
         let line = text
             .lines()
             .find(|line| line.trim_start().starts_with("holds"));
@@ -37,8 +37,8 @@ impl Demo {
     /// `gputrail check` of a trace of these bytes finds `what` at byte `offset`.
     #[track_caller]
     fn found(&self, trace: &[u8], offset: usize, what: &str) {
-        fs::write(self.place.join("bad.pftrace"), trace).expect("room");
-        let ended = run(&mut self.place.gputrail(["check", "bad.pftrace"]));
+        fs::write(self.dir.join("bad.pftrace"), trace).expect("room");
+        let ended = run(&mut self.dir.gputrail(["check", "bad.pftrace"]));
         let text = ended.text();
         assert_eq!(ended.code(), 1, "{text}{}", ended.stderr);
         let begin = format!("bad.pftrace: at byte {offset}: ");
@@ -56,9 +56,9 @@ impl Demo {
     /// A command refuses a capture of these bytes, in these words, and leaves nothing behind.
     #[track_caller]
     fn refused(&self, capture: &[u8], words: &str) {
-        fs::write(self.place.join("bad.gputrail"), capture).expect("room");
+        fs::write(self.dir.join("bad.gputrail"), capture).expect("room");
         let ended = run(&mut self
-            .place
+            .dir
             .gputrail(["convert", "bad.gputrail", "-o", "out.pftrace"]));
         assert_eq!(ended.code(), 125, "{}", ended.stderr);
         let begin = "gputrail: bad.gputrail: ";
@@ -68,19 +68,18 @@ impl Demo {
             "{begin}{words}: {}",
             ended.stderr
         );
-        assert!(self.place.files("out.pftrace").is_empty());
+        assert!(self.dir.files("out.pftrace").is_empty());
     }
 
     /// A trace is made of a capture of these bytes, and it is told that `words` stand at byte `offset`.
     #[track_caller]
     fn converted_but_for(&self, capture: &[u8], offset: usize, words: &str) {
-        fs::write(self.place.join("bad.gputrail"), capture).expect("room");
-        let ended =
-            well(
-                &mut self
-                    .place
-                    .gputrail(["convert", "bad.gputrail", "-o", "rest.pftrace"]),
-            );
+        fs::write(self.dir.join("bad.gputrail"), capture).expect("room");
+        let ended = well(
+            &mut self
+                .dir
+                .gputrail(["convert", "bad.gputrail", "-o", "rest.pftrace"]),
+        );
         let at = format!("at byte {offset}: ");
         let told = |line: &str| {
             line.contains("bad.gputrail") && line.contains(&at) && line.contains(words)
@@ -132,8 +131,8 @@ fn varint(mut value: u64) -> Vec<u8> {
 fn a_trace_that_is_cut() {
     let demo = Demo::new();
     let middle = demo.trace.len() / 2;
-    fs::write(demo.place.join("bad.pftrace"), &demo.trace[..middle]).expect("room");
-    let ended = run(&mut demo.place.gputrail(["check", "bad.pftrace"]));
+    fs::write(demo.dir.join("bad.pftrace"), &demo.trace[..middle]).expect("room");
+    let ended = run(&mut demo.dir.gputrail(["check", "bad.pftrace"]));
     let text = ended.text();
     let finding = text.lines().find(|line| line.contains("the trace was cut"));
     let finding = finding.unwrap_or_else(|| panic!("{text}"));
@@ -160,11 +159,11 @@ fn a_trace_of_a_newer_version_is_read_but_for_what_is_new() {
     let demo = Demo::new();
     let new = bytes(1, &[bytes(3_000, b"new"), number(10, 77)].concat());
     fs::write(
-        demo.place.join("bad.pftrace"),
+        demo.dir.join("bad.pftrace"),
         [&demo.trace[..], &new].concat(),
     )
     .expect("room");
-    well(&mut demo.place.gputrail(["check", "bad.pftrace"]));
+    well(&mut demo.dir.gputrail(["check", "bad.pftrace"]));
     assert_eq!(demo.holds("bad.pftrace"), demo.holds("run.pftrace"));
 }
 
@@ -178,15 +177,15 @@ fn a_group_that_is_compressed_wrongly() {
 #[test]
 fn a_gzipped_trace_that_is_cut() {
     let demo = Demo::new();
-    let plain = demo.place.join("run.pftrace");
+    let plain = demo.dir.join("run.pftrace");
     well(std::process::Command::new("gzip").arg("-k").arg(&plain));
-    let packed = fs::read(demo.place.join("run.pftrace.gz")).expect("gzip made it");
+    let packed = fs::read(demo.dir.join("run.pftrace.gz")).expect("gzip made it");
     fs::write(
-        demo.place.join("bad.pftrace"),
+        demo.dir.join("bad.pftrace"),
         &packed[..packed.len() * 2 / 3],
     )
     .expect("room");
-    let ended = run(&mut demo.place.gputrail(["check", "bad.pftrace"]));
+    let ended = run(&mut demo.dir.gputrail(["check", "bad.pftrace"]));
     assert_eq!(ended.code(), 1);
     let text = ended.text();
     let torn = |line: &str| line.contains("at byte ") && line.contains("the rest cannot be read");

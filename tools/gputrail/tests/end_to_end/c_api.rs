@@ -10,7 +10,7 @@ use gputrail_harness::program::run;
 use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 use crate::tools::built;
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
@@ -19,38 +19,38 @@ pub const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
 const CPP: &[&str] = &["c++", "-x", "c++"];
 
 /// Writes the library and its header, and compiles a program of `tests/programs` with them.
-fn linked(place: &Place, compiler: &[&str], program: &str) -> PathBuf {
+fn linked(dir: &TestDir, compiler: &[&str], program: &str) -> PathBuf {
     let source = repository("tests/programs")
         .join(program)
         .with_extension("c");
-    compiled(place, compiler, &[], &source, program)
+    compiled(dir, compiler, &[], &source, program)
 }
 
 /// The same for any source, to a file here.
 pub fn compiled(
-    place: &Place,
+    dir: &TestDir,
     compiler: &[&str],
     options: &[&str],
     source: &Path,
     output: &str,
 ) -> PathBuf {
-    let library = place.join("libgputrail.so.0");
+    let library = dir.join("libgputrail.so.0");
     if !library.exists() {
-        well(&mut place.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
+        well(&mut dir.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
     }
-    let output = place.join(output);
+    let output = dir.join(output);
     let mut command = Command::new(compiler[0]);
     command
         .args(&compiler[1..])
         .args(STRICT)
         .args(options)
         .arg("-I")
-        .arg(place.path())
+        .arg(dir.path())
         .arg("-o")
         .arg(&output)
         .arg(source)
         .arg("-L")
-        .arg(place.path())
+        .arg(dir.path())
         .args(["-l:libgputrail.so.0", "-lOpenCL", "-lpthread"])
         .arg("-Wl,-rpath,$ORIGIN");
     run(&mut command).well();
@@ -60,10 +60,10 @@ pub fn compiled(
 #[test]
 fn every_misuse_has_its_status_in_c_and_in_cpp() {
     needs!(every_misuse_has_its_status_in_c_and_in_cpp: Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     for compiler in [C, CPP] {
-        let program = linked(&place, compiler, "c_api");
-        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        let program = linked(&dir, compiler, "c_api");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
         assert!(ended.text().starts_with("passed"), "{}", ended.text());
         assert_eq!(ended.stderr, "");
     }
@@ -72,10 +72,10 @@ fn every_misuse_has_its_status_in_c_and_in_cpp() {
 #[test]
 fn every_error_that_a_function_documents_is_seen() {
     needs!(every_error_that_a_function_documents_is_seen: Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     for compiler in [C, CPP] {
-        let program = linked(&place, compiler, "c_api_errors");
-        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        let program = linked(&dir, compiler, "c_api_errors");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
         assert_eq!(ended.text(), "passed\n");
         assert_eq!(ended.stderr, "");
     }
@@ -97,7 +97,7 @@ fn every_error_that_a_function_documents_is_seen() {
     let programs = std::fs::read_dir(repository("tests/programs")).expect("a folder");
     let programs = programs.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
     let programs: String = programs.collect();
-    let header = std::fs::read_to_string(place.join("gputrail.h")).expect("the header");
+    let header = std::fs::read_to_string(dir.join("gputrail.h")).expect("the header");
     let mut documented = 0;
     let mut unseen = Vec::new();
     for comment in header.split("/*") {
@@ -134,10 +134,10 @@ fn every_error_that_a_function_documents_is_seen() {
 #[test]
 fn a_program_that_is_linked_with_the_library_observes_itself() {
     needs!(a_program_that_is_linked_with_the_library_observes_itself: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     for compiler in [C, CPP] {
-        let program = linked(&place, compiler, "c_api_opencl");
-        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        let program = linked(&dir, compiler, "c_api_opencl");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
         assert_eq!(ended.text(), "passed: 20 kernels\n");
         assert_eq!(ended.stderr, "");
     }
@@ -146,20 +146,20 @@ fn a_program_that_is_linked_with_the_library_observes_itself() {
 #[test]
 fn the_static_library_serves_a_program_that_carries_it() {
     needs!(the_static_library_serves_a_program_that_carries_it: Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let library = built(&["--package", "gputrail-inject"], "libgputrail_inject.a");
-    well(&mut place.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
+    well(&mut dir.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
     for compiler in [C, CPP] {
         let mut command = Command::new(compiler[0]);
         command.args(&compiler[1..]).args(STRICT);
-        command.arg("-I").arg(place.path()).arg("-o").arg("with_it");
+        command.arg("-I").arg(dir.path()).arg("-o").arg("with_it");
         // What follows is no source.
         command
             .arg(repository("tests/programs/c_api.c"))
             .args(["-x", "none", &library]);
         command.args(["-lpthread", "-ldl", "-lm"]);
-        run(command.current_dir(place.path())).well();
-        let ended = run(&mut place.alone(Driver::Threaded, place.join("with_it"), &[])).well();
+        run(command.current_dir(dir.path())).well();
+        let ended = run(&mut dir.untraced(Driver::Threaded, dir.join("with_it"), &[])).well();
         assert!(ended.text().starts_with("passed"), "{}", ended.text());
         assert_eq!(ended.stderr, "");
     }
@@ -168,10 +168,10 @@ fn the_static_library_serves_a_program_that_carries_it() {
 #[test]
 fn records_in_memory_that_a_program_supplies_are_all_accounted_for() {
     needs!(records_in_memory_that_a_program_supplies_are_all_accounted_for: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     for compiler in [C, CPP] {
-        let program = linked(&place, compiler, "c_api_memory");
-        let ended = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+        let program = linked(&dir, compiler, "c_api_memory");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
         assert_eq!(ended.text(), "passed: 1200 launches\n");
         assert_eq!(ended.stderr, "");
     }
@@ -180,11 +180,11 @@ fn records_in_memory_that_a_program_supplies_are_all_accounted_for() {
 #[test]
 fn a_program_samples_its_own_kernels() {
     needs!(a_program_samples_its_own_kernels: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     for compiler in [C, CPP] {
-        let program = linked(&place, compiler, "c_api_sampling");
+        let program = linked(&dir, compiler, "c_api_sampling");
         for driver in [Driver::Basic, Driver::Threaded] {
-            let ended = run(&mut place.alone(driver, &program, &[])).well();
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
             assert_eq!(ended.text(), "passed\n");
             assert_eq!(ended.stderr, "");
         }
@@ -195,11 +195,11 @@ fn a_program_samples_its_own_kernels() {
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let program = linked(&place, C, "c_api_opencl");
-    let ended = well(&mut place.record_with(&["-q"], Driver::Threaded, &program, &[]));
+    let dir = TestDir::new();
+    let program = linked(&dir, C, "c_api_opencl");
+    let ended = well(&mut dir.record_with(&["-q"], Driver::Threaded, &program, &[]));
     assert_eq!(ended.text(), "passed: 20 kernels\n");
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "triple"), 20, "each kernel once");
     let slices = |trace: &mut Trace, name: &str| -> i64 {

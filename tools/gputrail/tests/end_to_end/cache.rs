@@ -9,15 +9,15 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
 /// Records a program with its cache in `cache`, and looks whether all that it did is there.
-fn record(place: &Place, lives: &Path, cache: &Path) {
-    let mut command = place.record(Driver::Basic, lives, &["5"]);
+fn record(dir: &TestDir, lives: &Path, cache: &Path) {
+    let mut command = dir.record(Driver::Basic, lives, &["5"]);
     well(command.env("XDG_CACHE_HOME", cache));
-    assert_eq!(kernels(&mut place.trace(), "work"), 5);
+    assert_eq!(kernels(&mut dir.trace(), "work"), 5);
 }
 
 /// The only file in the cache.
@@ -31,20 +31,20 @@ fn kept(cache: &Path) -> PathBuf {
 #[test]
 fn the_library_is_written_once_and_anew_where_it_is_damaged() {
     needs!(the_library_is_written_once_and_anew_where_it_is_damaged: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let cache = place.join("cache");
-    well(&mut place.gputrail(["library", "carried"]));
-    let carried = fs::read(place.join("carried")).unwrap();
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let cache = dir.join("cache");
+    well(&mut dir.gputrail(["library", "carried"]));
+    let carried = fs::read(dir.join("carried")).unwrap();
 
-    record(&place, &lives, &cache);
+    record(&dir, &lives, &cache);
     let file = kept(&cache);
     let inode = fs::metadata(&file).unwrap().ino();
     assert!(fs::read(&file).unwrap() == carried, "it is what is carried");
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(file.parent().unwrap()), 0o700);
     assert_eq!(mode(&file) & 0o022, 0);
-    record(&place, &lives, &cache);
+    record(&dir, &lives, &cache);
     assert_eq!(
         fs::metadata(kept(&cache)).unwrap().ino(),
         inode,
@@ -56,7 +56,7 @@ fn the_library_is_written_once_and_anew_where_it_is_damaged() {
     damaged[middle] ^= 1;
     for bytes in [&damaged, &carried[..middle].to_vec(), &Vec::new()] {
         fs::write(&file, bytes).unwrap();
-        record(&place, &lives, &cache);
+        record(&dir, &lives, &cache);
         assert!(
             fs::read(kept(&cache)).unwrap() == carried,
             "it is whole again"
@@ -67,23 +67,23 @@ fn the_library_is_written_once_and_anew_where_it_is_damaged() {
 #[test]
 fn recording_works_without_a_cache() {
     needs!(recording_works_without_a_cache: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     // A file, a place of others, and nothing.
-    let file = place.join("file");
+    let file = dir.join("file");
     fs::write(&file, "").unwrap();
-    let open = place.join("open");
+    let open = dir.join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
     for cache in [&file, &open, &PathBuf::from("/proc/no-such-place")] {
-        record(&place, &lives, cache);
+        record(&dir, &lives, cache);
     }
     assert!(
         !open.join("gputrail").exists(),
         "nothing for others to exchange"
     );
 
-    let mut command = place.record(Driver::Basic, &lives, &["5"]);
+    let mut command = dir.record(Driver::Basic, &lives, &["5"]);
     well(command.env_remove("XDG_CACHE_HOME").env_remove("HOME"));
-    assert_eq!(kernels(&mut place.trace(), "work"), 5);
+    assert_eq!(kernels(&mut dir.trace(), "work"), 5);
 }

@@ -11,11 +11,11 @@ use gputrail_harness::trace::Trace;
 use tempfile::TempDir;
 
 /// A folder for the files of one test.
-pub struct Place {
+pub struct TestDir {
     folder: TempDir,
 }
 
-impl Place {
+impl TestDir {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("gputrail-test-")
@@ -36,15 +36,20 @@ impl Place {
     pub fn gputrail<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gputrail"));
         command.args(arguments);
-        self.settle(&mut command);
+        self.prepare(&mut command);
         command
     }
 
     /// A program on PoCL, untraced.
-    pub fn alone(&self, driver: Driver, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+    pub fn untraced(
+        &self,
+        driver: Driver,
+        program: impl AsRef<OsStr>,
+        arguments: &[&str],
+    ) -> Command {
         let mut command = Command::new(program);
         command.args(arguments);
-        self.settle(&mut command);
+        self.prepare(&mut command);
         on_pocl(&mut command, driver);
         command
     }
@@ -73,7 +78,7 @@ impl Place {
         command
     }
 
-    fn settle(&self, command: &mut Command) {
+    fn prepare(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let ours = name.to_string_lossy().starts_with("GPUTRAIL_");
             if ours || name == "OPENCL_LAYERS" {
@@ -103,7 +108,7 @@ impl Place {
         library.into_os_string().into_string().expect("UTF-8")
     }
 
-    /// The trace that [`Place::record`] left.
+    /// The trace that [`TestDir::record`] left.
     #[track_caller]
     pub fn trace(&self) -> Trace {
         Trace::open(self.join("run.pftrace"))

@@ -7,7 +7,7 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::{self, Completed, Driver};
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 use crate::transparency::ffmpeg;
 
 /// Times in the trace and in PoCL's log are of different clocks: the distance between those is
@@ -44,16 +44,16 @@ fn name_in_trace(command: &Completed) -> String {
 /// Records a program with PoCL's log on, and checks the trace against that.
 #[track_caller]
 fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<String, usize> {
-    let place = Place::new();
-    let log = place.join("pocl.log");
+    let dir = TestDir::new();
+    let log = dir.join("pocl.log");
     let program = if program.contains('/') {
-        place.program(&program[2..])
+        dir.program(&program[2..])
     } else {
         program.into()
     };
-    well(&mut place.alone(driver, &program, arguments)); // fills the kernel cache
+    well(&mut dir.untraced(driver, &program, arguments)); // fills the kernel cache
     well(pocl::logged(
-        &mut place.record(driver, &program, arguments),
+        &mut dir.record(driver, &program, arguments),
         &log,
     ));
 
@@ -67,7 +67,7 @@ fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<Strin
         logged.entry(name).or_default().push(interval);
     }
     let mut traced: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     for (name, start, duration) in
         trace.rows::<(String, i64, i64)>("select name, ts, dur from gpu_slice order by ts")

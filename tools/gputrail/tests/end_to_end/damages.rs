@@ -1,5 +1,5 @@
 //! A real capture, damaged in every way that a crash or a disk damages files: what is whole is read, and
-//! what is not is reported with its place.
+//! what is not is reported with its dir.
 
 use std::fs;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 use crate::random::Random;
 
 /// Bytes of the file's header, without which a file is no capture.
@@ -24,7 +24,7 @@ const TRIES: u64 = 300;
 /// A run of records: where its chunk lies in the file, and the records.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
-    place: Range<u64>,
+    span: Range<u64>,
     lane: u32,
     records: Vec<u8>,
 }
@@ -38,7 +38,7 @@ fn read(capture: &Path) -> (Vec<Run>, Vec<u64>) {
         let records: Vec<&[u8]> = chunk.records().map(|record| record.bytes()).collect();
         let records = records.concat();
         runs.push(Run {
-            place: chunk.file_offset..chunk.file_offset + CHUNK_HEADER + records.len() as u64,
+            span: chunk.file_offset..chunk.file_offset + CHUNK_HEADER + records.len() as u64,
             lane: chunk.lane,
             records,
         });
@@ -48,25 +48,25 @@ fn read(capture: &Path) -> (Vec<Run>, Vec<u64>) {
 }
 
 /// A capture of several threads in small blocks, and its bytes.
-fn capture(place: &Place) -> Vec<u8> {
-    let lives = place.program("lives");
+fn capture(dir: &TestDir) -> Vec<u8> {
+    let lives = dir.program("lives");
     let options = ["-q", "--capture", "--buffers", "1M", "--buffer-size", "4K"];
     let arguments = ["400", "threads", "4"];
-    well(&mut place.record_with(&options, Driver::Threaded, &lives, &arguments));
-    fs::read(place.join("run.gputrail")).expect("the capture was kept")
+    well(&mut dir.record_with(&options, Driver::Threaded, &lives, &arguments));
+    fs::read(dir.join("run.gputrail")).expect("the capture was kept")
 }
 
 #[test]
 fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
     needs!(damage_costs_the_chunks_it_hits_and_is_reported_where_it_is:
         Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let whole = capture(&place);
-    let (runs, findings) = read(&place.join("run.gputrail"));
+    let dir = TestDir::new();
+    let whole = capture(&dir);
+    let (runs, findings) = read(&dir.join("run.gputrail"));
     assert!(runs.len() > 50, "{} chunks are few", runs.len());
     assert_eq!(findings, [0; 0]);
 
-    let damaged = place.join("damaged.gputrail");
+    let damaged = dir.join("damaged.gputrail");
     let mut random = Random::new();
     for attempt in 0..TRIES {
         let at = FILE_HEADER + random.up_to(whole.len() as u64 - FILE_HEADER - 1);
@@ -89,14 +89,14 @@ fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
         }
         fs::write(&damaged, bytes).expect("the file can be written");
         let (read, findings) = read(&damaged);
-        let hit = |run: &&Run| run.place.start < hole.end && hole.start < run.place.end;
+        let hit = |run: &&Run| run.span.start < hole.end && hole.start < run.span.end;
         let spared: Vec<&Run> = runs.iter().filter(|run| !hit(run)).collect();
         let read: Vec<&Run> = read.iter().filter(|run| !hit(run)).collect();
         assert_eq!(read, spared, "{hole:?}");
         assert!(!findings.is_empty(), "{hole:?} was not noticed");
         // Where chunks of names begin and end is not known here.
-        let chunk = runs.iter().find(|run| run.place.contains(&hole.start));
-        let chunk = chunk.map_or(0, |run| run.place.start);
+        let chunk = runs.iter().find(|run| run.span.contains(&hole.start));
+        let chunk = chunk.map_or(0, |run| run.span.start);
         let near = |offset: &&u64| (chunk..=hole.end).contains(*offset);
         assert!(
             findings.iter().any(|at| near(&at)),
@@ -104,7 +104,7 @@ fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
         );
     }
 
-    let ended = run(&mut place.gputrail(["convert", "damaged.gputrail", "-o", "rest.pftrace"]));
+    let ended = run(&mut dir.gputrail(["convert", "damaged.gputrail", "-o", "rest.pftrace"]));
     assert!(ended.stderr.contains("at byte"), "{}", ended.stderr);
 }
 
@@ -112,30 +112,30 @@ fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
 fn a_capture_cut_at_any_byte_is_read_up_to_its_last_whole_chunk() {
     needs!(a_capture_cut_at_any_byte_is_read_up_to_its_last_whole_chunk:
         Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let whole = capture(&place);
-    let (runs, _) = read(&place.join("run.gputrail"));
-    let cut = place.join("cut.gputrail");
+    let dir = TestDir::new();
+    let whole = capture(&dir);
+    let (runs, _) = read(&dir.join("run.gputrail"));
+    let cut = dir.join("cut.gputrail");
     let mut random = Random::new();
     let anywhere = (0..TRIES).map(|_| random.up_to(whole.len() as u64 - FILE_HEADER));
     let anywhere: Vec<u64> = anywhere.map(|at| FILE_HEADER + at).collect();
     // And around the ends of chunks, where it matters most.
     let edges = runs.iter().rev().take(20);
-    let edges = edges.flat_map(|run| run.place.end - 9..=run.place.end + 9);
+    let edges = edges.flat_map(|run| run.span.end - 9..=run.span.end + 9);
     for length in anywhere.into_iter().chain(edges) {
         let length = length.min(whole.len() as u64);
         fs::write(&cut, &whole[..length as usize]).expect("the file can be written");
         let (read, findings) = read(&cut);
         let left: Vec<Run> = runs
             .iter()
-            .filter(|run| run.place.end <= length)
+            .filter(|run| run.span.end <= length)
             .cloned()
             .collect();
         assert_eq!(read, left, "cut at {length}");
-        let torn = runs.iter().find(|run| run.place.contains(&length));
-        if let Some(torn) = torn.filter(|torn| torn.place.start < length) {
+        let torn = runs.iter().find(|run| run.span.contains(&length));
+        if let Some(torn) = torn.filter(|torn| torn.span.start < length) {
             assert!(
-                findings.contains(&torn.place.start),
+                findings.contains(&torn.span.start),
                 "cut at {length}: {findings:?}"
             );
         }

@@ -6,17 +6,17 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
-fn demo(place: &Place) -> Trace {
-    well(&mut place.gputrail(["demo"]));
-    Trace::open(place.join("demo.pftrace"))
+fn demo(dir: &TestDir) -> Trace {
+    well(&mut dir.gputrail(["demo"]));
+    Trace::open(dir.join("demo.pftrace"))
 }
 
 #[test]
 fn the_demo_says_what_it_wrote_and_what_to_do_next() {
-    let place = Place::new();
-    let ended = well(&mut place.gputrail(["demo"]));
+    let dir = TestDir::new();
+    let ended = well(&mut dir.gputrail(["demo"]));
     for words in ["demo.pftrace", "ui.perfetto.dev"] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
@@ -25,12 +25,12 @@ fn the_demo_says_what_it_wrote_and_what_to_do_next() {
 
 #[test]
 fn the_same_seed_makes_the_same_records_and_another_others() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for (name, seed) in [("a", "5"), ("b", "5"), ("c", "6")] {
         let output = format!("{name}.pftrace");
-        well(&mut place.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", &output]));
+        well(&mut dir.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", &output]));
     }
-    let read = |name: &str| fs::read(place.join(name)).unwrap();
+    let read = |name: &str| fs::read(dir.join(name)).unwrap();
     assert_eq!(read("a.pftrace"), read("b.pftrace"));
     assert_ne!(read("a.pftrace"), read("c.pftrace"));
 }
@@ -38,8 +38,8 @@ fn the_same_seed_makes_the_same_records_and_another_others() {
 #[test]
 fn the_demo_is_shaped_like_a_training_run() {
     needs!(the_demo_is_shaped_like_a_training_run: Need::TraceProcessor);
-    let place = Place::new();
-    let mut trace = demo(&place);
+    let dir = TestDir::new();
+    let mut trace = demo(&dir);
     trace.assert_sound();
     let tracks = "select distinct t.name from gpu_slice g join gpu_track t on g.track_id = t.id";
     let tracks: Vec<(String,)> = trace.rows(tracks);
@@ -79,9 +79,9 @@ fn the_demo_is_shaped_like_a_training_run() {
 #[test]
 fn every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows() {
     needs!(every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows: Need::PythonBindings);
-    let place = Place::new();
-    well(&mut place.gputrail(["demo", "-q"]));
-    let kinds = packet_kinds(&place.join("demo.pftrace"));
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q"]));
+    let kinds = packet_kinds(&dir.join("demo.pftrace"));
     for kind in [
         "track_event",
         "gpu_render_stage_event",
@@ -95,8 +95,8 @@ fn every_packet_of_the_demo_is_made_of_fields_that_perfetto_knows() {
 #[test]
 fn every_kernel_is_tied_to_the_call_that_launched_it() {
     needs!(every_kernel_is_tied_to_the_call_that_launched_it: Need::TraceProcessor);
-    let place = Place::new();
-    let mut trace = demo(&place);
+    let dir = TestDir::new();
+    let mut trace = demo(&dir);
     let launches = trace.value::<i64>(
         "select count(distinct display_value) from slice join args using (arg_set_id) \
          where key glob 'gpu_correlation.render_stage_submission_event_ids*'",
@@ -111,10 +111,10 @@ fn every_kernel_is_tied_to_the_call_that_launched_it() {
 #[test]
 fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
     needs!(a_compressed_trace_is_a_third_of_the_size_and_holds_the_same: Need::TraceProcessor);
-    let place = Place::new();
-    well(&mut place.gputrail(["demo", "-q", "--capture"]));
-    well(&mut place.gputrail(["demo", "-q", "--compress", "-o", "small.pftrace"]));
-    well(&mut place.gputrail([
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--capture"]));
+    well(&mut dir.gputrail(["demo", "-q", "--compress", "-o", "small.pftrace"]));
+    well(&mut dir.gputrail([
         "convert",
         "-q",
         "--compress",
@@ -122,13 +122,13 @@ fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
         "-o",
         "converted.pftrace",
     ]));
-    well(&mut place.gputrail(["check", "small.pftrace"]));
-    let bytes = |name: &str| fs::read(place.join(name)).unwrap();
+    well(&mut dir.gputrail(["check", "small.pftrace"]));
+    let bytes = |name: &str| fs::read(dir.join(name)).unwrap();
     assert_eq!(bytes("small.pftrace"), bytes("converted.pftrace"));
     let (plain, small) = (bytes("demo.pftrace").len(), bytes("small.pftrace").len());
     assert!(small * 3 <= plain, "{small} bytes of {plain}");
     let [plain, small] = ["demo.pftrace", "small.pftrace"].map(|name| {
-        let mut trace = Trace::open(place.join(name));
+        let mut trace = Trace::open(dir.join(name));
         trace.assert_sound();
         trace.rows::<(String, i64, i64)>(
             "select name, count(*), sum(dur) from slice group by 1 order by 1",
@@ -140,8 +140,8 @@ fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
 #[test]
 fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
     needs!(memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began: Need::TraceProcessor);
-    let place = Place::new();
-    let mut trace = demo(&place);
+    let dir = TestDir::new();
+    let mut trace = demo(&dir);
     trace.assert_sound();
     let counters: Vec<(String, String, f64, i64)> = trace.rows(
         "select t.name, t.unit, (select value from counter where track_id = t.id order by ts desc, id desc limit 1), \
@@ -155,8 +155,8 @@ fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
 #[test]
 fn what_runs_on_a_device_at_a_time_is_counted() {
     needs!(what_runs_on_a_device_at_a_time_is_counted: Need::TraceProcessor);
-    let place = Place::new();
-    let mut trace = demo(&place);
+    let dir = TestDir::new();
+    let mut trace = demo(&dir);
     let counters: Vec<(String, String, f64)> = trace.rows(
         "select t.name, unit, (select max(value) from counter where track_id = t.id) from gpu_counter_track t \
          order by substr(t.name, 6), 1",
@@ -202,8 +202,8 @@ fn what_runs_on_a_device_at_a_time_is_counted() {
 
 #[test]
 fn samples_of_the_demo_lead_to_lines_and_what_cannot_be_sampled_is_refused() {
-    let place = Place::new();
-    well(&mut place.gputrail([
+    let dir = TestDir::new();
+    well(&mut dir.gputrail([
         "demo",
         "-q",
         "--pc-sampling",
@@ -212,7 +212,7 @@ fn samples_of_the_demo_lead_to_lines_and_what_cannot_be_sampled_is_refused() {
         "-o",
         "s.pftrace",
     ]));
-    let hotspots = well(&mut place.gputrail(["hotspots", "s.gputrail", "--format", "csv"]));
+    let hotspots = well(&mut dir.gputrail(["hotspots", "s.gputrail", "--format", "csv"]));
     for words in [
         "v_mfma_f32_32x32x8_f16",
         "train/kernels.cl:",
@@ -227,13 +227,13 @@ fn samples_of_the_demo_lead_to_lines_and_what_cannot_be_sampled_is_refused() {
         "--interval",
         "1000cycles",
     ];
-    let refused = place.gputrail(asked).output().unwrap();
+    let refused = dir.gputrail(asked).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
         !refused.status.success() && said.contains("512 and 1024 cycles"),
         "{said}"
     );
-    let mut taken = place.gputrail(["demo", "--pc-sampling", "stochastic"]);
+    let mut taken = dir.gputrail(["demo", "--pc-sampling", "stochastic"]);
     taken.env("GPUTRAIL_DEMO_SAMPLED_ELSEWHERE", "host-trap,20us");
     let refused = taken.output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);

@@ -6,16 +6,16 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
 #[test]
 fn work_and_calls_are_tied_to_the_work_that_they_waited_for() {
     needs!(work_and_calls_are_tied_to_the_work_that_they_waited_for:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let program = place.program("waits");
-    well(&mut place.record(Driver::Threaded, &program, &[]));
-    let mut trace = place.trace();
+    let dir = TestDir::new();
+    let program = dir.program("waits");
+    well(&mut dir.record(Driver::Threaded, &program, &[]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     // Work by its event id, which the call that enqueued it names.
     let names: BTreeMap<String, String> = trace

@@ -12,7 +12,7 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels};
+use crate::command::{TestDir, kernels};
 
 /// Kernels of a round: their records are far more than [`KEPT`].
 const WORK: i64 = 4000;
@@ -28,11 +28,11 @@ struct Recording {
 }
 
 impl Recording {
-    fn start(place: &Place, options: &[&str], rounds: &str) -> Recording {
-        let program = place.program("flight");
+    fn start(dir: &TestDir, options: &[&str], rounds: &str) -> Recording {
+        let program = dir.program("flight");
         let options = [options, &["--buffer-size", "16K"]].concat();
         let arguments = [rounds, &WORK.to_string()];
-        let mut command = place.record_with(&options, Driver::Threaded, &program, &arguments);
+        let mut command = dir.record_with(&options, Driver::Threaded, &program, &arguments);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -90,16 +90,16 @@ fn awaited(path: &Path) -> Trace {
 fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_too() {
     needs!(a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_too:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     let options = ["--flight-recorder", KEPT, "--trigger", "USR2"];
-    let mut recording = Recording::start(&place, &options, "3");
+    let mut recording = Recording::start(&dir, &options, "3");
     recording.round(1);
     recording.signal(libc::SIGUSR2);
-    let mut first = awaited(&place.join("run-flight-1.pftrace"));
+    let mut first = awaited(&dir.join("run-flight-1.pftrace"));
     recording.say("");
     recording.round(2);
     recording.signal(libc::SIGUSR2);
-    let mut second = awaited(&place.join("run-flight-2.pftrace"));
+    let mut second = awaited(&dir.join("run-flight-2.pftrace"));
     recording.say("");
     recording.round(3);
     recording.say("kill");
@@ -107,7 +107,7 @@ fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_to
     assert_eq!(code, 137, "{said}");
     assert!(said.contains("run-flight-1.pftrace"), "{said}");
 
-    let mut last = place.trace();
+    let mut last = dir.trace();
     for (number, trace) in [(1, &mut first), (2, &mut second), (3, &mut last)] {
         trace.assert_sound();
         // The round that had just ended is there, by its name, and not much before it.
@@ -120,14 +120,14 @@ fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_to
         let kept = kernels(trace, "work");
         assert!((1..WORK).contains(&kept), "{number}: {kept}");
     }
-    assert_eq!(place.files("2.pftrace").len(), 1);
+    assert_eq!(dir.files("2.pftrace").len(), 1);
 }
 
 #[test]
 fn a_slow_call_has_what_happened_before_it_written_out() {
     needs!(a_slow_call_has_what_happened_before_it_written_out:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     // Building the program takes longer than this.
     let options = [
         "--flight-recorder",
@@ -137,8 +137,8 @@ fn a_slow_call_has_what_happened_before_it_written_out() {
         "--dumps",
         "2",
     ];
-    let mut recording = Recording::start(&place, &options, "1");
-    let mut trace = awaited(&place.join("run-flight-1.pftrace"));
+    let mut recording = Recording::start(&dir, &options, "1");
+    let mut trace = awaited(&dir.join("run-flight-1.pftrace"));
     recording.round(1);
     let (code, said) = recording.end();
     assert_eq!(code, 0, "{said}");
@@ -147,25 +147,25 @@ fn a_slow_call_has_what_happened_before_it_written_out() {
         "select count(*) from slice where category = 'opencl' and (dur >= 100000 or dur = -1)",
     );
     assert!(slow > 0, "{said}");
-    assert!(place.files(".pftrace").len() <= 3, "two dumps at most");
-    place.trace().assert_sound();
+    assert!(dir.files(".pftrace").len() <= 3, "two dumps at most");
+    dir.trace().assert_sound();
 }
 
 #[test]
 fn the_program_itself_asks_for_what_happened_in_the_last_while() {
     needs!(the_program_itself_asks_for_what_happened_in_the_last_while:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let mut recording = Recording::start(&place, &["--flight-recorder", "5min"], "2");
+    let dir = TestDir::new();
+    let mut recording = Recording::start(&dir, &["--flight-recorder", "5min"], "2");
     recording.round(1);
     recording.say("dump");
-    let mut dump = awaited(&place.join("run-flight-1.pftrace"));
+    let mut dump = awaited(&dir.join("run-flight-1.pftrace"));
     recording.round(2);
     let (code, said) = recording.end();
     assert_eq!(code, 0, "{said}");
     dump.assert_sound();
     assert_eq!(kernels(&mut dump, "round_1"), 1);
-    let mut whole = place.trace();
+    let mut whole = dir.trace();
     whole.assert_sound();
     // The memory was large enough for all of it.
     assert_eq!(kernels(&mut whole, "work"), 2 * WORK);
@@ -176,14 +176,14 @@ fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
     needs!(a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     for name in ["late*", "clCreateCommandQueue"] {
-        let place = Place::new();
+        let dir = TestDir::new();
         let options = ["--flight-recorder", "64M", "--dump-on", name];
-        let mut recording = Recording::start(&place, &options, "2");
+        let mut recording = Recording::start(&dir, &options, "2");
         recording.round(1);
         let is_marker = name == "late*";
-        assert!(!is_marker || place.files("flight-1.pftrace").is_empty());
+        assert!(!is_marker || dir.files("flight-1.pftrace").is_empty());
         recording.say("late");
-        let mut dump = awaited(&place.join("run-flight-1.pftrace"));
+        let mut dump = awaited(&dir.join("run-flight-1.pftrace"));
         recording.round(2);
         let (code, said) = recording.end();
         assert_eq!(code, 0, "{said}");
@@ -197,20 +197,20 @@ fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
         if is_marker {
             assert_eq!(kernels(&mut dump, "round_1"), 1);
         }
-        let mut whole = place.trace();
+        let mut whole = dir.trace();
         whole.assert_sound();
         assert_eq!(
             kernels(&mut whole, "work"),
             2 * WORK,
             "the recording goes on"
         );
-        assert_eq!(place.files(".pftrace").len(), 2, "once");
+        assert_eq!(dir.files(".pftrace").len(), 2, "once");
     }
 }
 
 #[test]
 fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for (options, reason) in [
         (&["--flight-recorder", "soon"][..], "neither a size"),
         (&["--slower-than", "5ms"], "--flight-recorder"),
@@ -222,10 +222,10 @@ fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
         ),
         (&["--flight-recorder", "1K"], "pool of 1024 bytes"),
     ] {
-        let mut command = place.gputrail(["record"]);
+        let mut command = dir.gputrail(["record"]);
         let ended = run(command.args(options).args(["--", "touch", "ran"]));
         assert!(![0, 127].contains(&ended.code()), "{options:?}");
         assert!(ended.stderr.contains(reason), "{}", ended.stderr);
-        assert!(!place.join("ran").exists());
+        assert!(!dir.join("ran").exists());
     }
 }

@@ -9,7 +9,7 @@ use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
-use crate::command::Place;
+use crate::command::TestDir;
 
 /// The blocks of a page: their language and their text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
@@ -20,7 +20,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 #[test]
 fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
     needs!(the_guide_leads_to_a_tool_in_c_and_in_rust: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let page = fs::read_to_string(repository("docs/guide.md")).expect("the guide");
     // The first commands build gputrail, which has been done.
     let blocks = &blocks(&page)[1..];
@@ -28,17 +28,17 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
     for (language, text) in blocks {
         match *language {
             "c" => {
-                fs::write(place.join("counter.c"), text).expect("a file");
+                fs::write(dir.join("counter.c"), text).expect("a file");
                 script.push_str("cp ../counter.c .\n");
             }
             "rust" => {
-                fs::write(place.join("lib.rs"), text).expect("a file");
+                fs::write(dir.join("lib.rs"), text).expect("a file");
                 script.push_str("cp ../../lib.rs src/lib.rs\n");
             }
             _ => script.push_str(text),
         }
     }
-    let lives = place.program("lives");
+    let lives = dir.program("lives");
     let script = script.replace("clinfo", &format!("{} 12", lives.display()));
     let gputrail = std::path::Path::new(env!("CARGO_BIN_EXE_gputrail"));
     let folder = gputrail.parent().expect("a folder").display().to_string();
@@ -46,10 +46,10 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
     let mut shell = Command::new("sh");
     on_pocl(&mut shell, Driver::Threaded)
         .args(["-c", &script])
-        .current_dir(place.path())
+        .current_dir(dir.path())
         .env("PATH", format!("{folder}:{path}"))
         .env("GPUTRAIL", repository("."))
-        .env("XDG_CACHE_HOME", place.join("cache"))
+        .env("XDG_CACHE_HOME", dir.join("cache"))
         .env_remove("CARGO_TARGET_DIR");
     let ended = run(&mut shell).well();
     let told = ended

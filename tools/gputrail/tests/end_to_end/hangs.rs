@@ -9,18 +9,18 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::Running;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels};
+use crate::command::{TestDir, kernels};
 use crate::witness::Witness;
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
 /// The trace of `hangs HOW`, killed when the last of `calls` witnessed calls has reached the driver.
 fn hung(how: &str, calls: u64) -> Trace {
-    let place = Place::new();
-    let hangs = place.program("hangs");
-    let witness = Witness::new(&place);
-    let mut command = place.record_with(&["-q"], Driver::Threaded, &hangs, &[how]);
-    let mut running = Running::start(witness.watch(&place, &mut command));
+    let dir = TestDir::new();
+    let hangs = dir.program("hangs");
+    let witness = Witness::new(&dir);
+    let mut command = dir.record_with(&["-q"], Driver::Threaded, &hangs, &[how]);
+    let mut running = Running::start(witness.watch(&dir, &mut command));
     while witness.calls() < calls && !running.has_ended() {
         sleep(Duration::from_millis(1));
     }
@@ -29,7 +29,7 @@ fn hung(how: &str, calls: u64) -> Trace {
     unsafe { libc::kill(process, libc::SIGKILL) };
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound(); // and have it read before it is gone
     trace
 }

@@ -7,44 +7,44 @@ use gputrail_harness::program::run;
 use gputrail_harness::trace::packet_kinds;
 use serde_json::Value;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
 /// The first line of the file that rocprofv3 writes for host-trap samples.
 const ROCPROFV3_COLUMNS: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id""#;
 
 /// Records a program with one hot loop; `options` beside those that have it sampled.
-fn sampled(options: &[&str]) -> Place {
-    let place = Place::new();
-    let program = place.program("hot_loop");
+fn sampled(options: &[&str]) -> TestDir {
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
     let sampling = ["-q", "--pc-sampling", "host-trap", "--interval", "1ms"];
     let options = [&sampling[..], options].concat();
-    well(&mut place.record_with(&options, Driver::Threaded, &program, &[]));
-    place
+    well(&mut dir.record_with(&options, Driver::Threaded, &program, &[]));
+    dir
 }
 
 /// What `gputrail hotspots` prints.
 #[track_caller]
-fn hotspots(place: &Place, arguments: &[&str]) -> String {
-    let mut command = place.gputrail(["hotspots"]);
+fn hotspots(dir: &TestDir, arguments: &[&str]) -> String {
+    let mut command = dir.gputrail(["hotspots"]);
     run(command.args(arguments)).well().text()
 }
 
 #[test]
 fn hotspots_name_the_line_next_to_its_text() {
     needs!(hotspots_name_the_line_next_to_its_text: Need::Pocl, Need::OpenClToolchain);
-    let place = sampled(&["--kernel-debug-info", "--capture"]);
-    let text = hotspots(&place, &["run.pftrace"]);
+    let dir = sampled(&["--kernel-debug-info", "--capture"]);
+    let text = hotspots(&dir, &["run.pftrace"]);
     let line = text.lines().find(|line| line.contains(" 7 |"));
     let line = line.unwrap_or_else(|| panic!("line 7 in {text}"));
     assert!(line.contains("for (int j = 0; j < rounds; j++)"), "{line}");
     assert!(!text.contains('\x1b'), "no colours where no terminal is");
     assert_eq!(
         text,
-        hotspots(&place, &["run.gputrail"]),
+        hotspots(&dir, &["run.gputrail"]),
         "the capture says the same"
     );
 
-    let json = hotspots(&place, &["run.pftrace", "--format", "json"]);
+    let json = hotspots(&dir, &["run.pftrace", "--format", "json"]);
     let report: Value = serde_json::from_str(&json).expect("JSON");
     let kernel = &report["kernels"][0];
     assert_eq!(kernel["name"], "hot");
@@ -54,24 +54,24 @@ fn hotspots_name_the_line_next_to_its_text() {
     let samples = instructions.iter().map(|one| one["samples"].as_u64());
     assert_eq!(samples.sum::<Option<u64>>(), kernel["samples"].as_u64());
 
-    place.trace().assert_sound();
-    well(&mut place.gputrail(["check", "run.pftrace"]));
-    let info = run(&mut place.gputrail(["info", "run.pftrace"]))
+    dir.trace().assert_sound();
+    well(&mut dir.gputrail(["check", "run.pftrace"]));
+    let info = run(&mut dir.gputrail(["info", "run.pftrace"]))
         .well()
         .text();
     assert!(info.contains("samples of the program counter"), "{info}");
-    packet_kinds(&place.join("run.pftrace"));
+    packet_kinds(&dir.join("run.pftrace"));
 }
 
 #[test]
 fn rows_are_those_of_rocprofv3_one_for_each_sample() {
     needs!(rows_are_those_of_rocprofv3_one_for_each_sample: Need::Pocl, Need::OpenClToolchain);
-    let place = sampled(&["--kernel-debug-info", "--capture", "--raw-samples"]);
-    let csv = hotspots(&place, &["run.pftrace", "--format", "csv"]);
-    let of_capture = hotspots(&place, &["run.gputrail", "--format", "csv"]);
+    let dir = sampled(&["--kernel-debug-info", "--capture", "--raw-samples"]);
+    let csv = hotspots(&dir, &["run.pftrace", "--format", "csv"]);
+    let of_capture = hotspots(&dir, &["run.gputrail", "--format", "csv"]);
     let mut rows = csv.lines();
     assert_eq!(rows.next(), Some(ROCPROFV3_COLUMNS));
-    let json = hotspots(&place, &["run.pftrace", "--format", "json"]);
+    let json = hotspots(&dir, &["run.pftrace", "--format", "json"]);
     let report: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
         Some(rows.clone().count() as u64),
@@ -91,15 +91,15 @@ fn rows_are_those_of_rocprofv3_one_for_each_sample() {
 #[test]
 fn without_lines_functions_are_shown_and_what_would_help() {
     needs!(without_lines_functions_are_shown_and_what_would_help: Need::Pocl, Need::OpenClToolchain);
-    let place = sampled(&[]);
-    let text = hotspots(&place, &["run.pftrace", "--kernel", "h*t"]);
+    let dir = sampled(&[]);
+    let text = hotspots(&dir, &["run.pftrace", "--kernel", "h*t"]);
     assert!(text.contains("--kernel-debug-info"), "{text}");
     let function = |line: &str| line.trim_end().ends_with(" %   hot");
     assert!(text.lines().any(function), "{text}");
-    let rows = run(&mut place.gputrail(["hotspots", "run.pftrace", "--format", "csv"]));
+    let rows = run(&mut dir.gputrail(["hotspots", "run.pftrace", "--format", "csv"]));
     assert_eq!(rows.code(), 125);
     assert!(rows.stderr.contains("--raw-samples"), "{}", rows.stderr);
-    let none = run(&mut place.gputrail(["hotspots", "run.pftrace", "--kernel", "nothing"]));
+    let none = run(&mut dir.gputrail(["hotspots", "run.pftrace", "--kernel", "nothing"]));
     assert_eq!(none.code(), 125);
     assert!(
         none.stderr.contains("there are samples of hot"),
@@ -111,15 +111,15 @@ fn without_lines_functions_are_shown_and_what_would_help() {
 #[test]
 fn a_trace_that_is_cut_has_hotspots_of_what_is_left() {
     needs!(a_trace_that_is_cut_has_hotspots_of_what_is_left: Need::Pocl, Need::OpenClToolchain);
-    let place = sampled(&[]);
-    let trace = std::fs::read(place.join("run.pftrace")).expect("the trace");
+    let dir = sampled(&[]);
+    let trace = std::fs::read(dir.join("run.pftrace")).expect("the trace");
     // The last packets say how it was recorded; what was counted stands before them.
     let cut = &trace[..trace.len() - 20];
-    std::fs::write(place.join("cut.pftrace"), cut).expect("written");
-    let text = hotspots(&place, &["cut.pftrace"]);
+    std::fs::write(dir.join("cut.pftrace"), cut).expect("written");
+    let text = hotspots(&dir, &["cut.pftrace"]);
     assert!(text.contains("hot"), "{text}");
-    std::fs::write(place.join("head.pftrace"), &trace[..1000]).expect("written");
-    let nothing = run(&mut place.gputrail(["hotspots", "head.pftrace"]));
+    std::fs::write(dir.join("head.pftrace"), &trace[..1000]).expect("written");
+    let nothing = run(&mut dir.gputrail(["hotspots", "head.pftrace"]));
     assert_eq!(nothing.code(), 125);
     assert!(
         nothing.stderr.contains("--pc-sampling"),

@@ -8,40 +8,40 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 use crate::transparency::ffmpeg;
 
-fn demo(place: &Place) {
-    well(&mut place.gputrail(["demo", "-q", "--capture", "-o", "run.pftrace"]));
+fn demo(dir: &TestDir) {
+    well(&mut dir.gputrail(["demo", "-q", "--capture", "-o", "run.pftrace"]));
 }
 
 #[test]
 fn the_demo_has_nothing_wrong() {
-    let place = Place::new();
-    demo(&place);
-    let ended = well(&mut place.gputrail(["check", "run.pftrace"]));
+    let dir = TestDir::new();
+    demo(&dir);
+    let ended = well(&mut dir.gputrail(["check", "run.pftrace"]));
     assert!(ended.text().contains("nothing wrong"), "{}", ended.text());
 }
 
 #[test]
 fn a_recorded_program_has_nothing_wrong() {
     needs!(a_recorded_program_has_nothing_wrong: Need::Pocl, Need::Program("ffmpeg"));
-    let place = Place::new();
+    let dir = TestDir::new();
     let arguments = ffmpeg(5, &["-f", "null", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    well(&mut place.record(Driver::Threaded, "ffmpeg", &arguments));
-    well(&mut place.gputrail(["check", "run.pftrace"]));
+    well(&mut dir.record(Driver::Threaded, "ffmpeg", &arguments));
+    well(&mut dir.gputrail(["check", "run.pftrace"]));
 }
 
 #[test]
 fn damage_is_found_and_ends_in_exit_code_1() {
-    let place = Place::new();
-    demo(&place);
-    let mut trace = fs::read(place.join("run.pftrace")).unwrap();
+    let dir = TestDir::new();
+    demo(&dir);
+    let mut trace = fs::read(dir.join("run.pftrace")).unwrap();
     let middle = trace.len() / 2;
     trace[middle..middle + 40].fill(0);
-    fs::write(place.join("damaged.pftrace"), &trace).unwrap();
-    let ended = run(&mut place.gputrail(["check", "damaged.pftrace"]));
+    fs::write(dir.join("damaged.pftrace"), &trace).unwrap();
+    let ended = run(&mut dir.gputrail(["check", "damaged.pftrace"]));
     assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
     assert!(
         ended.text().contains("damaged.pftrace: at byte "),
@@ -49,10 +49,10 @@ fn damage_is_found_and_ends_in_exit_code_1() {
         ended.text()
     );
 
-    fs::write(place.join("cut.pftrace"), &trace[..middle]).unwrap();
-    let ended = run(&mut place.gputrail(["check", "cut.pftrace"]));
+    fs::write(dir.join("cut.pftrace"), &trace[..middle]).unwrap();
+    let ended = run(&mut dir.gputrail(["check", "cut.pftrace"]));
     assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
-    let info = well(&mut place.gputrail(["info", "cut.pftrace"])).text();
+    let info = well(&mut dir.gputrail(["info", "cut.pftrace"])).text();
     assert!(
         info.contains("Simulated GPU"),
         "what is there is told: {info}"
@@ -61,16 +61,16 @@ fn damage_is_found_and_ends_in_exit_code_1() {
 
 #[test]
 fn what_is_no_trace_is_refused_or_found() {
-    let place = Place::new();
-    demo(&place);
-    fs::write(place.join("empty.pftrace"), "").unwrap();
+    let dir = TestDir::new();
+    demo(&dir);
+    fs::write(dir.join("empty.pftrace"), "").unwrap();
     for (file, code) in [
         ("empty.pftrace", 1),
         ("none.pftrace", 125),
         (".", 125),
         ("run.gputrail", 125),
     ] {
-        let ended = run(&mut place.gputrail(["check", file]));
+        let ended = run(&mut dir.gputrail(["check", file]));
         assert_eq!(
             ended.code(),
             code,
@@ -84,10 +84,10 @@ fn what_is_no_trace_is_refused_or_found() {
 #[test]
 fn a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees() {
     needs!(a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees: Need::TraceProcessor);
-    let place = Place::new();
-    demo(&place);
-    let trace = well(&mut place.gputrail(["info", "run.pftrace"])).text();
-    let capture = well(&mut place.gputrail(["info", "run.gputrail"])).text();
+    let dir = TestDir::new();
+    demo(&dir);
+    let trace = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+    let capture = well(&mut dir.gputrail(["info", "run.gputrail"])).text();
     let line = |text: &str, name: &str| {
         let line = text
             .lines()
@@ -98,7 +98,7 @@ fn a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees() {
     for name in ["time", "host", "lost", "unfinished", "complete"] {
         assert_eq!(line(&trace, name), line(&capture, name));
     }
-    let mut perfetto = Trace::open(place.join("run.pftrace"));
+    let mut perfetto = Trace::open(dir.join("run.pftrace"));
     let slices = perfetto
         .value::<i64>("select count(*) from slice where dur >= 0 and name != 'recording'")
         - perfetto.value::<i64>("select count(*) from gpu_slice");

@@ -26,7 +26,7 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::Running;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 use crate::processes::child_of;
 use crate::random::Random;
 use crate::transparency::ffmpeg;
@@ -184,27 +184,26 @@ struct Victim<'a> {
 
 impl Victim<'_> {
     /// Has it recorded and killed `kills` times.
-    fn die(&self, place: &Place, kills: u32) {
+    fn die(&self, dir: &TestDir, kills: u32) {
         let mut random = Random::new();
         let start = |witness: &Witness| -> Command {
             for old in ["run.pftrace", "run.gputrail"] {
-                let _ = fs::remove_file(place.join(old));
+                let _ = fs::remove_file(dir.join(old));
             }
             let options = ["--capture", "-q"];
-            let mut command =
-                place.record_with(&options, self.driver, self.program, self.arguments);
-            witness.watch(place, &mut command);
+            let mut command = dir.record_with(&options, self.driver, self.program, self.arguments);
+            witness.watch(dir, &mut command);
             command
         };
         // The first run fills the kernel cache; what it does is what the others are killed in.
-        let witness = Witness::new(place);
+        let witness = Witness::new(dir);
         well(&mut start(&witness));
         let all = witness.calls();
         assert!(all > 100, "{all} calls are too few to be killed in");
 
         let mut killed = 0;
         for kill in 0..kills {
-            let witness = Witness::new(place);
+            let witness = Witness::new(dir);
             // Some before their first call, at any moment of their start.
             let calls = random.up_to(all).saturating_sub(all / 20);
             let moment = Duration::from_micros(random.up_to(100_000));
@@ -220,7 +219,7 @@ impl Victim<'_> {
                     ended.stderr
                 );
             }
-            let capture = place.join("run.gputrail");
+            let capture = dir.join("run.gputrail");
             if !capture.exists() {
                 assert_eq!(witness.calls(), 0, "{told}: no capture: {}", ended.stderr);
                 continue;
@@ -234,7 +233,7 @@ impl Victim<'_> {
             killed += 1;
             assert_eq!(account.deaths, ["killed by signal 9 (SIGKILL)"], "{told}");
             if kill % ASKED == 0 {
-                account.agrees_with_trace(&mut place.trace());
+                account.agrees_with_trace(&mut dir.trace());
             }
         }
         assert!(
@@ -267,7 +266,7 @@ fn nothing_of_clpeak_is_lost_or_twice_whenever_it_is_killed() {
         program: Path::new("clpeak"),
         arguments: &["--kernel-latency"],
     };
-    victim.die(&Place::new(), share(30));
+    victim.die(&TestDir::new(), share(30));
 }
 
 #[test]
@@ -281,21 +280,21 @@ fn nothing_of_ffmpeg_is_lost_or_twice_whenever_it_is_killed() {
         program: Path::new("ffmpeg"),
         arguments: &arguments,
     };
-    victim.die(&Place::new(), share(15));
+    victim.die(&TestDir::new(), share(15));
 }
 
 #[test]
 fn nothing_of_several_threads_is_lost_or_twice_whenever_they_are_killed() {
     needs!(nothing_of_several_threads_is_lost_or_twice_whenever_they_are_killed:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     let victim = Victim {
         driver: Driver::Threaded,
         program: &lives,
         arguments: &["1000", "threads", "6"],
     };
-    victim.die(&place, share(35));
+    victim.die(&dir, share(35));
 }
 
 /// What the simulated program is told by: the witness's file.
@@ -327,16 +326,16 @@ fn the_simulated_program() {
 
 #[test]
 fn nothing_of_a_simulated_gpu_is_lost_or_twice_whenever_its_program_is_killed() {
-    let place = Place::new();
+    let dir = TestDir::new();
     let this = std::env::current_exe().expect("this test has a file");
     let mut random = Random::new();
     for _ in 0..share(20) {
         for old in ["run.pftrace", "run.gputrail"] {
-            let _ = fs::remove_file(place.join(old));
+            let _ = fs::remove_file(dir.join(old));
         }
-        let witness = Witness::new(&place);
+        let witness = Witness::new(&dir);
         let arguments = ["kills::the_simulated_program", "--exact", "--nocapture"];
-        let mut command = place.gputrail(["record", "-q", "--capture", "-o", "run.pftrace", "--"]);
+        let mut command = dir.gputrail(["record", "-q", "--capture", "-o", "run.pftrace", "--"]);
         command
             .arg(&this)
             .args(arguments)
@@ -346,7 +345,7 @@ fn nothing_of_a_simulated_gpu_is_lost_or_twice_whenever_its_program_is_killed() 
         kill_at(&mut recorder, &witness, calls, Duration::ZERO);
         let ended = recorder.end();
         assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
-        let account = account(&place.join("run.gputrail"));
+        let account = account(&dir.join("run.gputrail"));
         let (seen, recorded) = (witness.calls(), account.calls);
         assert!(recorded >= seen, "{recorded} calls recorded, {seen} made");
         assert_eq!(account.deaths, ["killed by signal 9 (SIGKILL)"]);

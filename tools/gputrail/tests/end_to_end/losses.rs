@@ -6,13 +6,13 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 /// More records than the smallest pools below hold at once.
 const KERNELS: &str = "20000";
 
-fn recorded(place: &Place, policy: &str) -> Trace {
-    let lives = place.program("lives");
+fn recorded(dir: &TestDir, policy: &str) -> Trace {
+    let lives = dir.program("lives");
     let options = [
         "--policy",
         policy,
@@ -21,8 +21,8 @@ fn recorded(place: &Place, policy: &str) -> Trace {
         "--buffer-size",
         "16K",
     ];
-    well(&mut place.record_with(&options, Driver::Basic, &lives, &[KERNELS]));
-    place.trace()
+    well(&mut dir.record_with(&options, Driver::Basic, &lives, &[KERNELS]));
+    dir.trace()
 }
 
 fn calls(trace: &mut Trace) -> i64 {
@@ -43,8 +43,8 @@ fn lost(trace: &mut Trace, kind: &str) -> i64 {
 fn the_lossless_policy_loses_nothing_in_the_smallest_pool() {
     needs!(the_lossless_policy_loses_nothing_in_the_smallest_pool:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let mut trace = recorded(&place, "lossless");
+    let dir = TestDir::new();
+    let mut trace = recorded(&dir, "lossless");
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work").to_string(), KERNELS);
 }
@@ -53,9 +53,9 @@ fn the_lossless_policy_loses_nothing_in_the_smallest_pool() {
 fn what_the_discarding_policy_drops_is_counted_exactly() {
     needs!(what_the_discarding_policy_drops_is_counted_exactly:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let all_calls = calls(&mut recorded(&place, "lossless"));
-    let mut trace = recorded(&place, "discard");
+    let dir = TestDir::new();
+    let all_calls = calls(&mut recorded(&dir, "lossless"));
+    let mut trace = recorded(&dir, "discard");
     let (kept, dropped) = (calls(&mut trace), lost(&mut trace, "api"));
     assert!(dropped > 0, "the pool was meant to be too small");
     assert_eq!(

@@ -11,19 +11,19 @@ use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
 /// Two demos; the second one as another machine's, if it is given that one's name.
-fn two_demos(place: &Place, other_machine: bool) {
+fn two_demos(dir: &TestDir, other_machine: bool) {
     for (name, seed) in [("a.pftrace", "1"), ("b.pftrace", "2")] {
-        well(&mut place.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", name]));
+        well(&mut dir.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", name]));
     }
     if other_machine {
-        let path = place.join("b.pftrace");
+        let path = dir.join("b.pftrace");
         let mut trace = std::fs::read(&path).unwrap();
-        for place in 0..trace.len() - 9 {
-            if &trace[place..place + 9] == b"simulated" {
-                trace[place + 8] = b'x';
+        for at in 0..trace.len() - 9 {
+            if &trace[at..at + 9] == b"simulated" {
+                trace[at + 8] = b'x';
             }
         }
         std::fs::write(path, trace).unwrap();
@@ -42,28 +42,27 @@ fn numbers(trace: &mut Trace) -> (i64, i64, i64) {
 #[test]
 fn traces_of_one_machine_make_one_trace() {
     needs!(traces_of_one_machine_make_one_trace: Need::TraceProcessor);
-    let place = Place::new();
-    two_demos(&place, false);
-    let ended =
-        well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    let dir = TestDir::new();
+    two_demos(&dir, false);
+    let ended = well(&mut dir.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
     assert!(
         ended.stderr.contains("own clock: exact"),
         "{}",
         ended.stderr
     );
-    well(&mut place.gputrail(["check", "both.pftrace"]));
-    let mut both = Trace::open(place.join("both.pftrace"));
+    well(&mut dir.gputrail(["check", "both.pftrace"]));
+    let mut both = Trace::open(dir.join("both.pftrace"));
     both.assert_sound();
-    let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| numbers(&mut Trace::open(place.join(name))));
+    let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| numbers(&mut Trace::open(dir.join(name))));
     assert_eq!(numbers(&mut both), (a.0 + b.0, a.1 + b.1, a.2 + b.2));
 }
 
 #[test]
 fn captures_and_traces_merge_alike() {
     needs!(captures_and_traces_merge_alike: Need::TraceProcessor);
-    let place = Place::new();
-    two_demos(&place, false);
-    well(&mut place.gputrail([
+    let dir = TestDir::new();
+    two_demos(&dir, false);
+    well(&mut dir.gputrail([
         "merge",
         "-q",
         "a.gputrail",
@@ -71,7 +70,7 @@ fn captures_and_traces_merge_alike() {
         "-o",
         "mixed.pftrace",
     ]));
-    well(&mut place.gputrail([
+    well(&mut dir.gputrail([
         "merge",
         "-q",
         "a.pftrace",
@@ -79,18 +78,18 @@ fn captures_and_traces_merge_alike() {
         "-o",
         "both.pftrace",
     ]));
-    well(&mut place.gputrail(["check", "mixed.pftrace"]));
+    well(&mut dir.gputrail(["check", "mixed.pftrace"]));
     let [mixed, both] =
-        ["mixed.pftrace", "both.pftrace"].map(|name| numbers(&mut Trace::open(place.join(name))));
+        ["mixed.pftrace", "both.pftrace"].map(|name| numbers(&mut Trace::open(dir.join(name))));
     assert_eq!(mixed, both);
 }
 
 #[test]
 fn another_machine_keeps_its_processes_and_devices_apart() {
     needs!(another_machine_keeps_its_processes_and_devices_apart: Need::TraceProcessor);
-    let place = Place::new();
-    two_demos(&place, true);
-    let ended = well(&mut place.gputrail([
+    let dir = TestDir::new();
+    two_demos(&dir, true);
+    let ended = well(&mut dir.gputrail([
         "merge",
         "a.pftrace",
         "b.pftrace",
@@ -106,8 +105,8 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
         "{}",
         ended.stderr
     );
-    well(&mut place.gputrail(["check", "both.pftrace"]));
-    let mut both = Trace::open(place.join("both.pftrace"));
+    well(&mut dir.gputrail(["check", "both.pftrace"]));
+    let mut both = Trace::open(dir.join("both.pftrace"));
     both.assert_sound();
     let train = both.value::<i64>("select count(*) from process where name = 'train'");
     assert_eq!(train, 2, "one process id on two machines is two processes");
@@ -116,7 +115,7 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
          join thread using (utid) join process p using (upid) group by 1 order by 1",
     );
     let alone = |name: &str| {
-        Trace::open(place.join(name)).value::<i64>(
+        Trace::open(dir.join(name)).value::<i64>(
             "select min(ts) from slice join thread_track on slice.track_id = thread_track.id",
         )
     };
@@ -142,10 +141,9 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
 
 #[test]
 fn by_real_time_it_is_said_how_far_to_trust_it() {
-    let place = Place::new();
-    two_demos(&place, true);
-    let ended =
-        well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    let dir = TestDir::new();
+    two_demos(&dir, true);
+    let ended = well(&mut dir.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
     assert!(
         ended.stderr.contains("real-time clocks"),
         "{}",
@@ -155,23 +153,22 @@ fn by_real_time_it_is_said_how_far_to_trust_it() {
 
 #[test]
 fn what_cannot_be_merged_is_said() {
-    let place = Place::new();
-    two_demos(&place, false);
+    let dir = TestDir::new();
+    two_demos(&dir, false);
     // One packet, of sequence 1, and nothing about clocks.
-    std::fs::write(place.join("clockless.pftrace"), [0x0a, 2, 0x50, 1]).unwrap();
-    std::fs::write(place.join("text"), "not a trace at all").unwrap();
+    std::fs::write(dir.join("clockless.pftrace"), [0x0a, 2, 0x50, 1]).unwrap();
+    std::fs::write(dir.join("text"), "not a trace at all").unwrap();
     for (arguments, words) in [
         (&["a.pftrace", "clockless.pftrace"][..], "--offset 2="),
         (&["a.pftrace", "text"], "no packet"),
         (&["a.pftrace", "none"], "none"),
         (&["a.pftrace", "b.pftrace", "--offset", "3=1"], "2 inputs"),
     ] {
-        let ended =
-            run(&mut place.gputrail(["merge", "-o", "out.pftrace"].iter().chain(arguments)));
+        let ended = run(&mut dir.gputrail(["merge", "-o", "out.pftrace"].iter().chain(arguments)));
         assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
         assert!(
-            place.files("out.pftrace").is_empty(),
+            dir.files("out.pftrace").is_empty(),
             "nothing is left behind"
         );
     }
@@ -180,19 +177,19 @@ fn what_cannot_be_merged_is_said() {
 #[test]
 fn the_ranks_of_a_job_are_told_apart_by_name() {
     needs!(the_ranks_of_a_job_are_told_apart_by_name: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let program = place.program("waits");
+    let dir = TestDir::new();
+    let program = dir.program("waits");
     for rank in ["0", "1"] {
         let name = format!("{rank}.pftrace");
-        let mut record = place.record(Driver::Basic, &program, &[]);
+        let mut record = dir.record(Driver::Basic, &program, &[]);
         // Under Slurm, by torchrun.
         let job = [("SLURM_PROCID", "0"), ("RANK", rank), ("WORLD_SIZE", "2")];
         well(record.envs(job));
-        std::fs::rename(place.join("run.pftrace"), place.join(&name)).unwrap();
+        std::fs::rename(dir.join("run.pftrace"), dir.join(&name)).unwrap();
     }
-    well(&mut place.gputrail(["merge", "-q", "0.pftrace", "1.pftrace", "-o", "job.pftrace"]));
-    well(&mut place.gputrail(["check", "job.pftrace"]));
-    let mut job = Trace::open(place.join("job.pftrace"));
+    well(&mut dir.gputrail(["merge", "-q", "0.pftrace", "1.pftrace", "-o", "job.pftrace"]));
+    well(&mut dir.gputrail(["check", "job.pftrace"]));
+    let mut job = Trace::open(dir.join("job.pftrace"));
     job.assert_sound();
     let names: Vec<(String,)> =
         job.rows("select name from process where name glob 'waits*' order by 1");
@@ -209,17 +206,17 @@ fn the_ranks_of_a_job_are_told_apart_by_name() {
 #[test]
 fn samples_of_merged_traces_add_up() {
     needs!(samples_of_merged_traces_add_up: Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     for (name, method) in [("a.pftrace", "stochastic"), ("b.pftrace", "host-trap")] {
-        well(&mut place.gputrail(["demo", "-q", "--pc-sampling", method, "-o", name]));
+        well(&mut dir.gputrail(["demo", "-q", "--pc-sampling", method, "-o", name]));
     }
-    well(&mut place.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
-    well(&mut place.gputrail(["check", "both.pftrace"]));
+    well(&mut dir.gputrail(["merge", "a.pftrace", "b.pftrace", "-o", "both.pftrace"]));
+    well(&mut dir.gputrail(["check", "both.pftrace"]));
     // In the flame graph, and in the exact counts.
     let [a, b, both] = ["a.pftrace", "b.pftrace", "both.pftrace"].map(|name| {
-        let mut trace = Trace::open(place.join(name));
+        let mut trace = Trace::open(dir.join(name));
         let shown = trace.value::<i64>("select count(*) from cpu_profile_stack_sample");
-        let report = well(&mut place.gputrail(["hotspots", name, "--format", "json"])).text();
+        let report = well(&mut dir.gputrail(["hotspots", name, "--format", "json"])).text();
         let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
         (shown, report["samples"].as_i64().expect("a number"))
     });
@@ -229,7 +226,7 @@ fn samples_of_merged_traces_add_up() {
 
 /// Writes a trace as Perfetto's own service writes one of scheduling: process `pid` ran from the first reading of the
 /// clocks to the second.
-fn like_traced(place: &Place, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
+fn like_traced(dir: &TestDir, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
     let reading = |clocks: &ClockSnapshot| {
         let (boottime, monotonic) = (clocks.boottime.0, clocks.monotonic.0);
         let realtime = clocks.realtime.0;
@@ -245,7 +242,7 @@ fn like_traced(place: &Place, name: &str, pid: i64, clocks: &[ClockSnapshot; 2])
     let mut python = Command::new("python3")
         .env("PYTHONPATH", machine::tools().join("python"))
         .arg(repository("tests/perfetto/like_traced.py"))
-        .arg(place.join(name))
+        .arg(dir.join(name))
         .stdin(Stdio::piped())
         .spawn()
         .expect("Python");
@@ -281,17 +278,17 @@ fn lined_up(path: std::path::PathBuf) -> (i64, i64, Vec<(i64, i64)>, i64) {
 fn calls_line_up_with_the_scheduling_that_perfetto_traced() {
     needs!(calls_line_up_with_the_scheduling_that_perfetto_traced: Need::Pocl, Need::OpenClToolchain,
         Need::TraceProcessor, Need::PythonBindings);
-    let place = Place::new();
-    let program = place.program("waits");
+    let dir = TestDir::new();
+    let program = dir.program("waits");
     let before = clock::snapshot();
-    well(&mut place.record(Driver::Basic, &program, &[]));
+    well(&mut dir.record(Driver::Basic, &program, &[]));
     let clocks = [before, clock::snapshot()];
-    let pid: i64 = place
+    let pid: i64 = dir
         .trace()
         .value("select pid from process where name glob 'waits*'");
-    like_traced(&place, "sched.pftrace", pid, &clocks);
+    like_traced(&dir, "sched.pftrace", pid, &clocks);
     // By our own command, and simply one file behind the other.
-    let ended = well(&mut place.gputrail([
+    let ended = well(&mut dir.gputrail([
         "merge",
         "run.pftrace",
         "sched.pftrace",
@@ -303,13 +300,12 @@ fn calls_line_up_with_the_scheduling_that_perfetto_traced() {
         "{}",
         ended.stderr
     );
-    well(&mut place.gputrail(["check", "sched.pftrace"]));
-    let files =
-        ["sched.pftrace", "run.pftrace"].map(|name| std::fs::read(place.join(name)).unwrap());
-    std::fs::write(place.join("joined.pftrace"), files.concat()).unwrap();
+    well(&mut dir.gputrail(["check", "sched.pftrace"]));
+    let files = ["sched.pftrace", "run.pftrace"].map(|name| std::fs::read(dir.join(name)).unwrap());
+    std::fs::write(dir.join("joined.pftrace"), files.concat()).unwrap();
     let (from, to) = (clocks[0].boottime.0 as i64, clocks[1].boottime.0 as i64);
     for name in ["merged.pftrace", "joined.pftrace"] {
-        let (all, within, ran, happened) = lined_up(place.join(name));
+        let (all, within, ran, happened) = lined_up(dir.join(name));
         assert!(all > 20, "{name}: {all} calls");
         assert_eq!(within, all, "{name}: calls while the process ran");
         assert_eq!(
@@ -324,23 +320,23 @@ fn calls_line_up_with_the_scheduling_that_perfetto_traced() {
 #[test]
 fn the_kernels_events_move_with_their_machine() {
     needs!(the_kernels_events_move_with_their_machine: Need::TraceProcessor, Need::PythonBindings);
-    let place = Place::new();
-    well(&mut place.gputrail(["demo", "-q", "-o", "a.pftrace"]));
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "-o", "a.pftrace"]));
     let before = clock::snapshot();
     let mut after = before;
     after.boottime.0 += 1_000_000;
     after.monotonic.0 += 1_000_000;
     after.realtime.0 += 1_000_000;
-    like_traced(&place, "sched.pftrace", 4242, &[before, after]);
+    like_traced(&dir, "sched.pftrace", 4242, &[before, after]);
     let options = ["--offset", "2=7000", "-o", "merged.pftrace"];
     well(
-        &mut place.gputrail(
+        &mut dir.gputrail(
             ["merge", "-q", "a.pftrace", "sched.pftrace"]
                 .iter()
                 .chain(&options),
         ),
     );
-    let mut merged = Trace::open(place.join("merged.pftrace"));
+    let mut merged = Trace::open(dir.join("merged.pftrace"));
     merged.assert_sound();
     let moved = before.boottime.0 as i64 + 7000;
     let ran: Vec<(i64, i64)> = merged.rows(

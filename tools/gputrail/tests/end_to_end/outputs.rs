@@ -11,51 +11,51 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 #[test]
 fn a_program_that_is_not_there_is_named_with_127() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for name in ["no-such-program", "./no-such-program", "/no/such/program"] {
-        let ended = run(&mut place.record(Driver::Threaded, name, &[]));
+        let ended = run(&mut dir.record(Driver::Threaded, name, &[]));
         assert_eq!(ended.code(), 127);
         assert!(ended.stderr.contains(name), "{}", ended.stderr);
-        assert_eq!(place.files(".pftrace"), [""; 0], "no half result");
+        assert_eq!(dir.files(".pftrace"), [""; 0], "no half result");
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_executed_is_named_with_126() {
-    let place = Place::new();
-    let file = place.join("not-executable");
+    let dir = TestDir::new();
+    let file = dir.join("not-executable");
     fs::write(&file, "text").unwrap();
     for name in ["./not-executable", "."] {
-        let ended = run(&mut place.record(Driver::Threaded, name, &[]));
+        let ended = run(&mut dir.record(Driver::Threaded, name, &[]));
         assert_eq!(ended.code(), 126, "{name}: {}", ended.stderr);
         assert!(ended.stderr.contains(name), "{}", ended.stderr);
     }
-    assert_eq!(place.files(".pftrace"), [""; 0]);
+    assert_eq!(dir.files(".pftrace"), [""; 0]);
 }
 
 #[test]
 fn an_output_that_cannot_be_written_stops_the_run_before_it_starts() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for (output, named) in [
         ("no/such/folder/run.pftrace", "no/such/folder"),
         ("/proc/run.pftrace", "/proc"),
         (".", "directory"),
     ] {
-        let mut command = place.gputrail(["record", "-o", output, "--", "touch", "it-ran"]);
+        let mut command = dir.gputrail(["record", "-o", output, "--", "touch", "it-ran"]);
         let ended = run(&mut command);
         assert_eq!(ended.code(), 125, "{output}: {}", ended.stderr);
         assert!(ended.stderr.contains(named), "{}", ended.stderr);
-        assert!(!place.join("it-ran").exists(), "{output}: the program ran");
+        assert!(!dir.join("it-ran").exists(), "{output}: the program ran");
     }
 }
 
 #[test]
 fn wrong_options_are_ours_with_125() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for arguments in [
         &["record", "--buffers", "many", "--", "true"][..],
         &["record", "--policy", "never", "--", "true"],
@@ -63,7 +63,7 @@ fn wrong_options_are_ours_with_125() {
         &["record"],
         &["no-such-command"],
     ] {
-        let ended = run(&mut place.gputrail(arguments));
+        let ended = run(&mut dir.gputrail(arguments));
         assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty());
     }
@@ -72,10 +72,10 @@ fn wrong_options_are_ours_with_125() {
 #[test]
 fn a_program_without_opencl_gets_a_valid_trace_and_a_plain_sentence() {
     needs!(a_program_without_opencl_gets_a_valid_trace_and_a_plain_sentence: Need::TraceProcessor);
-    let place = Place::new();
-    let ended = well(&mut place.record(Driver::Threaded, "true", &[]));
+    let dir = TestDir::new();
+    let ended = well(&mut dir.record(Driver::Threaded, "true", &[]));
     assert!(ended.stderr.contains("OpenCL"), "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(trace.value::<i64>("select count(*) from gpu_slice"), 0);
 }
@@ -83,15 +83,15 @@ fn a_program_without_opencl_gets_a_valid_trace_and_a_plain_sentence() {
 #[test]
 fn traces_are_named_after_the_program_and_replace_nothing() {
     needs!(traces_are_named_after_the_program_and_replace_nothing: Need::Pocl, Need::Program("clinfo"));
-    let place = Place::new();
+    let dir = TestDir::new();
     for _ in 0..2 {
-        let mut command = place.gputrail(["record", "-q", "--", "clinfo", "-l"]);
+        let mut command = dir.gputrail(["record", "-q", "--", "clinfo", "-l"]);
         well(gputrail_harness::pocl::on_pocl(
             &mut command,
             Driver::Threaded,
         ));
     }
-    let traces = place.files(".pftrace");
+    let traces = dir.files(".pftrace");
     assert_eq!(traces.len(), 2, "{traces:?}");
     assert!(
         traces.iter().all(|name| name.starts_with("clinfo-")),
@@ -101,9 +101,9 @@ fn traces_are_named_after_the_program_and_replace_nothing() {
 
 #[test]
 fn patterns_in_the_name_are_filled_in() {
-    let place = Place::new();
+    let dir = TestDir::new();
     let host = well(Command::new("uname").arg("-n")).text();
-    let mut command = place.gputrail([
+    let mut command = dir.gputrail([
         "record",
         "-q",
         "-o",
@@ -112,7 +112,7 @@ fn patterns_in_the_name_are_filled_in() {
         "true",
     ]);
     well(command.env("RANK", "7"));
-    let traces = place.files(".pftrace");
+    let traces = dir.files(".pftrace");
     let start = format!("{}-7-100%-", host.trim());
     assert!(
         traces.len() == 1 && traces[0].starts_with(&start),
@@ -124,7 +124,7 @@ fn patterns_in_the_name_are_filled_in() {
         .to_owned();
     assert!(pid.parse::<u32>().is_ok(), "{pid}");
 
-    let ended = run(&mut place.gputrail(["record", "-o", "%x.pftrace", "--", "true"]));
+    let ended = run(&mut dir.gputrail(["record", "-o", "%x.pftrace", "--", "true"]));
     assert_eq!(ended.code(), 125);
     assert!(ended.stderr.contains("%x"), "{}", ended.stderr);
 }
@@ -132,17 +132,17 @@ fn patterns_in_the_name_are_filled_in() {
 #[test]
 fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
     needs!(captures_are_kept_on_request_and_convert_to_the_same_trace: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
-    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
-    let captures = place.files(".gputrail");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    well(&mut dir.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
+    let captures = dir.files(".gputrail");
     assert_eq!(captures.len(), 1, "{captures:?}");
-    well(&mut place.gputrail(["convert", &captures[0], "-o", "converted.pftrace"]));
-    let mut converted = Trace::open(place.join("converted.pftrace"));
+    well(&mut dir.gputrail(["convert", &captures[0], "-o", "converted.pftrace"]));
+    let mut converted = Trace::open(dir.join("converted.pftrace"));
     converted.assert_sound();
     assert_eq!(kernels(&mut converted, "work"), 25);
     let sql = "select name, count(*), sum(dur) from slice group by name order by name";
-    let direct = place.trace().rows::<(String, i64, i64)>(sql);
+    let direct = dir.trace().rows::<(String, i64, i64)>(sql);
     let converted = converted.rows::<(String, i64, i64)>(sql);
     assert_eq!(converted.len(), direct.len());
     for (converted, direct) in converted.iter().zip(&direct) {
@@ -157,8 +157,8 @@ fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
 #[test]
 fn agents_are_listed() {
     needs!(agents_are_listed: Need::Pocl);
-    let place = Place::new();
-    let mut command = place.gputrail(["agents"]);
+    let dir = TestDir::new();
+    let mut command = dir.gputrail(["agents"]);
     let text = well(gputrail_harness::pocl::on_pocl(
         &mut command,
         Driver::Threaded,
@@ -179,7 +179,7 @@ fn agents_are_listed() {
 #[test]
 fn damaged_captures_are_named_with_what_was_expected() {
     needs!(damaged_captures_are_named_with_what_was_expected: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     for (name, content) in [
         ("empty.gputrail", &b""[..]),
         (
@@ -187,13 +187,13 @@ fn damaged_captures_are_named_with_what_was_expected() {
             b"this is no capture, but a text of some length",
         ),
     ] {
-        fs::write(place.join(name), content).unwrap();
-        let ended = run(&mut place.gputrail(["convert", name, "-o", "none.pftrace"]));
+        fs::write(dir.join(name), content).unwrap();
+        let ended = run(&mut dir.gputrail(["convert", name, "-o", "none.pftrace"]));
         assert_eq!(ended.code(), 125, "{}", ended.stderr);
         assert!(ended.stderr.contains(name), "{}", ended.stderr);
-        assert!(!place.join("none.pftrace").exists());
+        assert!(!dir.join("none.pftrace").exists());
     }
-    let ended = run(&mut place.gputrail(["convert", "missing.gputrail", "-o", "none.pftrace"]));
+    let ended = run(&mut dir.gputrail(["convert", "missing.gputrail", "-o", "none.pftrace"]));
     assert_eq!(ended.code(), 125);
     assert!(
         ended.stderr.contains("missing.gputrail"),
@@ -202,20 +202,20 @@ fn damaged_captures_are_named_with_what_was_expected() {
     );
 
     // What is whole of a torn capture is converted, and the damage is named.
-    let lives = place.program("lives");
-    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
-    let capture = place.join(&place.files("run.gputrail")[0]);
+    let lives = dir.program("lives");
+    well(&mut dir.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
+    let capture = dir.join(&dir.files("run.gputrail")[0]);
     let whole = fs::read(&capture).unwrap();
     for (name, bytes) in [
         ("cut.gputrail", whole[..whole.len() - 100].to_vec()),
         ("flipped.gputrail", flipped(&whole)),
     ] {
-        fs::write(place.join(name), bytes).unwrap();
-        let ended = run(&mut place.gputrail(["convert", name, "-o", "rest.pftrace"]));
+        fs::write(dir.join(name), bytes).unwrap();
+        let ended = run(&mut dir.gputrail(["convert", name, "-o", "rest.pftrace"]));
         assert!(ended.stderr.contains(name), "{name}: {}", ended.stderr);
-        if place.join("rest.pftrace").exists() {
-            Trace::open(place.join("rest.pftrace")).value::<i64>("select count(*) from slice");
-            fs::remove_file(place.join("rest.pftrace")).unwrap();
+        if dir.join("rest.pftrace").exists() {
+            Trace::open(dir.join("rest.pftrace")).value::<i64>("select count(*) from slice");
+            fs::remove_file(dir.join("rest.pftrace")).unwrap();
         }
     }
 }
@@ -254,12 +254,12 @@ impl Drop for SmallDisk<'_> {
 fn a_full_disk_does_not_disturb_the_program() {
     needs!(a_full_disk_does_not_disturb_the_program:
         Need::Root, Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let folder = place.join("small");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let folder = dir.join("small");
     let _disk = SmallDisk::mount(&folder, "256k");
     // Both what is written during the run and the trace have to go to the small disk.
-    let mut command = place.gputrail(["record", "-o", "small/run.pftrace", "--capture", "--"]);
+    let mut command = dir.gputrail(["record", "-o", "small/run.pftrace", "--capture", "--"]);
     command
         .arg(&lives)
         .args(["20000", "exit", "5"])
@@ -286,19 +286,19 @@ fn place_trace(folder: &Path) -> Option<std::path::PathBuf> {
 #[test]
 fn what_we_leave_behind_is_private_and_nothing_else_stays() {
     needs!(what_we_leave_behind_is_private_and_nothing_else_stays: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let temporary = place.join("tmp");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let temporary = dir.join("tmp");
     fs::create_dir(&temporary).unwrap();
-    let mut command = place.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]);
+    let mut command = dir.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]);
     well(command.env("TMPDIR", &temporary));
     assert_eq!(
         fs::read_dir(&temporary).unwrap().count(),
         0,
         "files stay in TMPDIR"
     );
-    for capture in place.files(".gputrail") {
-        let mode = fs::metadata(place.join(&capture))
+    for capture in dir.files(".gputrail") {
+        let mode = fs::metadata(dir.join(&capture))
             .unwrap()
             .permissions()
             .mode();
@@ -309,8 +309,8 @@ fn what_we_leave_behind_is_private_and_nothing_else_stays() {
 #[test]
 fn nobody_else_can_look_into_a_session_or_guess_its_name() {
     needs!(nobody_else_can_look_into_a_session_or_guess_its_name: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     // The captures lie beside the trace while the session lasts.
     let look = format!(
         "umask 0; '{}' 5; echo \"$GPUTRAIL_SESSION\"; find \"$GPUTRAIL_SESSION\" .gputrail-* -printf '%m %y %p\\n'",
@@ -318,7 +318,7 @@ fn nobody_else_can_look_into_a_session_or_guess_its_name() {
     );
     let mut names = Vec::new();
     for _ in 0..2 {
-        let mut command = place.record_with(&["-q"], Driver::Threaded, "sh", &["-c", &look]);
+        let mut command = dir.record_with(&["-q"], Driver::Threaded, "sh", &["-c", &look]);
         let said = well(&mut command).text();
         let mut lines = said.lines();
         names.push(lines.next().expect("the session's name").to_owned());
@@ -350,15 +350,15 @@ fn nobody_else_can_look_into_a_session_or_guess_its_name() {
 #[test]
 fn a_capture_is_kept_beside_what_has_its_name_and_follows_no_link() {
     needs!(a_capture_is_kept_beside_what_has_its_name_and_follows_no_link: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let lives = place.program("lives");
-    std::os::unix::fs::symlink("elsewhere", place.join("run.gputrail")).unwrap();
-    well(&mut place.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]));
-    assert!(!place.join("elsewhere").exists());
-    let captures = place.files(".gputrail");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    std::os::unix::fs::symlink("elsewhere", dir.join("run.gputrail")).unwrap();
+    well(&mut dir.record_with(&["--capture"], Driver::Threaded, &lives, &["5"]));
+    assert!(!dir.join("elsewhere").exists());
+    let captures = dir.files(".gputrail");
     let kept: Vec<_> = captures
         .iter()
-        .filter(|name| !place.join(name).is_symlink())
+        .filter(|name| !dir.join(name).is_symlink())
         .collect();
     assert_eq!(kept.len(), 1, "{captures:?}");
 }

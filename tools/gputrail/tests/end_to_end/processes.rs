@@ -12,7 +12,7 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Running, run};
 use gputrail_harness::trace::Trace;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
@@ -31,17 +31,17 @@ fn deaths_in(trace: &mut Trace) -> i64 {
 #[test]
 fn exit_codes_are_passed_on() {
     needs!(exit_codes_are_passed_on: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     for (then, code) in [
         ("exit", "0"),
         ("exit", "3"),
         ("exit", "255"),
         ("_exit", "4"),
     ] {
-        let ended = run(&mut place.record(Driver::Threaded, &lives, &["20", then, code]));
+        let ended = run(&mut dir.record(Driver::Threaded, &lives, &["20", then, code]));
         assert_eq!(ended.code().to_string(), code, "{then}: {}", ended.stderr);
-        let mut trace = place.trace();
+        let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "{then} {code}");
         let deaths = if then == "exit" { 0 } else { 1 };
@@ -52,13 +52,13 @@ fn exit_codes_are_passed_on() {
 #[test]
 fn a_death_by_signal_is_passed_on_and_loses_nothing() {
     needs!(a_death_by_signal_is_passed_on_and_loses_nothing: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     for signal in [libc::SIGTERM, libc::SIGSEGV, libc::SIGABRT, libc::SIGKILL] {
         let number = signal.to_string();
-        let ended = run(&mut place.record(Driver::Threaded, &lives, &["20", "signal", &number]));
+        let ended = run(&mut dir.record(Driver::Threaded, &lives, &["20", "signal", &number]));
         assert_eq!(ended.code(), 128 + signal, "{}", ended.stderr);
-        let mut trace = place.trace();
+        let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "signal {signal}");
         assert_eq!(deaths_in(&mut trace), 1, "signal {signal}");
@@ -69,8 +69,8 @@ fn a_death_by_signal_is_passed_on_and_loses_nothing() {
 fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_so() {
     needs!(a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_so:
         NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     for (then, code, by) in [
         (
             "_exit",
@@ -91,9 +91,9 @@ fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_
     ] {
         let arguments = ["300", then, "5"];
         let arguments = &arguments[..if code == 5 { 3 } else { 2 }];
-        let ended = run(&mut place.record(Driver::Threaded, &lives, arguments));
+        let ended = run(&mut dir.record(Driver::Threaded, &lives, arguments));
         assert_eq!(ended.code(), code, "{then}: {}", ended.stderr);
-        let mut trace = place.trace();
+        let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 300, "{then}");
         assert_eq!(deaths_in(&mut trace), 1, "{then}");
@@ -106,11 +106,11 @@ fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_
 #[test]
 fn children_are_in_the_same_trace() {
     needs!(children_are_in_the_same_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     for (then, processes) in [("fork", 2), ("spawn", 2), ("exec", 1)] {
-        well(&mut place.record(Driver::Threaded, &lives, &["30", then]));
-        let mut trace = place.trace();
+        well(&mut dir.record(Driver::Threaded, &lives, &["30", then]));
+        let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 60, "{then}");
         let sql = "select count(distinct pid) from slice \
@@ -124,10 +124,10 @@ fn children_are_in_the_same_trace() {
 #[test]
 fn every_thread_has_its_calls_on_its_own_track() {
     needs!(every_thread_has_its_calls_on_its_own_track: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
-    well(&mut place.record(Driver::Threaded, &lives, &["50", "threads", "8"]));
-    let mut trace = place.trace();
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    well(&mut dir.record(Driver::Threaded, &lives, &["50", "threads", "8"]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 400);
     let sql = "select count(*) from slice join thread_track on slice.track_id = thread_track.id \
@@ -137,10 +137,10 @@ fn every_thread_has_its_calls_on_its_own_track() {
 
 /// Starts a recorded program that waits for ever, in a process group of its own, and returns once
 /// it waits.
-fn waiting(place: &Place, lives: &std::path::Path) -> Running {
-    let ready = place.join("ready");
+fn waiting(dir: &TestDir, lives: &std::path::Path) -> Running {
+    let ready = dir.join("ready");
     let script = format!("exec '{}' 20 wait > '{}'", lives.display(), ready.display());
-    let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
+    let mut command = dir.record(Driver::Threaded, "sh", &["-c", &script]);
     let running = Running::start(in_foreground(&mut command));
     while !std::fs::read_to_string(&ready).is_ok_and(|text| text.contains("ready")) {
         sleep(Duration::from_millis(10));
@@ -180,13 +180,13 @@ pub fn child_of(parent: u32) -> i32 {
 #[test]
 fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
     needs!(ctrl_c_ends_the_program_and_leaves_a_whole_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let running = waiting(&place, &lives);
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let running = waiting(&dir, &lives);
     ctrl_c(&running);
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGINT, "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
 }
@@ -194,15 +194,15 @@ fn ctrl_c_ends_the_program_and_leaves_a_whole_trace() {
 #[test]
 fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
     needs!(a_second_ctrl_c_kills_a_program_that_does_not_listen: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let ready = place.join("ready");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let ready = dir.join("ready");
     let script = format!(
         "trap '' INT; '{}' 20; echo ready > '{}'; while :; do sleep 1; done",
         lives.display(),
         ready.display()
     );
-    let mut command = place.record(Driver::Threaded, "sh", &["-c", &script]);
+    let mut command = dir.record(Driver::Threaded, "sh", &["-c", &script]);
     let running = Running::start(in_foreground(&mut command));
     while !ready.exists() {
         sleep(Duration::from_millis(10));
@@ -213,7 +213,7 @@ fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
     }
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
 }
@@ -221,11 +221,11 @@ fn a_second_ctrl_c_kills_a_program_that_does_not_listen() {
 #[test]
 fn queues_of_several_processes_stay_apart() {
     needs!(queues_of_several_processes_stay_apart: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     let script = format!("for i in 1 2 3; do '{}' 10; done", lives.display());
-    well(&mut place.record(Driver::Threaded, "sh", &["-c", &script]));
-    let mut trace = place.trace();
+    well(&mut dir.record(Driver::Threaded, "sh", &["-c", &script]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     let sql = "select count(*) from gpu_slice join gpu_track on track_id = gpu_track.id group by gpu_track.name";
     assert_eq!(
@@ -238,14 +238,14 @@ fn queues_of_several_processes_stay_apart() {
 #[test]
 fn a_killed_program_leaves_what_it_had_done() {
     needs!(a_killed_program_leaves_what_it_had_done: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let running = waiting(&place, &lives);
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let running = waiting(&dir, &lives);
     // SAFETY: kill() takes numbers; the process is a child of our own child, and waits for ever.
     unsafe { libc::kill(child_of(running.id()), libc::SIGKILL) };
     let ended = running.end();
     assert_eq!(ended.code(), 128 + libc::SIGKILL, "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
 }
@@ -253,14 +253,14 @@ fn a_killed_program_leaves_what_it_had_done() {
 #[test]
 fn a_program_killed_at_work_leaves_a_sound_trace() {
     needs!(a_program_killed_at_work_leaves_a_sound_trace: NEEDS[0], NEEDS[1], NEEDS[2]);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     let script = format!(
         "'{}' 200000 & work=$!; sleep 1; kill -KILL $work; wait $work; exit 0",
         lives.display()
     );
-    well(&mut place.record(Driver::Basic, "sh", &["-c", &script]));
-    let mut trace = place.trace();
+    well(&mut dir.record(Driver::Basic, "sh", &["-c", &script]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert!(kernels(&mut trace, "work") > 0);
 }
@@ -268,8 +268,8 @@ fn a_program_killed_at_work_leaves_a_sound_trace() {
 #[test]
 fn a_program_goes_on_when_gputrail_is_killed() {
     needs!(a_program_goes_on_when_gputrail_is_killed: NEEDS[0], NEEDS[1]);
-    let place = Place::new();
-    let (lives, done) = (place.program("lives"), place.join("done"));
+    let dir = TestDir::new();
+    let (lives, done) = (dir.program("lives"), dir.join("done"));
     // A pool that is full at once when nobody empties it: its lanes are not to wait for ever.
     let script = format!(
         "'{}' 300000 & work=$!; sleep 1; kill -KILL $PPID; wait $work; echo $? > '{1}.part'; mv '{1}.part' '{1}'",
@@ -277,7 +277,7 @@ fn a_program_goes_on_when_gputrail_is_killed() {
         done.display()
     );
     let small = ["--buffers", "1M", "--buffer-size", "64K"];
-    let mut command = place.record_with(&small, Driver::Basic, "sh", &["-c", &script]);
+    let mut command = dir.record_with(&small, Driver::Basic, "sh", &["-c", &script]);
     // Nothing of what is left waits for the end of our own output.
     let mut running = command
         .stdout(std::process::Stdio::null())
@@ -294,27 +294,27 @@ fn a_program_goes_on_when_gputrail_is_killed() {
 #[test]
 fn standard_streams_are_the_programs() {
     needs!(standard_streams_are_the_programs: Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     let script = "printf out; printf err >&2";
-    let ended = well(&mut place.record_with(&["-q"], Driver::Threaded, "sh", &["-c", script]));
+    let ended = well(&mut dir.record_with(&["-q"], Driver::Threaded, "sh", &["-c", script]));
     assert_eq!(
         (ended.text().as_str(), ended.stderr.as_str()),
         ("out", "err")
     );
-    let ended = well(&mut place.record(Driver::Threaded, "sh", &["-c", script]));
+    let ended = well(&mut dir.record(Driver::Threaded, "sh", &["-c", script]));
     assert_eq!(ended.text(), "out", "our own words go to standard error");
 }
 
 #[test]
 fn the_program_reads_our_standard_input() {
     needs!(the_program_reads_our_standard_input: Need::TraceProcessor);
-    let place = Place::new();
-    let recorder = place.record_with(&["-q"], Driver::Threaded, "cat", &[]);
+    let dir = TestDir::new();
+    let recorder = dir.record_with(&["-q"], Driver::Threaded, "cat", &[]);
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "echo input | \"$@\"", "sh"])
         .arg(recorder.get_program())
         .args(recorder.get_args());
-    let ended = well(shell.current_dir(place.path()));
+    let ended = well(shell.current_dir(dir.path()));
     assert_eq!(ended.text(), "input\n");
 }

@@ -12,7 +12,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 use crate::transparency::ffmpeg;
 
 const EVERY_MILLISECOND: [&str; 4] = ["--pc-sampling", "host-trap", "--interval", "1ms"];
@@ -29,16 +29,16 @@ struct Sampled {
 impl Sampled {
     /// The capture that `record -o run.pftrace --capture` left.
     #[track_caller]
-    fn of(place: &Place) -> Sampled {
-        let sampled = Sampled::in_capture(place, "run.gputrail");
+    fn of(dir: &TestDir) -> Sampled {
+        let sampled = Sampled::in_capture(dir, "run.gputrail");
         assert!(!sampled.samples.is_empty());
         sampled
     }
 
     /// What the capture of this name says, which may have no samples.
     #[track_caller]
-    fn in_capture(place: &Place, name: &str) -> Sampled {
-        let reader = Reader::open(&place.join(name)).expect("a capture");
+    fn in_capture(dir: &TestDir, name: &str) -> Sampled {
+        let reader = Reader::open(&dir.join(name)).expect("a capture");
         let (mut dispatches, mut times) = (HashMap::new(), HashMap::new());
         let (mut samples, mut totals) = (Vec::new(), Vec::new());
         let mut chunks = reader.chunks();
@@ -147,11 +147,11 @@ fn sampled(driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
 /// The same with other options.
 #[track_caller]
 fn sampled_with(options: &[&str], driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
-    let place = Place::new();
+    let dir = TestDir::new();
     let options = [options, &["--capture"]].concat();
-    well(&mut place.alone(driver, program, arguments)); // fills the kernel cache
-    well(&mut place.record_with(&options, driver, program, arguments));
-    let sampled = Sampled::of(&place);
+    well(&mut dir.untraced(driver, program, arguments)); // fills the kernel cache
+    well(&mut dir.record_with(&options, driver, program, arguments));
+    let sampled = Sampled::of(&dir);
     sampled.assert_sound();
     sampled
 }
@@ -238,15 +238,15 @@ fn clblasts_samples_are_in_its_kernels() {
 #[test]
 fn a_hot_loop_has_the_samples_on_its_line() {
     needs!(a_hot_loop_has_the_samples_on_its_line: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("hot_loop");
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
     let options = [
         &EVERY_MILLISECOND[..],
         &["--capture", "--kernel-debug-info"],
     ]
     .concat();
-    well(&mut place.record_with(&options, Driver::Threaded, &program, &[]));
-    let sampled = Sampled::of(&place);
+    well(&mut dir.record_with(&options, Driver::Threaded, &program, &[]));
+    let sampled = Sampled::of(&dir);
     sampled.assert_sound();
     let mut symbols = Symbols::new();
     let mut hot = 0;
@@ -272,8 +272,8 @@ fn a_hot_loop_has_the_samples_on_its_line() {
 #[test]
 fn a_program_does_not_notice_that_it_is_sampled() {
     needs!(a_program_does_not_notice_that_it_is_sampled: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("hot_loop");
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
     let options = [&EVERY_MILLISECOND[..], &["-q", "--kernel-debug-info"]].concat();
     for arguments in [
         &[][..],
@@ -281,9 +281,9 @@ fn a_program_does_not_notice_that_it_is_sampled() {
         &["-cl-fast-relaxed-math -DX=1"],
         &["-g"],
     ] {
-        let alone = run(&mut place.alone(Driver::Threaded, &program, arguments)).well();
-        let plain = run(&mut place.record_with(&["-q"], Driver::Threaded, &program, arguments));
-        let recorded = run(&mut place.record_with(&options, Driver::Threaded, &program, arguments));
+        let alone = run(&mut dir.untraced(Driver::Threaded, &program, arguments)).well();
+        let plain = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, arguments));
+        let recorded = run(&mut dir.record_with(&options, Driver::Threaded, &program, arguments));
         // The recording's own files are open whether or not anything is sampled.
         let but_files = |text: String| {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -297,23 +297,23 @@ fn a_program_does_not_notice_that_it_is_sampled() {
 #[test]
 fn what_no_agent_can_do_is_refused_with_what_they_can() {
     needs!(what_no_agent_can_do_is_refused_with_what_they_can: Need::Pocl);
-    let place = Place::new();
+    let dir = TestDir::new();
     for request in [
         ["--pc-sampling", "stochastic", "--interval", "65536cycles"],
         ["--pc-sampling", "host-trap", "--interval", "1us"],
         ["--pc-sampling", "host-trap", "--interval", "1m"],
     ] {
-        let refused = run(&mut place.record_with(&request, Driver::Threaded, "true", &[]));
+        let refused = run(&mut dir.record_with(&request, Driver::Threaded, "true", &[]));
         assert_eq!(refused.code(), 125);
         let says = &refused.stderr;
         assert!(says.contains("host-trap every 50 us to 1 s"), "{says}");
-        assert!(!place.join("run.pftrace").exists());
+        assert!(!dir.join("run.pftrace").exists());
     }
 }
 
 #[test]
 fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
-    let place = Place::new();
+    let dir = TestDir::new();
     let anything = "it can do: host-trap every 1 us to 1 s; \
                     stochastic every 256 cycles to 2147483648 cycles, a power of two";
     for (method, interval, says) in [
@@ -340,7 +340,7 @@ fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
         ("stochastic", "1ms", anything),
     ] {
         let request = ["demo", "--pc-sampling", method, "--interval", interval];
-        let refused = run(&mut place.gputrail(request));
+        let refused = run(&mut dir.gputrail(request));
         assert_eq!(refused.code(), 125, "{interval}: {}", refused.stderr);
         let told = &refused.stderr;
         assert!(
@@ -348,7 +348,7 @@ fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
             "{told}"
         );
         assert!(told.contains(says), "{told}");
-        assert!(!place.join("demo.pftrace").exists());
+        assert!(!dir.join("demo.pftrace").exists());
     }
     for (method, interval, says) in [
         ("by-ear", "1ms", "expected host-trap or stochastic"),
@@ -360,7 +360,7 @@ fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
         ),
     ] {
         let request = ["demo", "--pc-sampling", method, "--interval", interval];
-        let refused = run(&mut place.gputrail(request));
+        let refused = run(&mut dir.gputrail(request));
         assert_eq!(refused.code(), 125, "{interval}: {}", refused.stderr);
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     }
@@ -406,9 +406,9 @@ fn traced(command: &mut Command) -> std::process::Output {
 
 #[test]
 fn under_a_debugger_there_is_no_sampling_and_it_is_named() {
-    let place = Place::new();
+    let dir = TestDir::new();
     let sampled = ["demo", "-q", "--pc-sampling", "host-trap"];
-    let ended = traced(&mut place.gputrail(sampled));
+    let ended = traced(&mut dir.gputrail(sampled));
     assert_eq!(ended.status.code(), Some(125));
     let said = String::from_utf8_lossy(&ended.stderr);
     // SAFETY: it has no conditions.
@@ -417,7 +417,7 @@ fn under_a_debugger_there_is_no_sampling_and_it_is_named() {
         format!("PC sampling is not available under a debugger: process {me} traces this one");
     assert!(said.contains(&expected), "{said}");
     // Without samples it runs there as anywhere.
-    let ended = traced(&mut place.gputrail(["demo", "-q"]));
+    let ended = traced(&mut dir.gputrail(["demo", "-q"]));
     assert!(
         ended.status.success(),
         "{}",
@@ -428,9 +428,9 @@ fn under_a_debugger_there_is_no_sampling_and_it_is_named() {
 #[test]
 fn a_programs_own_timers_and_perf_events_keep_working() {
     needs!(a_programs_own_timers_and_perf_events_keep_working: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("own_profile");
-    let alone = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+    let dir = TestDir::new();
+    let program = dir.program("own_profile");
+    let alone = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
     assert!(
         alone
             .text()
@@ -441,7 +441,7 @@ fn a_programs_own_timers_and_perf_events_keep_working() {
     for interval in ["1ms", "200us"] {
         let options = ["-q", "--pc-sampling", "host-trap", "--interval", interval];
         for driver in [Driver::Threaded, Driver::Basic] {
-            let recorded = run(&mut place.record_with(&options, driver, &program, &[])).well();
+            let recorded = run(&mut dir.record_with(&options, driver, &program, &[])).well();
             assert_eq!(alone.text(), recorded.text());
             assert_eq!(recorded.stderr, "");
         }
@@ -451,10 +451,10 @@ fn a_programs_own_timers_and_perf_events_keep_working() {
 #[test]
 fn where_perf_events_are_forbidden_the_setting_is_named() {
     needs!(where_perf_events_are_forbidden_the_setting_is_named: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let sandbox = place.program("no_perf_events");
-    let command = place.record_with(&EVERY_MILLISECOND, Driver::Threaded, "clinfo", &[]);
-    let mut sandboxed = place.alone(Driver::Threaded, &sandbox, &[]);
+    let dir = TestDir::new();
+    let sandbox = dir.program("no_perf_events");
+    let command = dir.record_with(&EVERY_MILLISECOND, Driver::Threaded, "clinfo", &[]);
+    let mut sandboxed = dir.untraced(Driver::Threaded, &sandbox, &[]);
     sandboxed
         .arg(command.get_program())
         .args(command.get_args());
@@ -467,9 +467,9 @@ fn where_perf_events_are_forbidden_the_setting_is_named() {
     );
 
     // Forbidden to the program alone, it runs all the same.
-    let (sandbox, program) = (sandbox.to_str(), place.program("hot_loop"));
+    let (sandbox, program) = (sandbox.to_str(), dir.program("hot_loop"));
     let (sandbox, program) = (sandbox.expect("UTF-8"), program.to_str().expect("UTF-8"));
-    let mut inside = place.record_with(&EVERY_MILLISECOND, Driver::Threaded, sandbox, &[program]);
+    let mut inside = dir.record_with(&EVERY_MILLISECOND, Driver::Threaded, sandbox, &[program]);
     let ran = run(&mut inside).well();
     assert!(
         ran.stderr.contains("kernel.perf_event_paranoid"),
@@ -492,36 +492,36 @@ const BY_TIMER: [&str; 6] = [
 #[test]
 fn timers_take_samples_on_request() {
     needs!(timers_take_samples_on_request: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("hot_loop");
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
     let options = [&BY_TIMER[..], &["--capture"]].concat();
     for driver in [Driver::Threaded, Driver::Basic] {
-        well(&mut place.record_with(&options, driver, &program, &["", "100"]));
-        Sampled::of(&place).assert_sound();
+        well(&mut dir.record_with(&options, driver, &program, &["", "100"]));
+        Sampled::of(&dir).assert_sound();
     }
     // Where perf events are forbidden, too.
-    let sandbox = place.program("no_perf_events");
+    let sandbox = dir.program("no_perf_events");
     let program = program.to_str().expect("UTF-8");
-    let mut inside = place.record_with(&options, Driver::Basic, sandbox, &[program, "", "100"]);
+    let mut inside = dir.record_with(&options, Driver::Basic, sandbox, &[program, "", "100"]);
     well(&mut inside);
-    Sampled::of(&place).assert_sound();
+    Sampled::of(&dir).assert_sound();
 }
 
 #[test]
 fn a_program_with_timers_of_its_own_keeps_them_beside_ours() {
     needs!(a_program_with_timers_of_its_own_keeps_them_beside_ours: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("own_profile");
-    let alone = run(&mut place.alone(Driver::Threaded, &program, &[])).well();
+    let dir = TestDir::new();
+    let program = dir.program("own_profile");
+    let alone = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
     let options = [&BY_TIMER[..], &["-q"]].concat();
-    let recorded = run(&mut place.record_with(&options, Driver::Threaded, &program, &[])).well();
+    let recorded = run(&mut dir.record_with(&options, Driver::Threaded, &program, &[])).well();
     assert_eq!(alone.text(), recorded.text());
 }
 
 #[test]
 fn an_interval_that_timers_cannot_reach_is_refused() {
     needs!(an_interval_that_timers_cannot_reach_is_refused: Need::Pocl);
-    let place = Place::new();
+    let dir = TestDir::new();
     // Ten thousand a second: no kernel ticks so fast.
     let fast = [
         "--pc-sampling",
@@ -531,7 +531,7 @@ fn an_interval_that_timers_cannot_reach_is_refused() {
         "--sampling-source",
         "timer",
     ];
-    let refused = run(&mut place.record_with(&fast, Driver::Threaded, "true", &[]));
+    let refused = run(&mut dir.record_with(&fast, Driver::Threaded, "true", &[]));
     assert_eq!(refused.code(), 125);
     let says = &refused.stderr;
     assert!(
@@ -544,19 +544,19 @@ fn an_interval_that_timers_cannot_reach_is_refused() {
 #[test]
 fn children_are_sampled_by_themselves() {
     needs!(children_are_sampled_by_themselves: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     let fast = ["--pc-sampling", "host-trap", "--interval", "50us"];
     for source in [&fast[..], &BY_TIMER] {
         for then in ["fork", "spawn", "exec"] {
             let options = [source, &["--capture"]].concat();
-            well(&mut place.record_with(&options, Driver::Threaded, &lives, &["300", then]));
-            let mut trace = place.trace();
+            well(&mut dir.record_with(&options, Driver::Threaded, &lives, &["300", then]));
+            let mut trace = dir.trace();
             trace.assert_sound();
             assert_eq!(kernels(&mut trace, "work"), 600, "{then}");
-            for capture in place.files(".gputrail") {
+            for capture in dir.files(".gputrail") {
                 // Each process has samples of its own dispatches only, each once.
-                let sampled = Sampled::in_capture(&place, &capture);
+                let sampled = Sampled::in_capture(&dir, &capture);
                 sampled.assert_sound();
                 let moments: HashSet<_> = sampled
                     .samples
@@ -564,7 +564,7 @@ fn children_are_sampled_by_themselves() {
                     .map(|sample| (sample.thread, sample.time))
                     .collect();
                 assert_eq!(moments.len(), sampled.samples.len(), "{then}: {capture}");
-                std::fs::remove_file(place.join(&capture)).expect("it is there");
+                std::fs::remove_file(dir.join(&capture)).expect("it is there");
             }
         }
     }
@@ -573,17 +573,17 @@ fn children_are_sampled_by_themselves() {
 #[test]
 fn a_program_that_is_killed_leaves_its_samples() {
     needs!(a_program_that_is_killed_leaves_its_samples: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
     let options = ["--pc-sampling", "host-trap", "--interval", "50us"];
     let arguments = ["100000", "signal", "9"];
-    let killed = run(&mut place.record_with(&options, Driver::Basic, &lives, &arguments));
+    let killed = run(&mut dir.record_with(&options, Driver::Basic, &lives, &arguments));
     assert_eq!(killed.code(), 128 + libc::SIGKILL, "{}", killed.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 100_000);
     let shown = trace.value::<i64>("select count(*) from cpu_profile_stack_sample");
     assert!(shown > 0, "the flame graph is there");
-    let spots = well(&mut place.gputrail(["hotspots", "run.pftrace"])).text();
+    let spots = well(&mut dir.gputrail(["hotspots", "run.pftrace"])).text();
     assert!(spots.contains("work"), "{spots}");
 }

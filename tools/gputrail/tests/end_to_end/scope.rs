@@ -4,7 +4,7 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 /// The kernels that the program runs.
 const WORK: i64 = 10;
@@ -13,11 +13,11 @@ const WORK: i64 = 10;
 /// kernels are in the trace, and what was said.
 #[track_caller]
 fn recorded(options: &[&str]) -> (Vec<String>, i64, String) {
-    let place = Place::new();
-    let program = place.program("lives");
-    well(&mut place.alone(Driver::Basic, &program, &["1"])); // fills the kernel cache
-    let said = well(&mut place.record_with(options, Driver::Basic, &program, &[&WORK.to_string()]));
-    let mut trace = place.trace();
+    let dir = TestDir::new();
+    let program = dir.program("lives");
+    well(&mut dir.untraced(Driver::Basic, &program, &["1"])); // fills the kernel cache
+    let said = well(&mut dir.record_with(options, Driver::Basic, &program, &[&WORK.to_string()]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     let calls =
         trace.rows::<(String,)>("select name from slice where category = 'opencl' order by ts");
@@ -84,15 +84,15 @@ fn a_recording_that_never_begins_says_so() {
 fn arguments_of_calls_that_enqueue_work_are_there_when_asked_for() {
     needs!(arguments_of_calls_that_enqueue_work_are_there_when_asked_for:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let program = place.program("lives");
+    let dir = TestDir::new();
+    let program = dir.program("lives");
     let work = WORK.to_string();
     let record = |options: &[&str]| {
-        well(&mut place.record_with(options, Driver::Basic, &program, &[&work]));
+        well(&mut dir.record_with(options, Driver::Basic, &program, &[&work]));
     };
     // Calls of `function` that show `argument`.
     let shown = |function: &str, argument: &str| -> i64 {
-        let mut trace = place.trace();
+        let mut trace = dir.trace();
         trace.assert_sound();
         trace.value(&format!(
             "select count() from slice join args using(arg_set_id) \
@@ -111,9 +111,9 @@ fn arguments_of_calls_that_enqueue_work_are_there_when_asked_for() {
     // A capture keeps them for whoever asks later.
     record(&["--capture"]);
     assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), 0);
-    let captures = place.files(".gputrail");
+    let captures = dir.files(".gputrail");
     assert_eq!(captures.len(), 1, "{captures:?}");
     let convert = ["convert", &captures[0], "--arguments", "-o", "run.pftrace"];
-    well(&mut place.gputrail(convert));
+    well(&mut dir.gputrail(convert));
     assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), WORK);
 }

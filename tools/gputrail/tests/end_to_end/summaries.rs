@@ -6,23 +6,23 @@ use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use serde_json::Value;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
-fn summary(place: &Place, file: &str, format: &str) -> String {
-    well(&mut place.gputrail(["summary", file, "--format", format])).text()
+fn summary(dir: &TestDir, file: &str, format: &str) -> String {
+    well(&mut dir.gputrail(["summary", file, "--format", format])).text()
 }
 
-fn demo(place: &Place) {
-    well(&mut place.gputrail(["demo", "-q", "--capture"]));
+fn demo(dir: &TestDir) {
+    well(&mut dir.gputrail(["demo", "-q", "--capture"]));
 }
 
 #[test]
 fn a_trace_and_its_capture_amount_to_the_same() {
-    let place = Place::new();
-    demo(&place);
+    let dir = TestDir::new();
+    demo(&dir);
     for format in ["table", "json", "csv", "markdown"] {
-        let trace = summary(&place, "demo.pftrace", format);
-        assert_eq!(trace, summary(&place, "demo.gputrail", format));
+        let trace = summary(&dir, "demo.pftrace", format);
+        assert_eq!(trace, summary(&dir, "demo.gputrail", format));
         assert!(trace.contains("simLaunchKernel"), "{trace}");
     }
 }
@@ -30,10 +30,10 @@ fn a_trace_and_its_capture_amount_to_the_same() {
 #[test]
 fn the_tables_say_what_perfetto_says() {
     needs!(the_tables_say_what_perfetto_says: Need::TraceProcessor);
-    let place = Place::new();
-    demo(&place);
-    let all: Value = serde_json::from_str(&summary(&place, "demo.pftrace", "json")).unwrap();
-    let mut perfetto = Trace::open(place.join("demo.pftrace"));
+    let dir = TestDir::new();
+    demo(&dir);
+    let all: Value = serde_json::from_str(&summary(&dir, "demo.pftrace", "json")).unwrap();
+    let mut perfetto = Trace::open(dir.join("demo.pftrace"));
     for (tables, sql) in [
         (&["kernels", "operations"][..], "gpu_slice"),
         (
@@ -78,16 +78,16 @@ fn rows(tables: &Value, table: &str) -> Vec<(String, u64, u64, u64, u64)> {
 
 #[test]
 fn what_cannot_be_summed_up_together_is_refused() {
-    let place = Place::new();
-    demo(&place);
-    std::fs::write(place.join("text"), "not a trace").unwrap();
+    let dir = TestDir::new();
+    demo(&dir);
+    std::fs::write(dir.join("text"), "not a trace").unwrap();
     for files in [
         &["demo.pftrace", "demo.pftrace"][..],
         &["demo.pftrace", "demo.gputrail"],
         &["text"],
         &["none"],
     ] {
-        let ended = run(&mut place.gputrail(["summary"].iter().chain(files)));
+        let ended = run(&mut dir.gputrail(["summary"].iter().chain(files)));
         assert_eq!(ended.code(), 125, "{files:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty() && ended.text().is_empty());
     }

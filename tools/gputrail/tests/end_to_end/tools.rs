@@ -10,18 +10,18 @@ use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
 use crate::c_api::{C, compiled};
-use crate::command::{Place, kernels};
+use crate::command::{TestDir, kernels};
 
 /// A tool in C, compiled.
-fn tool(place: &Place, options: &[&str], source: &str, output: &str) -> String {
+fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
     let shared = [&["-shared", "-fPIC"], options].concat();
-    let library = compiled(place, C, &shared, &repository(source), output);
+    let library = compiled(dir, C, &shared, &repository(source), output);
     library.into_os_string().into_string().expect("UTF-8")
 }
 
-fn example(place: &Place, name: &str) -> String {
+fn example(dir: &TestDir, name: &str) -> String {
     tool(
-        place,
+        dir,
         &[],
         &format!("examples/c/{name}.c"),
         &format!("lib{name}.so"),
@@ -62,14 +62,14 @@ pub fn built(options: &[&str], file: &str) -> String {
 }
 
 /// Records a program of `tests/programs` with tools.
-fn with_tools(place: &Place, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
-    let program = place.program(program);
+fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
+    let program = dir.program(program);
     let options: Vec<&str> = tools
         .iter()
         .flat_map(|tool| ["--tool", tool])
         .chain(["-q"])
         .collect();
-    run(&mut place.record_with(&options, Driver::Threaded, &program, arguments))
+    run(&mut dir.record_with(&options, Driver::Threaded, &program, arguments))
 }
 
 /// The line of `text` that begins with `start`.
@@ -83,12 +83,9 @@ fn line<'a>(text: &'a str, start: &str) -> &'a str {
 fn several_tools_observe_a_program_that_is_recorded_too() {
     needs!(several_tools_observe_a_program_that_is_recorded_too:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let (times, latency) = (
-        example(&place, "kernel_times"),
-        example(&place, "api_latency"),
-    );
-    let ended = with_tools(&place, &[&times, &latency], "lives", &["40"]).well();
+    let dir = TestDir::new();
+    let (times, latency) = (example(&dir, "kernel_times"), example(&dir, "api_latency"));
+    let ended = with_tools(&dir, &[&times, &latency], "lives", &["40"]).well();
     assert!(
         line(&ended.stderr, "work: ").contains("40 runs"),
         "{}",
@@ -105,7 +102,7 @@ fn several_tools_observe_a_program_that_is_recorded_too() {
         "{}",
         ended.stderr
     );
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 40);
 }
@@ -113,9 +110,9 @@ fn several_tools_observe_a_program_that_is_recorded_too() {
 #[test]
 fn the_bandwidth_of_copies_is_told() {
     needs!(the_bandwidth_of_copies_is_told: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let tool = example(&place, "copy_bandwidth");
-    let ended = with_tools(&place, &[&tool], "events", &[]);
+    let dir = TestDir::new();
+    let tool = example(&dir, "copy_bandwidth");
+    let ended = with_tools(&dir, &[&tool], "events", &[]);
     assert!(ended.stderr.contains("in total: "), "{}", ended.stderr);
     assert!(ended.stderr.contains(" GB/s"), "{}", ended.stderr);
 }
@@ -123,12 +120,12 @@ fn the_bandwidth_of_copies_is_told() {
 #[test]
 fn tools_in_rust_and_in_c_see_the_same() {
     needs!(tools_in_rust_and_in_c_see_the_same: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     let in_rust = ["kernel_times", "api_latency", "copy_bandwidth"].map(example_in_rust);
-    let in_c = example(&place, "kernel_times");
+    let in_c = example(&dir, "kernel_times");
     let mut tools: Vec<&str> = in_rust.iter().map(String::as_str).collect();
     tools.push(&in_c);
-    let ended = with_tools(&place, &tools, "lives", &["40"]).well();
+    let ended = with_tools(&dir, &tools, "lives", &["40"]).well();
     let kernels_seen: Vec<&str> = ended
         .stderr
         .lines()
@@ -140,13 +137,13 @@ fn tools_in_rust_and_in_c_see_the_same() {
         .split_whitespace()
         .collect();
     assert_eq!(calls[1..3], ["40", "0"], "{}", ended.stderr);
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 40);
 
     let ended = with_tools(
-        &place,
-        &[&in_rust[2], &example(&place, "copy_bandwidth")],
+        &dir,
+        &[&in_rust[2], &example(&dir, "copy_bandwidth")],
         "events",
         &[],
     );
@@ -177,16 +174,16 @@ fn tools_in_rust_and_in_c_see_the_same() {
 #[test]
 fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
     needs!(a_tool_in_c_that_counts_samples_gets_their_lines_beside_them: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let tool = tool(
-        &place,
+        &dir,
         &[],
         "tests/programs/sampled_lines.c",
         "libsampled_lines.so",
     );
     // What gives lines with old PoCL, too.
     let arguments = ["-g -cl-opt-disable", "60"];
-    let ended = with_tools(&place, &[&tool], "hot_loop", &arguments).well();
+    let ended = with_tools(&dir, &[&tool], "hot_loop", &arguments).well();
     let number = |text: &str| -> u64 {
         let number = text.split_whitespace().next().expect("a number");
         number.parse().expect("a number")
@@ -212,11 +209,11 @@ fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
 fn a_tool_in_rust_can_do_all_that_one_in_c_can() {
     needs!(a_tool_in_rust_can_do_all_that_one_in_c_can:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     let tool = example_in_rust("whole_tool");
-    let ended = with_tools(&place, &[&tool], "hot_loop", &["", "30"]).well();
+    let ended = with_tools(&dir, &[&tool], "hot_loop", &["", "30"]).well();
     assert_eq!(ended.stderr, "whole-tool: 30 launches\n");
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "hot"), 30);
     for name in ["moment", "range", "started", "epoch"] {
@@ -230,14 +227,14 @@ fn a_tool_in_rust_can_do_all_that_one_in_c_can() {
 fn a_slow_call_dumps_what_happened_before() {
     needs!(a_slow_call_dumps_what_happened_before: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     for in_rust in [false, true] {
-        let place = Place::new();
+        let dir = TestDir::new();
         let tool = match in_rust {
             true => example_in_rust("slow_calls"),
-            false => example(&place, "slow_calls"),
+            false => example(&dir, "slow_calls"),
         };
-        let lives = place.program("lives");
+        let lives = dir.program("lives");
         let options = ["--tool", &tool, "-q"];
-        let mut command = place.record_with(&options, Driver::Threaded, &lives, &["40"]);
+        let mut command = dir.record_with(&options, Driver::Threaded, &lives, &["40"]);
         // Building the program takes longer than this.
         let ended = run(command.env("SLOW_CALL_MICROS", "100")).well();
         assert!(
@@ -245,9 +242,9 @@ fn a_slow_call_dumps_what_happened_before() {
             "{}",
             ended.stderr
         );
-        let dumps = place.files(".gputrail");
+        let dumps = dir.files(".gputrail");
         assert!(!dumps.is_empty());
-        let mut convert = place.gputrail(["convert", &dumps[0], "-o", "dump.pftrace"]);
+        let mut convert = dir.gputrail(["convert", &dumps[0], "-o", "dump.pftrace"]);
         run(&mut convert).well();
     }
 }
@@ -255,35 +252,35 @@ fn a_slow_call_dumps_what_happened_before() {
 #[test]
 fn variables_alone_load_a_tool() {
     needs!(variables_alone_load_a_tool: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let tool = example(&place, "kernel_times");
-    let lives = place.program("lives");
-    let mut command = place.alone(Driver::Threaded, &lives, &["10"]);
-    command.env("OPENCL_LAYERS", place.join("libgputrail.so.0"));
+    let dir = TestDir::new();
+    let tool = example(&dir, "kernel_times");
+    let lives = dir.program("lives");
+    let mut command = dir.untraced(Driver::Threaded, &lives, &["10"]);
+    command.env("OPENCL_LAYERS", dir.join("libgputrail.so.0"));
     let ended = run(command.env("GPUTRAIL_TOOLS", tool)).well();
     assert!(
         line(&ended.stderr, "work: ").contains("10 runs"),
         "{}",
         ended.stderr
     );
-    assert_eq!(place.files(".pftrace"), [""; 0]);
+    assert_eq!(dir.files(".pftrace"), [""; 0]);
 }
 
 #[test]
 fn what_is_no_tool_is_named_before_the_program_runs() {
     needs!(what_is_no_tool_is_named_before_the_program_runs: Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let bad = |option: &str| {
         let options = [format!("-D{option}")];
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         tool(
-            &place,
+            &dir,
             &options,
             "tests/programs/bad_tools.c",
             &format!("{option}.so"),
         )
     };
-    std::fs::write(place.join("text.so"), "no library").expect("a file");
+    std::fs::write(dir.join("text.so"), "no library").expect("a file");
     for (path, reason) in [
         ("missing.so".to_owned(), "No such file"),
         ("text.so".to_owned(), "file too short"),
@@ -293,12 +290,12 @@ fn what_is_no_tool_is_named_before_the_program_runs() {
         (bad("CRASHES"), "SIGABRT"),
         (bad("EXITS"), "ended the process"),
     ] {
-        let mut command = place.gputrail(["record", "--tool", &path, "--", "touch", "ran"]);
+        let mut command = dir.gputrail(["record", "--tool", &path, "--", "touch", "ran"]);
         let ended = run(&mut command);
         assert_eq!(ended.code(), 125, "{path}: {}", ended.stderr);
         assert!(ended.stderr.contains(&path), "{path}: {}", ended.stderr);
         assert!(ended.stderr.contains(reason), "{path}: {}", ended.stderr);
-        assert!(!place.join("ran").exists());
+        assert!(!dir.join("ran").exists());
     }
 }
 
@@ -306,10 +303,10 @@ fn what_is_no_tool_is_named_before_the_program_runs() {
 fn a_tool_whose_initialisation_fails_is_discarded_and_the_program_runs() {
     needs!(a_tool_whose_initialisation_fails_is_discarded_and_the_program_runs:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let bad = tool(&place, &[], "tests/programs/bad_tools.c", "bad.so");
-    let good = example(&place, "kernel_times");
-    let ended = with_tools(&place, &[&bad, &good], "lives", &["10", "exit", "6"]);
+    let dir = TestDir::new();
+    let bad = tool(&dir, &[], "tests/programs/bad_tools.c", "bad.so");
+    let good = example(&dir, "kernel_times");
+    let ended = with_tools(&dir, &[&bad, &good], "lives", &["10", "exit", "6"]);
     assert_eq!(ended.code(), 6, "{}", ended.stderr);
     let said = line(&ended.stderr, "gputrail: tool bad");
     assert!(said.contains("GPUTRAIL_TOO_MANY"), "{said}");
@@ -318,17 +315,17 @@ fn a_tool_whose_initialisation_fails_is_discarded_and_the_program_runs() {
         "{}",
         ended.stderr
     );
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 10);
 }
 
 /// A tool that says when it is initialised and finalised.
-fn told(place: &Place, name: &str, priority: i32, more: &[&str]) -> String {
+fn told(dir: &TestDir, name: &str, priority: i32, more: &[&str]) -> String {
     let (name_is, priority_is) = (format!("-DNAME={name}"), format!("-DPRIORITY=({priority})"));
     let options = [&[&*name_is, &priority_is], more].concat();
     let source = "tests/programs/told_tools.c";
-    tool(place, &options, source, &format!("lib{name}.so"))
+    tool(dir, &options, source, &format!("lib{name}.so"))
 }
 
 /// What the tools of [`told`] said.
@@ -345,16 +342,16 @@ fn said_by_tools(ended: &Ended) -> Vec<&str> {
 #[test]
 fn tools_are_initialised_by_priority_and_finalised_the_other_way_round() {
     needs!(tools_are_initialised_by_priority_and_finalised_the_other_way_round: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let tools = [
-        told(&place, "late", 5, &[]),
-        told(&place, "usual", 0, &[]),
-        told(&place, "early", -3, &[]),
-        told(&place, "refused", -9, &["-DREFUSES"]),
-        told(&place, "usual_too", 0, &[]),
+        told(&dir, "late", 5, &[]),
+        told(&dir, "usual", 0, &[]),
+        told(&dir, "early", -3, &[]),
+        told(&dir, "refused", -9, &["-DREFUSES"]),
+        told(&dir, "usual_too", 0, &[]),
     ];
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
-    let ended = with_tools(&place, &tools, "lives", &["3"]).well();
+    let ended = with_tools(&dir, &tools, "lives", &["3"]).well();
     assert_eq!(
         said_by_tools(&ended),
         [
@@ -378,11 +375,11 @@ fn tools_are_initialised_by_priority_and_finalised_the_other_way_round() {
 fn a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on() {
     needs!(a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let finishes = told(&place, "finishes", 0, &["-DFINISHES"]);
-    let stays = told(&place, "stays", 0, &[]);
-    let times = example(&place, "kernel_times");
-    let ended = with_tools(&place, &[&finishes, &stays, &times], "lives", &["20"]).well();
+    let dir = TestDir::new();
+    let finishes = told(&dir, "finishes", 0, &["-DFINISHES"]);
+    let stays = told(&dir, "stays", 0, &[]);
+    let times = example(&dir, "kernel_times");
+    let ended = with_tools(&dir, &[&finishes, &stays, &times], "lives", &["20"]).well();
     let said = line(&ended.stderr, "finishes finishes: ");
     assert_eq!(
         said,
@@ -406,7 +403,7 @@ fn a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on() {
         "{}",
         ended.stderr
     );
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
 }

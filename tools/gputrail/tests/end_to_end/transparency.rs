@@ -6,7 +6,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Ended, run};
 
-use crate::command::Place;
+use crate::command::TestDir;
 
 /// The standard ffmpeg run of these tests: two OpenCL filters, `frames` frames, to `output`.
 pub fn ffmpeg(frames: u32, output: &[&str]) -> Vec<String> {
@@ -24,15 +24,15 @@ pub fn ffmpeg(frames: u32, output: &[&str]) -> Vec<String> {
 /// Runs a program alone and recorded; both have to print and return the same.
 #[track_caller]
 fn same_with_and_without(driver: Driver, program: &str, arguments: &[&str]) -> Ended {
-    let place = Place::new();
+    let dir = TestDir::new();
     let program = if program.contains('/') {
-        place.program(&program[2..])
+        dir.program(&program[2..])
     } else {
         program.into()
     };
-    run(&mut place.alone(driver, &program, arguments)); // fills the kernel cache
-    let alone = run(&mut place.alone(driver, &program, arguments));
-    let recorded = run(&mut place.record_with(&["-q"], driver, &program, arguments));
+    run(&mut dir.untraced(driver, &program, arguments)); // fills the kernel cache
+    let alone = run(&mut dir.untraced(driver, &program, arguments));
+    let recorded = run(&mut dir.record_with(&["-q"], driver, &program, arguments));
     assert_eq!(alone.code(), recorded.code(), "{}", recorded.stderr);
     for (number, (alone, recorded)) in alone
         .text()
@@ -48,7 +48,7 @@ fn same_with_and_without(driver: Driver, program: &str, arguments: &[&str]) -> E
         "{}",
         recorded.stderr
     );
-    place.trace().assert_sound();
+    dir.trace().assert_sound();
     alone
 }
 

@@ -12,13 +12,13 @@ use gputrail_harness::{needs, repository};
 
 use serde_json::Value;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 use crate::transparency::ffmpeg;
 
 /// Opens a trace, and does `more`; what the UI shows of it then.
 #[track_caller]
-fn opens_clean(place: &Place, trace: &Path, more: &[&str]) -> Value {
-    let picture = place.join("picture.png");
+fn opens_clean(dir: &TestDir, trace: &Path, more: &[&str]) -> Value {
+    let picture = dir.join("picture.png");
     let mut command = Command::new("node");
     command
         .arg(repository("tests/perfetto/screenshot.mjs"))
@@ -33,7 +33,7 @@ fn opens_clean(place: &Place, trace: &Path, more: &[&str]) -> Value {
 /// Opens a trace, clicks on a kernel whose name begins with `kernel`, and finds in the details pane what the trace holds of
 /// it: name, launch geometry, and the correlation id of the call that enqueued it.
 #[track_caller]
-fn a_click_shows_a_kernel(place: &Place, trace: &Path, kernel: &str) -> Value {
+fn a_click_shows_a_kernel(dir: &TestDir, trace: &Path, kernel: &str) -> Value {
     let which = format!(
         "from gpu_slice g join gpu_track t on g.track_id = t.id where g.name glob '{kernel}*' and g.dur > 0 \
          order by g.ts desc limit 1"
@@ -45,7 +45,7 @@ fn a_click_shows_a_kernel(place: &Place, trace: &Path, kernel: &str) -> Value {
         .remove(0);
     assert!(geometry.contains("work-items"), "{geometry}");
     let place_of = format!("select g.ts, g.dur, t.name {which}");
-    let said = opens_clean(place, trace, &["--click", &place_of]);
+    let said = opens_clean(dir, trace, &["--click", &place_of]);
     let details = said["details"].as_str().unwrap_or_default();
     // A line names an argument, the next one has its value.
     let lines: Vec<&str> = details.lines().collect();
@@ -61,9 +61,9 @@ fn a_click_shows_a_kernel(place: &Place, trace: &Path, kernel: &str) -> Value {
 #[test]
 fn a_kernel_of_the_demo_is_a_click_away() {
     needs!(a_kernel_of_the_demo_is_a_click_away: Need::Browser, Need::TraceProcessor);
-    let place = Place::new();
-    well(&mut place.gputrail(["demo", "-q"]));
-    let shown = a_click_shows_a_kernel(&place, &place.join("demo.pftrace"), "gemm");
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q"]));
+    let shown = a_click_shows_a_kernel(&dir, &dir.join("demo.pftrace"), "gemm");
     assert!(shown["flamegraph"].is_null(), "nothing was sampled");
 }
 
@@ -71,39 +71,39 @@ fn a_kernel_of_the_demo_is_a_click_away() {
 fn a_kernel_of_a_merged_trace_is_a_click_away() {
     needs!(a_kernel_of_a_merged_trace_is_a_click_away:
         Need::Browser, Need::TraceProcessor, Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let program = place.program("waits");
+    let dir = TestDir::new();
+    let program = dir.program("waits");
     for rank in ["0", "1"] {
         let job = [("RANK", rank), ("WORLD_SIZE", "2")];
-        well(place.record(Driver::Threaded, &program, &[]).envs(job));
-        std::fs::rename(place.join("run.pftrace"), place.join(rank)).unwrap();
+        well(dir.record(Driver::Threaded, &program, &[]).envs(job));
+        std::fs::rename(dir.join("run.pftrace"), dir.join(rank)).unwrap();
     }
-    well(&mut place.gputrail(["merge", "-q", "0", "1", "-o", "job.pftrace"]));
-    a_click_shows_a_kernel(&place, &place.join("job.pftrace"), "both");
+    well(&mut dir.gputrail(["merge", "-q", "0", "1", "-o", "job.pftrace"]));
+    a_click_shows_a_kernel(&dir, &dir.join("job.pftrace"), "both");
 }
 
 #[test]
 fn a_kernel_of_a_recorded_program_is_a_click_away() {
     needs!(a_kernel_of_a_recorded_program_is_a_click_away:
         Need::Browser, Need::TraceProcessor, Need::PythonBindings, Need::Pocl, Need::Program("ffmpeg"));
-    let place = Place::new();
+    let dir = TestDir::new();
     let arguments = ffmpeg(10, &["-f", "null", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    well(&mut place.record(Driver::Threaded, "ffmpeg", &arguments));
-    a_click_shows_a_kernel(&place, &place.join("run.pftrace"), "unsharp");
-    let kinds = packet_kinds(&place.join("run.pftrace"));
+    well(&mut dir.record(Driver::Threaded, "ffmpeg", &arguments));
+    a_click_shows_a_kernel(&dir, &dir.join("run.pftrace"), "unsharp");
+    let kinds = packet_kinds(&dir.join("run.pftrace"));
     assert!(kinds.contains_key("gpu_render_stage_event"), "{kinds:?}");
 }
 
 #[test]
 fn a_flame_graph_of_samples_opens_by_itself() {
     needs!(a_flame_graph_of_samples_opens_by_itself: Need::Browser, Need::Pocl, Need::Program("ffmpeg"));
-    let place = Place::new();
+    let dir = TestDir::new();
     let arguments = ffmpeg(20, &["-f", "null", "-"]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let sampling = ["--pc-sampling", "host-trap", "--interval", "1ms"];
-    well(&mut place.record_with(&sampling, Driver::Threaded, "ffmpeg", &arguments));
-    let shown = opens_clean(&place, &place.join("run.pftrace"), &[]);
+    well(&mut dir.record_with(&sampling, Driver::Threaded, "ffmpeg", &arguments));
+    let shown = opens_clean(&dir, &dir.join("run.pftrace"), &[]);
     // One colour is the background's, and there are at least a queue, a kernel and its instructions.
     assert!(shown["flamegraph"].as_u64() >= Some(5), "{shown}");
 }

@@ -9,7 +9,7 @@ use gputrail_harness::program::run;
 use gputrail_harness::{needs, repository};
 use serde_json::Value;
 
-use crate::command::{Place, well};
+use crate::command::{TestDir, well};
 
 /// A running `gputrail view`, and the link that it printed.
 struct Viewing {
@@ -20,9 +20,9 @@ struct Viewing {
 
 impl Viewing {
     /// Starts it with `arguments`; waits until a port that somebody else uses is free.
-    fn start(place: &Place, arguments: &[&str]) -> Viewing {
+    fn start(dir: &TestDir, arguments: &[&str]) -> Viewing {
         loop {
-            let mut command = place.gputrail(["view"].iter().chain(arguments));
+            let mut command = dir.gputrail(["view"].iter().chain(arguments));
             let mut process = command
                 .env_remove("DISPLAY")
                 .env_remove("WAYLAND_DISPLAY")
@@ -75,8 +75,8 @@ impl Viewing {
     }
 }
 
-fn demo(place: &Place) {
-    well(&mut place.gputrail(["demo", "-q"]));
+fn demo(dir: &TestDir) {
+    well(&mut dir.gputrail(["demo", "-q"]));
 }
 
 /// Opens a link in the browser, selects a kernel, and tells what the UI says.
@@ -96,9 +96,9 @@ fn open(link: &str) -> Value {
 #[test]
 fn the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel() {
     needs!(the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel: Need::Browser);
-    let place = Place::new();
-    demo(&place);
-    let viewing = Viewing::start(&place, &["demo.pftrace"]);
+    let dir = TestDir::new();
+    demo(&dir);
+    let viewing = Viewing::start(&dir, &["demo.pftrace"]);
     assert!(
         viewing.link.starts_with("https://ui.perfetto.dev/"),
         "{}",
@@ -122,11 +122,11 @@ fn the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel() {
 #[test]
 fn a_local_ui_loads_the_trace() {
     needs!(a_local_ui_loads_the_trace: Need::Browser);
-    let place = Place::new();
-    demo(&place);
+    let dir = TestDir::new();
+    demo(&dir);
     let ui = tools().join("perfetto-ui");
     let viewing = Viewing::start(
-        &place,
+        &dir,
         &["demo.pftrace", "--port", "0", "--ui", ui.to_str().unwrap()],
     );
     assert!(
@@ -140,12 +140,12 @@ fn a_local_ui_loads_the_trace() {
 
 #[test]
 fn only_the_trace_is_given_away_and_only_to_perfetto() {
-    let place = Place::new();
-    demo(&place);
-    std::fs::create_dir(place.join("ui")).unwrap();
-    std::fs::write(place.join("ui/index.html"), "hello").unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", place.join("ui/passwd")).unwrap();
-    let viewing = Viewing::start(&place, &["demo.pftrace", "--port", "0", "--ui", "ui"]);
+    let dir = TestDir::new();
+    demo(&dir);
+    std::fs::create_dir(dir.join("ui")).unwrap();
+    std::fs::write(dir.join("ui/index.html"), "hello").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("ui/passwd")).unwrap();
+    let viewing = Viewing::start(&dir, &["demo.pftrace", "--port", "0", "--ui", "ui"]);
     let host = format!("Host: 127.0.0.1:{}", viewing.port());
     let status = |lines: &[&str]| {
         let answer = viewing.ask(lines);
@@ -192,12 +192,12 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
 
 #[test]
 fn what_cannot_be_served_is_said() {
-    let place = Place::new();
-    demo(&place);
+    let dir = TestDir::new();
+    demo(&dir);
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    std::fs::create_dir(place.join("empty")).unwrap();
-    std::fs::write(place.join("index.html"), "").unwrap();
+    std::fs::create_dir(dir.join("empty")).unwrap();
+    std::fs::write(dir.join("index.html"), "").unwrap();
     for (arguments, words) in [
         (&["none.pftrace"][..], "none.pftrace"),
         (
@@ -210,7 +210,7 @@ fn what_cannot_be_served_is_said() {
         ),
         (&["demo.pftrace", "--port", "1234"], "--ui"),
     ] {
-        let ended = run(&mut place.gputrail(["view"].iter().chain(arguments)));
+        let ended = run(&mut dir.gputrail(["view"].iter().chain(arguments)));
         assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }

@@ -7,14 +7,14 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Ended, run};
 
-use crate::command::{Place, kernels, well};
+use crate::command::{TestDir, kernels, well};
 
 /// Runs a program with the injected library as its only companion, and more variables.
-fn run_with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
-    let lives = place.program("lives");
-    let library = place.join("libgputrail.so");
-    well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
-    let mut command: Command = place.alone(Driver::Threaded, &lives, arguments);
+fn run_with(dir: &TestDir, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
+    let lives = dir.program("lives");
+    let library = dir.join("libgputrail.so");
+    well(&mut dir.gputrail(["library", library.to_str().expect("UTF-8")]));
+    let mut command: Command = dir.untraced(Driver::Threaded, &lives, arguments);
     command
         .env("OPENCL_LAYERS", &library)
         .envs(variables.iter().copied());
@@ -24,9 +24,9 @@ fn run_with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> En
 #[test]
 fn variables_alone_record_to_a_capture() {
     needs!(variables_alone_record_to_a_capture: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     let ended = run_with(
-        &place,
+        &dir,
         &[
             ("GPUTRAIL_CAPTURE", "rank-%q{RANK}.gputrail"),
             ("RANK", "3"),
@@ -34,9 +34,9 @@ fn variables_alone_record_to_a_capture() {
         &["40", "exit", "6"],
     );
     assert_eq!(ended.code(), 6, "{}", ended.stderr);
-    assert_eq!(place.files(".gputrail"), ["rank-3.gputrail"]);
-    well(&mut place.gputrail(["convert", "rank-3.gputrail", "-o", "run.pftrace"]));
-    let mut trace = place.trace();
+    assert_eq!(dir.files(".gputrail"), ["rank-3.gputrail"]);
+    well(&mut dir.gputrail(["convert", "rank-3.gputrail", "-o", "run.pftrace"]));
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 40);
 }
@@ -44,21 +44,20 @@ fn variables_alone_record_to_a_capture() {
 #[test]
 fn captures_of_several_processes_become_one_trace() {
     needs!(captures_of_several_processes_become_one_trace: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
+    let dir = TestDir::new();
     run_with(
-        &place,
+        &dir,
         &[("GPUTRAIL_CAPTURE", "part-%p.gputrail")],
         &["10", "spawn"],
     )
     .well();
-    let captures = place.files(".gputrail");
+    let captures = dir.files(".gputrail");
     assert_eq!(captures.len(), 2, "{captures:?}");
     well(
-        place
-            .gputrail(["convert", "-o", "run.pftrace"])
+        dir.gputrail(["convert", "-o", "run.pftrace"])
             .args(&captures),
     );
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
 }
@@ -74,12 +73,12 @@ fn damaged_variables_are_named_and_the_program_runs() {
         ("GPUTRAIL_CAPTURE", "/no/such/folder/run.gputrail"),
         ("GPUTRAIL_SESSION", "not/absolute"),
     ] {
-        let place = Place::new();
+        let dir = TestDir::new();
         let mut variables = vec![(name, value)];
         if !["GPUTRAIL_CAPTURE", "GPUTRAIL_SESSION"].contains(&name) {
             variables.push(("GPUTRAIL_CAPTURE", "run.gputrail"));
         }
-        let ended = run_with(&place, &variables, &["5", "exit", "7"]);
+        let ended = run_with(&dir, &variables, &["5", "exit", "7"]);
         assert_eq!(ended.code(), 7, "{name}={value}: {}", ended.stderr);
         assert!(
             ended.stderr.contains(value),
@@ -92,31 +91,31 @@ fn damaged_variables_are_named_and_the_program_runs() {
 #[test]
 fn without_any_variable_the_library_does_nothing() {
     needs!(without_any_variable_the_library_does_nothing: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
-    let ended = run_with(&place, &[], &["5"]).well();
+    let dir = TestDir::new();
+    let ended = run_with(&dir, &[], &["5"]).well();
     assert_eq!((ended.text(), ended.stderr), (String::new(), String::new()));
-    assert_eq!(place.files(".gputrail"), [""; 0]);
+    assert_eq!(dir.files(".gputrail"), [""; 0]);
 }
 
 #[test]
 fn a_session_that_is_over_is_nothing_to_complain_about() {
     needs!(a_session_that_is_over_is_nothing_to_complain_about: Need::Pocl, Need::OpenClToolchain);
-    let place = Place::new();
+    let dir = TestDir::new();
     let session = [("GPUTRAIL_SESSION", "/no/such/session")];
-    let ended = run_with(&place, &session, &["5"]).well();
+    let ended = run_with(&dir, &session, &["5"]).well();
     assert_eq!(ended.stderr, "");
 }
 
 #[test]
 fn other_layers_work_beside_ours() {
     needs!(other_layers_work_beside_ours: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let layer = place.library("counting_layer");
-    let mut command = place.record_with(&["-q"], Driver::Threaded, &lives, &["15"]);
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let layer = dir.library("counting_layer");
+    let mut command = dir.record_with(&["-q"], Driver::Threaded, &lives, &["15"]);
     let ended = well(command.env("OPENCL_LAYERS", &layer));
     assert_eq!(ended.stderr, "the layer counted 15 kernels\n");
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 15);
 }
@@ -125,17 +124,17 @@ fn other_layers_work_beside_ours() {
 fn recording_where_the_variables_are_set_already_records_once() {
     needs!(recording_where_the_variables_are_set_already_records_once:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
-    let place = Place::new();
-    let lives = place.program("lives");
-    let library = place.join("libgputrail.so");
-    well(&mut place.gputrail(["library", library.to_str().expect("UTF-8")]));
-    let mut command = place.record(Driver::Threaded, &lives, &["15"]);
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let library = dir.join("libgputrail.so");
+    well(&mut dir.gputrail(["library", library.to_str().expect("UTF-8")]));
+    let mut command = dir.record(Driver::Threaded, &lives, &["15"]);
     well(
         command
             .env("OPENCL_LAYERS", &library)
             .env("GPUTRAIL_CAPTURE", "run.gputrail"),
     );
-    let mut trace = place.trace();
+    let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 15, "each kernel once");
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use gputrail::record::ThreadId;
 
-use crate::command::Place;
+use crate::command::TestDir;
 
 /// The functions that the witness counts.
 pub const WITNESSED: [&str; 7] = [
@@ -33,8 +33,8 @@ impl Witness {
     /// Where the calls of all threads stand.
     pub const CALLS: u64 = 8;
 
-    pub fn new(place: &Place) -> Witness {
-        let path = place.join("witness");
+    pub fn new(dir: &TestDir) -> Witness {
+        let path = dir.join("witness");
         let file = File::options()
             .create(true)
             .truncate(true)
@@ -77,10 +77,10 @@ impl Witness {
     }
 
     /// Has the program that `command` runs seen by the layer.
-    pub fn watch<'a>(&self, place: &Place, command: &'a mut Command) -> &'a mut Command {
-        let layer = place.join("witness_layer");
+    pub fn watch<'a>(&self, dir: &TestDir, command: &'a mut Command) -> &'a mut Command {
+        let layer = dir.join("witness_layer");
         if !layer.exists() {
-            place.library("witness_layer");
+            dir.library("witness_layer");
         }
         command
             .env("OPENCL_LAYERS", layer)
