@@ -7,22 +7,14 @@
 
 use std::io::{self, Write};
 
-use super::packets::{NEEDS_STATE, Packets, Sequence, field};
+use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::gpu_counter_descriptor::{
     GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, MeasureUnit, ValueDirection, gpu_counter_spec,
 };
 use super::schema::trace_packet::Data;
-use super::schema::{GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults};
-
-/// Field numbers of `GpuCounterEvent`.
-mod number {
-    pub const COUNTERS: u32 = 2;
-    pub const GPU: u32 = 3;
-
-    pub const COUNTER: u32 = 1;
-    pub const INT: u32 = 2;
-    pub const DOUBLE: u32 = 3;
-}
+use super::schema::{
+    GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults, field,
+};
 
 /// What a counter counts in.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -142,20 +134,24 @@ impl CounterTrack {
                 .restart(packets, TracePacketDefaults::default())?;
         }
         let (begun, ()) = packets.begin(&mut self.sequence, time, |few| {
-            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
         });
         let packet = packets.encoder();
-        let body = packet.open(field::GPU_COUNTER);
+        let body = packet.open(field::trace_packet::GPU_COUNTER_EVENT);
         for (id, value) in (self.first..).zip(values) {
-            let counter = packet.open(number::COUNTERS);
-            packet.uint(number::COUNTER, id.into());
+            let counter = packet.open(field::gpu_counter_event::COUNTERS);
+            packet.uint(field::gpu_counter_event::gpu_counter::COUNTER_ID, id.into());
             match *value {
-                CounterValue::Int(value) => packet.int(number::INT, value),
-                CounterValue::Double(value) => packet.double(number::DOUBLE, value),
+                CounterValue::Int(value) => {
+                    packet.int(field::gpu_counter_event::gpu_counter::INT_VALUE, value)
+                }
+                CounterValue::Double(value) => {
+                    packet.double(field::gpu_counter_event::gpu_counter::DOUBLE_VALUE, value)
+                }
             }
             packet.close(counter);
         }
-        packet.uint(number::GPU, self.gpu.into());
+        packet.uint(field::gpu_counter_event::GPU_ID, self.gpu.into());
         packet.close(body);
         packets.end(begun)
     }

@@ -6,36 +6,9 @@
 use std::io::{self, Write};
 
 use super::names::{Name, Names, Sent};
-use super::packets::{NEEDS_STATE, Packets, Sequence, field};
-use super::schema::{TracePacketDefaults, TrackEventDefaults, track_event};
+use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
 use super::wire::{Encoder, Few, Open, Start};
-
-/// Field numbers of `TrackEvent`, `DebugAnnotation` and `InternedData`.
-mod number {
-    pub const CATEGORY: u32 = 3;
-    pub const ANNOTATION: u32 = 4;
-    pub const TYPE: u32 = 9;
-    pub const NAME_IID: u32 = 10;
-    pub const NAME: u32 = 23;
-    pub const COUNTER_VALUE: u32 = 30;
-    pub const GPU_CORRELATION: u32 = 3000;
-    pub const GPU_API: u32 = 3001;
-
-    pub const SUBMITTED: u32 = 1;
-    pub const WAITED: u32 = 2;
-
-    pub const ANNOTATION_NAME: u32 = 1;
-    pub const BOOL: u32 = 2;
-    pub const UINT: u32 = 3;
-    pub const INT: u32 = 4;
-    pub const DOUBLE: u32 = 5;
-    pub const STRING: u32 = 6;
-    pub const POINTER: u32 = 7;
-
-    pub const CATEGORIES: u32 = 1;
-    pub const EVENT_NAMES: u32 = 2;
-    pub const ANNOTATION_NAMES: u32 = 3;
-}
 
 /// What an event is called.
 #[derive(Copy, Clone, Debug)]
@@ -104,11 +77,14 @@ impl Heading {
     /// `None`: it is too long, which it is not with as many names as there may be at a time.
     pub fn new(category: Name, name: Name) -> Option<Heading> {
         let start = Start::new(|packet| {
-            packet.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
-            let body = packet.open(field::TRACK_EVENT);
-            packet.uint(number::TYPE, track_event::Type::SliceBegin as u64);
-            packet.uint(number::CATEGORY, category.iid());
-            packet.uint(number::NAME_IID, name.iid());
+            packet.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
+            let body = packet.open(field::trace_packet::TRACK_EVENT);
+            packet.uint(
+                field::track_event::TYPE,
+                track_event::Type::SliceBegin as u64,
+            );
+            packet.uint(field::track_event::CATEGORY_IIDS, category.iid());
+            packet.uint(field::track_event::NAME_IID, name.iid());
             body
         });
         Some(Heading {
@@ -153,23 +129,29 @@ impl Tie {
     /// As [`write_ties`].
     #[inline(always)]
     fn write(&self, packet: &mut Few<'_>) {
-        let correlation = packet.open(number::GPU_CORRELATION);
+        let correlation = packet.open(field::track_event::GPU_CORRELATION);
         match self.waited {
-            false => packet.uint(number::SUBMITTED, self.event),
-            true => packet.uint(number::WAITED, self.event),
+            false => packet.uint(
+                field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
+                self.event,
+            ),
+            true => packet.uint(
+                field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
+                self.event,
+            ),
         }
         packet.close(correlation);
         if let Some(api) = self.api {
-            packet.uint(number::GPU_API, api as u64);
+            packet.uint(field::track_event::GPU_API, api as u64);
         }
     }
 }
 
 /// A whole `TrackEvent` that ends a slice, as it stands in its packet.
 const SLICE_END: [u8; 4] = [
-    (field::TRACK_EVENT << 3 | 2) as u8,
+    (field::trace_packet::TRACK_EVENT << 3 | 2) as u8,
     2,
-    (number::TYPE << 3) as u8,
+    (field::track_event::TYPE << 3) as u8,
     track_event::Type::SliceEnd as u8,
 ];
 
@@ -218,7 +200,7 @@ impl EventTrack {
         self.ready(packets)?;
         let known = self.knows(event);
         let (packet, body) = packets.begin(&mut self.sequence, time, |few| {
-            few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE);
+            few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
             known.then(|| begin(few, kind, event))
         });
         let encoder = packets.encoder();
@@ -227,7 +209,7 @@ impl EventTrack {
             encoder.few(|few| begin(few, kind, event))
         });
         if let Label::Text(text) = event.label {
-            encoder.string(number::NAME, text);
+            encoder.string(field::track_event::NAME, text);
         }
         for annotation in event.annotations {
             write_annotation(encoder, annotation);
@@ -338,9 +320,9 @@ impl EventTrack {
     ) -> io::Result<()> {
         self.ready(packets)?;
         packets.short_packet(&mut self.sequence, time, |packet| {
-            let body = packet.open(field::TRACK_EVENT);
-            packet.uint(number::TYPE, track_event::Type::Counter as u64);
-            packet.uint(number::COUNTER_VALUE, value as u64);
+            let body = packet.open(field::trace_packet::TRACK_EVENT);
+            packet.uint(field::track_event::TYPE, track_event::Type::Counter as u64);
+            packet.uint(field::track_event::COUNTER_VALUE, value as u64);
             packet.close(body);
         })
     }
@@ -381,21 +363,29 @@ impl EventTrack {
 
     #[cold]
     fn introduce(&mut self, packet: &mut Encoder, names: &Names, event: &Event<'_>) {
-        let interned = packet.open(field::INTERNED_DATA);
+        let interned = packet.open(field::trace_packet::INTERNED_DATA);
         let mut send = |sent: &mut Sent, table, name| {
             if !sent.has_name(name) {
                 sent.mark_name(name);
                 names.entry(packet, table, name);
             }
         };
-        send(&mut self.categories, number::CATEGORIES, event.category);
+        send(
+            &mut self.categories,
+            field::interned_data::EVENT_CATEGORIES,
+            event.category,
+        );
         if let Label::Name(name) = event.label {
-            send(&mut self.names, number::EVENT_NAMES, name);
+            send(&mut self.names, field::interned_data::EVENT_NAMES, name);
         }
         let correlation = event.correlation.map(|_| Name::CORRELATION);
         let annotations = event.annotations.iter().map(|annotation| annotation.name);
         for name in correlation.into_iter().chain(annotations) {
-            send(&mut self.annotations, number::ANNOTATION_NAMES, name);
+            send(
+                &mut self.annotations,
+                field::interned_data::DEBUG_ANNOTATION_NAMES,
+                name,
+            );
         }
         packet.close(interned);
     }
@@ -404,11 +394,11 @@ impl EventTrack {
 /// Begins an event with what are numbers of it, if it has a number for its name.
 #[inline(always)]
 fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
-    let body = few.open(field::TRACK_EVENT);
-    few.uint(number::TYPE, kind as u64);
-    few.uint(number::CATEGORY, event.category.iid());
+    let body = few.open(field::trace_packet::TRACK_EVENT);
+    few.uint(field::track_event::TYPE, kind as u64);
+    few.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
     if let Label::Name(name) = event.label {
-        few.uint(number::NAME_IID, name.iid());
+        few.uint(field::track_event::NAME_IID, name.iid());
     }
     if let Some(correlation) = event.correlation {
         write_correlation(few, correlation);
@@ -419,9 +409,9 @@ fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open 
 /// The annotation with the correlation id.
 #[inline(always)]
 fn write_correlation(few: &mut Few<'_>, correlation: u64) {
-    let annotation = few.open(number::ANNOTATION);
-    few.uint(number::ANNOTATION_NAME, Name::CORRELATION.iid());
-    few.uint(number::UINT, correlation);
+    let annotation = few.open(field::track_event::DEBUG_ANNOTATIONS);
+    few.uint(field::debug_annotation::NAME_IID, Name::CORRELATION.iid());
+    few.uint(field::debug_annotation::UINT_VALUE, correlation);
     few.close(annotation);
 }
 
@@ -433,30 +423,33 @@ fn write_ties(
     api: Option<super::schema::GpuApi>,
 ) {
     if !(submitted.is_empty() && waited.is_empty()) {
-        let correlation = packet.open(number::GPU_CORRELATION);
+        let correlation = packet.open(field::track_event::GPU_CORRELATION);
         for id in submitted {
-            packet.uint(number::SUBMITTED, *id);
+            packet.uint(
+                field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
+                *id,
+            );
         }
         for id in waited {
-            packet.uint(number::WAITED, *id);
+            packet.uint(field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS, *id);
         }
         packet.close(correlation);
     }
     if let Some(api) = api {
-        packet.uint(number::GPU_API, api as u64);
+        packet.uint(field::track_event::GPU_API, api as u64);
     }
 }
 
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
-    let message = packet.open(number::ANNOTATION);
-    packet.uint(number::ANNOTATION_NAME, annotation.name.iid());
+    let message = packet.open(field::track_event::DEBUG_ANNOTATIONS);
+    packet.uint(field::debug_annotation::NAME_IID, annotation.name.iid());
     match annotation.value {
-        Value::Bool(value) => packet.bool(number::BOOL, value),
-        Value::Uint(value) => packet.uint(number::UINT, value),
-        Value::Int(value) => packet.int(number::INT, value),
-        Value::Double(value) => packet.double(number::DOUBLE, value),
-        Value::Text(value) => packet.string(number::STRING, value),
-        Value::Pointer(value) => packet.uint(number::POINTER, value),
+        Value::Bool(value) => packet.bool(field::debug_annotation::BOOL_VALUE, value),
+        Value::Uint(value) => packet.uint(field::debug_annotation::UINT_VALUE, value),
+        Value::Int(value) => packet.int(field::debug_annotation::INT_VALUE, value),
+        Value::Double(value) => packet.double(field::debug_annotation::DOUBLE_VALUE, value),
+        Value::Text(value) => packet.string(field::debug_annotation::STRING_VALUE, value),
+        Value::Pointer(value) => packet.uint(field::debug_annotation::POINTER_VALUE, value),
     }
     packet.close(message);
 }

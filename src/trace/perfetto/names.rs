@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::schema::field::event_name;
 use super::wire::Encoder;
 
 /// Most names that are interned. What comes later is written out each time.
@@ -65,8 +66,8 @@ impl Names {
     /// Writes the name as an entry of an interning table: all of them have `iid` 1 and `name` 2.
     pub fn entry(&self, encoder: &mut Encoder, table: u32, name: Name) {
         let entry = encoder.open(table);
-        encoder.uint(1, name.iid());
-        encoder.string(2, self.text(name));
+        encoder.uint(event_name::IID, name.iid());
+        encoder.string(event_name::NAME, self.text(name));
         encoder.close(entry);
     }
 }

@@ -6,30 +6,19 @@ use std::io::{self, Write};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use prost::Message;
 
-use super::schema::{ClockSnapshot, TracePacket, TracePacketDefaults, trace_packet};
+use super::schema::trace_packet::SequenceFlags;
+use super::schema::{
+    BuiltinClock, ClockSnapshot, TracePacket, TracePacketDefaults, field, trace_packet,
+};
 use super::wire::{Encoder, Few, MAX_SMALL_BYTES, Open, Start};
 
-/// Field numbers of `TracePacket` and of what stands in it, for what is written by hand.
-pub(super) mod field {
-    pub const PACKET: u32 = 1;
-    pub const TIMESTAMP: u32 = 8;
-    pub const SEQUENCE: u32 = 10;
-    pub const TRACK_EVENT: u32 = 11;
-    pub const INTERNED_DATA: u32 = 12;
-    pub const SEQUENCE_FLAGS: u32 = 13;
-    pub const GPU_COUNTER: u32 = 52;
-    pub const RENDER_STAGE: u32 = 53;
-    pub const COMPRESSED: u32 = 50;
-    pub const CLOCK: u32 = 58;
-}
-
 /// `sequence_flags`: what was interned before holds no more.
-pub(super) const CLEARED: u32 = 1;
+pub(super) const CLEARED: u32 = SequenceFlags::SeqIncrementalStateCleared as u32;
 /// `sequence_flags`: the packet needs what was interned before.
-pub(super) const NEEDS_STATE: u64 = 2;
+pub(super) const NEEDS_STATE: u64 = SequenceFlags::SeqNeedsIncrementalState as u64;
 
 /// Perfetto's number of CLOCK_BOOTTIME, the clock of our traces.
-pub(super) const BOOTTIME: u32 = 6;
+pub(super) const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Number of the incremental clock that each of our sequences has of its own.
 const INCREMENTAL: u32 = 64;
 
@@ -75,8 +64,9 @@ impl Groups {
             }
         }
         self.packet.clear();
-        let packet = self.packet.open(field::PACKET);
-        self.packet.raw(field::COMPRESSED, &self.group);
+        let packet = self.packet.open(field::trace::PACKET);
+        self.packet
+            .raw(field::trace_packet::COMPRESSED_PACKETS, &self.group);
         self.packet.close(packet);
         Ok(self.packet.bytes())
     }
@@ -197,7 +187,8 @@ impl<W: Write> Packets<W> {
 
     /// One packet, written by prost.
     pub fn message(&mut self, packet: &TracePacket) -> io::Result<()> {
-        self.encoder.raw(field::PACKET, &packet.encode_to_vec());
+        self.encoder
+            .raw(field::trace::PACKET, &packet.encode_to_vec());
         self.flush_if_full()
     }
 
@@ -250,9 +241,12 @@ pub(super) struct Sequence {
 impl Sequence {
     pub fn new(id: u32) -> Sequence {
         let start = Start::new(|trace| {
-            let packet = trace.open(field::PACKET);
-            trace.uint(field::SEQUENCE, u64::from(id));
-            trace.key(field::TIMESTAMP);
+            let packet = trace.open(field::trace::PACKET);
+            trace.uint(
+                field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID,
+                u64::from(id),
+            );
+            trace.key(field::trace_packet::TIMESTAMP);
             packet
         });
         Sequence {
@@ -330,7 +324,7 @@ impl Sequence {
             }
             _ => {
                 few.varint(time);
-                few.uint(field::CLOCK, u64::from(BOOTTIME));
+                few.uint(field::trace_packet::TIMESTAMP_CLOCK_ID, u64::from(BOOTTIME));
             }
         }
         packet

@@ -11,40 +11,19 @@ use std::io::{self, Write};
 use prost::Message;
 
 use super::names::Sent;
-use super::packets::{NEEDS_STATE, Packets, Sequence, field};
+use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::schema::field::gpu_render_stage_event::{dim3, extra_data};
 use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
 use super::schema::interned_gpu_render_stage_specification::RenderStageCategory;
 use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
-    TracePacketDefaults, interned_graphics_context,
+    TracePacketDefaults, field, interned_graphics_context,
 };
 use super::wire::{Encoder, Few, Fields};
 use crate::record::number_map::NumberMap;
 
 /// Most stages and kernels that one sequence holds in its tables.
 const MAX_TABLE_ENTRIES: usize = 4096;
-
-/// Field numbers of `GpuRenderStageEvent` and `InternedData`.
-mod number {
-    pub const EVENT_ID: u32 = 1;
-    pub const DURATION: u32 = 2;
-    pub const CONTEXT: u32 = 5;
-    pub const EXTRA_DATA: u32 = 6;
-    pub const SUBMISSION: u32 = 10;
-    pub const GPU: u32 = 11;
-    pub const QUEUE: u32 = 13;
-    pub const STAGE: u32 = 14;
-    pub const WAITS: u32 = 18;
-    pub const KERNEL: u32 = 19;
-    pub const LAUNCH: u32 = 21;
-
-    pub const GRID: u32 = 1;
-    pub const WORKGROUP: u32 = 2;
-
-    pub const CONTEXTS: u32 = 23;
-    pub const SPECIFICATIONS: u32 = 24;
-    pub const KERNELS: u32 = 1000;
-}
 
 pub use interned_graphics_context::Api as ContextApi;
 
@@ -110,9 +89,9 @@ impl Submission {
 #[inline(always)]
 fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
     if let Some(value) = value {
-        let message = packet.open(number::EXTRA_DATA);
+        let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
         packet.constant(name);
-        packet.decimal(2, value);
+        packet.decimal(extra_data::VALUE, value);
         packet.close(message);
     }
 }
@@ -273,10 +252,13 @@ struct Same {
 impl Same {
     fn new(queue: &QueueDescription, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
         let numbers = Fields::new(|fields| {
-            fields.uint(number::GPU, u64::from(queue.gpu));
-            fields.uint(number::QUEUE, queue_iid(work.queue));
-            fields.uint(number::STAGE, stage);
-            fields.uint(number::KERNEL, kernel);
+            fields.uint(field::gpu_render_stage_event::GPU_ID, u64::from(queue.gpu));
+            fields.uint(
+                field::gpu_render_stage_event::HW_QUEUE_IID,
+                queue_iid(work.queue),
+            );
+            fields.uint(field::gpu_render_stage_event::STAGE_IID, stage);
+            fields.uint(field::gpu_render_stage_event::KERNEL_IID, kernel);
         });
         let launch = Fields::new(|fields| {
             if let Some(launch) = &work.launch {
@@ -361,28 +343,34 @@ impl WorkTrack {
             &mut self.sequence,
             work.start,
             #[inline(always)]
-            |few| few.uint(field::SEQUENCE_FLAGS, NEEDS_STATE),
+            |few| few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE),
         );
         let packet = packets.encoder();
         let same = self.same(packet, queues, queue, work);
         let body = packet.few(
             #[inline(always)]
             |few| {
-                let body = few.open(field::RENDER_STAGE);
-                few.uint(number::EVENT_ID, work.event);
+                let body = few.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
+                few.uint(field::gpu_render_stage_event::EVENT_ID, work.event);
                 if let Some(duration) = work.duration {
-                    few.uint(number::DURATION, duration);
+                    few.uint(field::gpu_render_stage_event::DURATION, duration);
                 }
-                few.uint(number::CONTEXT, context_iid(queue.context));
+                few.uint(
+                    field::gpu_render_stage_event::CONTEXT,
+                    context_iid(queue.context),
+                );
                 if work.correlation != 0 {
-                    few.uint(number::SUBMISSION, work.correlation & 0xffff_ffff);
+                    few.uint(
+                        field::gpu_render_stage_event::SUBMISSION_ID,
+                        work.correlation & 0xffff_ffff,
+                    );
                 }
                 body
             },
         );
         packet.fields(&same.numbers);
         for id in work.waits {
-            packet.uint(number::WAITS, *id);
+            packet.uint(field::gpu_render_stage_event::EVENT_WAIT_IDS, *id);
         }
         packet.fields(&same.launch);
         packet.few(
@@ -390,11 +378,13 @@ impl WorkTrack {
             |few| submission.write(few),
         );
         for detail in work.details {
-            let message = packet.open(number::EXTRA_DATA);
-            packet.string(1, detail.name);
+            let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
+            packet.string(extra_data::NAME, detail.name);
             match detail.value {
-                DetailValue::Number(value) => packet.few(|few| few.decimal(2, value)),
-                DetailValue::Text(value) => packet.string(2, value),
+                DetailValue::Number(value) => {
+                    packet.few(|few| few.decimal(extra_data::VALUE, value))
+                }
+                DetailValue::Text(value) => packet.string(extra_data::VALUE, value),
             }
             packet.close(message);
         }
@@ -446,7 +436,7 @@ impl WorkTrack {
             self.same.insert(key, same);
             return same;
         }
-        let interned = packet.open(field::INTERNED_DATA);
+        let interned = packet.open(field::trace_packet::INTERNED_DATA);
         if !self.contexts.has(queue.context.0) {
             self.contexts.mark(queue.context.0);
             let (pid, api) = queues.contexts[queue.context.0 as usize];
@@ -455,7 +445,10 @@ impl WorkTrack {
                 pid: Some(pid as i32),
                 api: Some(api as i32),
             };
-            packet.raw(number::CONTEXTS, &context.encode_to_vec());
+            packet.raw(
+                field::interned_data::GRAPHICS_CONTEXTS,
+                &context.encode_to_vec(),
+            );
         }
         if !self.queues.has(work.queue.0) {
             self.queues.mark(work.queue.0);
@@ -465,20 +458,29 @@ impl WorkTrack {
                 description: Some(queue.description.clone()),
                 category: None,
             };
-            packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
+            packet.raw(
+                field::interned_data::GPU_SPECIFICATIONS,
+                &specification.encode_to_vec(),
+            );
         }
         let count = self.stages.len() as u64;
         let stage_iid = *self.stages.entry(stage).or_insert_with(|| {
             let iid = (count + 1) * 2;
             let specification = stage_specification(iid, work);
-            packet.raw(number::SPECIFICATIONS, &specification.encode_to_vec());
+            packet.raw(
+                field::interned_data::GPU_SPECIFICATIONS,
+                &specification.encode_to_vec(),
+            );
             iid
         });
         let count = self.kernels.len() as u64;
         let kernel_iid = *self.kernels.entry(kernel).or_insert_with(|| {
             let iid = count + 1;
             let kernel = kernel_description(iid, queue, work);
-            packet.raw(number::KERNELS, &kernel.encode_to_vec());
+            packet.raw(
+                field::interned_data::COMPUTE_KERNELS,
+                &kernel.encode_to_vec(),
+            );
             iid
         });
         packet.close(interned);
@@ -535,16 +537,24 @@ fn kernel_description(
 
 fn write_launch(packet: &mut Encoder, launch: &Launch) {
     if let Some(groups) = launch.workgroups() {
-        let message = packet.open(number::LAUNCH);
-        write_size(packet, number::GRID, groups);
-        write_size(packet, number::WORKGROUP, launch.workgroup);
+        let message = packet.open(field::gpu_render_stage_event::LAUNCH);
+        write_size(
+            packet,
+            field::gpu_render_stage_event::compute_kernel_launch::GRID_SIZE,
+            groups,
+        );
+        write_size(
+            packet,
+            field::gpu_render_stage_event::compute_kernel_launch::WORKGROUP_SIZE,
+            launch.workgroup,
+        );
         packet.close(message);
     }
 }
 
 fn write_size(packet: &mut Encoder, field: u32, size: [u32; 3]) {
     let message = packet.open(field);
-    for (dimension, size) in (1..).zip(size) {
+    for (dimension, size) in [dim3::X, dim3::Y, dim3::Z].into_iter().zip(size) {
         packet.uint(dimension, u64::from(size));
     }
     packet.close(message);

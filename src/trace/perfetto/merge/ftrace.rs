@@ -1,53 +1,40 @@
 //! The kernel's events, as Perfetto's own `traced_probes` writes them: bundles of them, with times of their own.
 
 use super::super::reader::{Field, FieldValue, Fields};
+use super::super::schema::field::{self, ftrace_event_bundle as bundle};
 use super::super::wire::Encoder;
-use super::field;
 use super::rewrite::{rewrite, shifted};
-
-/// Field numbers of `FtraceEventBundle` and what is in it.
-mod number {
-    pub const EVENT: u32 = 2;
-    pub const COMPACT: u32 = 4;
-    pub const CLOCK: u32 = 5;
-    pub const BOOTTIME: u32 = 7;
-    pub const ERROR: u32 = 8;
-    pub const LAST_READ: u32 = 9;
-    pub const PREVIOUS_END: u32 = 10;
-
-    /// Of an event and of an error.
-    pub const TIMESTAMP: u32 = 1;
-    /// Of `CompactSched`: each time against the one before it.
-    pub const SWITCHES: u32 = 1;
-    pub const WAKEUPS: u32 = 7;
-}
 
 /// Copies a bundle with its times shifted. They are BOOTTIME, but where the bundle says that its clock is another one:
 /// then that clock is told in BOOTTIME by a pair of readings, and only the pair has to be shifted.
 pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
-    let of_clock = Fields::new(bundle).filter(|field| field.number == number::CLOCK);
+    let of_clock = Fields::new(bundle).filter(|field| field.number == bundle::FTRACE_CLOCK);
     let boottime = of_clock
         .last()
         .and_then(|field| field.number())
         .unwrap_or(0)
         == 0;
-    let open = out.open(field::FTRACE);
+    let open = out.open(field::trace_packet::FTRACE_EVENTS);
     rewrite(bundle, out, |field, out| {
         match (field.number, field.value) {
-            (number::BOOTTIME, FieldValue::Number(time)) => {
-                out.uint(number::BOOTTIME, shifted(time, offset));
+            (bundle::BOOT_TIMESTAMP, FieldValue::Number(time)) => {
+                out.uint(bundle::BOOT_TIMESTAMP, shifted(time, offset));
                 true
             }
             _ if !boottime => false,
-            (number @ (number::LAST_READ | number::PREVIOUS_END), FieldValue::Number(time)) => {
+            (
+                number
+                @ (bundle::LAST_READ_EVENT_TIMESTAMP | bundle::PREVIOUS_BUNDLE_END_TIMESTAMP),
+                FieldValue::Number(time),
+            ) => {
                 out.uint(number, shifted(time, offset));
                 true
             }
-            (number @ (number::EVENT | number::ERROR), FieldValue::Bytes(event)) => {
+            (number @ (bundle::EVENT | bundle::ERROR), FieldValue::Bytes(event)) => {
                 let open = out.open(number);
                 rewrite(event, out, |field, out| match (field.number, field.value) {
-                    (number::TIMESTAMP, FieldValue::Number(time)) => {
-                        out.uint(number::TIMESTAMP, shifted(time, offset));
+                    (field::ftrace_event::TIMESTAMP, FieldValue::Number(time)) => {
+                        out.uint(field::ftrace_event::TIMESTAMP, shifted(time, offset));
                         true
                     }
                     _ => false,
@@ -55,12 +42,16 @@ pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
                 out.close(open);
                 true
             }
-            (number::COMPACT, FieldValue::Bytes(compact)) => {
-                let open = out.open(number::COMPACT);
+            (bundle::COMPACT_SCHED, FieldValue::Bytes(compact)) => {
+                let open = out.open(bundle::COMPACT_SCHED);
                 let (mut switches, mut wakeups) = (false, false);
                 rewrite(compact, out, |field, out| match field.number {
-                    number::SWITCHES => shift_first(offset, field, &mut switches, out),
-                    number::WAKEUPS => shift_first(offset, field, &mut wakeups, out),
+                    bundle::compact_sched::SWITCH_TIMESTAMP => {
+                        shift_first(offset, field, &mut switches, out)
+                    }
+                    bundle::compact_sched::WAKING_TIMESTAMP => {
+                        shift_first(offset, field, &mut wakeups, out)
+                    }
                     _ => false,
                 });
                 out.close(open);
@@ -92,21 +83,21 @@ mod tests {
     fn bundle(clock: u64, times: [u64; 4]) -> Vec<u8> {
         let mut out = Encoder::default();
         out.uint(1, 3);
-        let event = out.open(number::EVENT);
-        out.uint(number::TIMESTAMP, times[0]);
+        let event = out.open(bundle::EVENT);
+        out.uint(field::ftrace_event::TIMESTAMP, times[0]);
         out.uint(2, 4242);
         out.close(event);
-        let compact = out.open(number::COMPACT);
+        let compact = out.open(bundle::COMPACT_SCHED);
         let mut packed = Encoder::default();
         packed.varint(times[1]);
         packed.varint(50);
-        out.raw(number::SWITCHES, packed.bytes());
+        out.raw(bundle::compact_sched::SWITCH_TIMESTAMP, packed.bytes());
         out.raw(3, &[7, 8]);
         out.close(compact);
-        out.uint(number::CLOCK, clock);
+        out.uint(bundle::FTRACE_CLOCK, clock);
         out.uint(6, 77);
-        out.uint(number::BOOTTIME, times[2]);
-        out.uint(number::PREVIOUS_END, times[3]);
+        out.uint(bundle::BOOT_TIMESTAMP, times[2]);
+        out.uint(bundle::PREVIOUS_BUNDLE_END_TIMESTAMP, times[3]);
         out.bytes().to_vec()
     }
 

@@ -18,7 +18,13 @@ pub use place::{Placement, Trust, place};
 pub use survey::{Survey, survey};
 
 use super::reader::{Field, FieldValue, Fields, Finding, Findings, Input, packets_of};
-use super::schema::{GpuInfo, TracePacket, TraceStats, gpu_info, trace_packet, trace_stats};
+use super::schema::field::gpu_counter_descriptor::{
+    self as descriptor, gpu_counter_block as block, gpu_counter_spec as spec,
+};
+use super::schema::field::{gpu_counter_event as counter, gpu_render_stage_event as stage};
+use super::schema::{
+    BuiltinClock, GpuInfo, TracePacket, TraceStats, field, gpu_info, trace_packet, trace_stats,
+};
 use super::wire::Encoder;
 use crate::record::number_map::NumberMap;
 use rewrite::{
@@ -26,7 +32,7 @@ use rewrite::{
 };
 
 /// BOOTTIME among Perfetto's clocks.
-const BOOTTIME: u32 = 6;
+const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Bits of an event id below the process's own number.
 const OWN_BITS: u32 = 40;
 /// Most processes, by the upper bits of event ids.
@@ -35,29 +41,6 @@ const MAX_PROCESSES: u64 = 1 << (64 - OWN_BITS);
 const MAX_SEQUENCES: usize = 1 << 20;
 /// The output is handed on when this much of it is there.
 const FLUSH_AT: usize = 128 << 10;
-
-/// Field numbers of `TracePacket`.
-mod field {
-    pub const PACKET: u32 = 1;
-    pub const FTRACE: u32 = 1;
-    pub const CLOCK_SNAPSHOT: u32 = 6;
-    pub const TIMESTAMP: u32 = 8;
-    pub const SEQUENCE: u32 = 10;
-    pub const TRACK_EVENT: u32 = 11;
-    pub const INTERNED_DATA: u32 = 12;
-    pub const SEQUENCE_FLAGS: u32 = 13;
-    pub const TRACE_STATS: u32 = 35;
-    pub const SYSTEM_INFO: u32 = 45;
-    pub const GPU_COUNTER: u32 = 52;
-    pub const RENDER_STAGE: u32 = 53;
-    pub const CLOCK: u32 = 58;
-    pub const DEFAULTS: u32 = 59;
-    pub const TRACK_DESCRIPTOR: u32 = 60;
-    pub const EXTENSIONS: u32 = 72;
-    pub const UUID: u32 = 89;
-    pub const MACHINE: u32 = 98;
-    pub const GPU_INFO: u32 = 128;
-}
 
 /// Merges traces into `out`: each with its survey and its place. Returns what could not be read.
 pub fn merge(
@@ -207,16 +190,24 @@ impl<W: Write> Merging<W> {
         let mut extensions = None;
         for field in Fields::new(packet) {
             match (field.number, field.value) {
-                (field::SEQUENCE, FieldValue::Number(number)) => sequence = number as u32,
-                (field::CLOCK, FieldValue::Number(number)) => clock = Some(number as u32),
-                (field::SEQUENCE_FLAGS, FieldValue::Number(number)) => flags = number,
+                (field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID, FieldValue::Number(number)) => {
+                    sequence = number as u32
+                }
+                (field::trace_packet::TIMESTAMP_CLOCK_ID, FieldValue::Number(number)) => {
+                    clock = Some(number as u32)
+                }
+                (field::trace_packet::SEQUENCE_FLAGS, FieldValue::Number(number)) => flags = number,
                 // Told once for all.
-                (field::GPU_INFO | field::TRACE_STATS, _) => drop = true,
-                (field::UUID, _) => drop |= part.index > 0,
-                (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
+                (field::trace_packet::GPU_INFO | field::trace_packet::TRACE_STATS, _) => {
+                    drop = true
+                }
+                (field::trace_packet::TRACE_UUID, _) => drop |= part.index > 0,
+                (field::trace_packet::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
                     drop |= !self.goes_on(part, snapshot);
                 }
-                (field::EXTENSIONS, FieldValue::Bytes(bytes)) => extensions = Some(bytes),
+                (field::trace_packet::EXTENSION_DESCRIPTOR, FieldValue::Bytes(bytes)) => {
+                    extensions = Some(bytes)
+                }
                 _ => {}
             }
         }
@@ -243,34 +234,45 @@ impl<W: Write> Merging<W> {
             }
         };
         let mut out = std::mem::take(&mut self.encoder);
-        let open = out.open(field::PACKET);
+        let open = out.open(field::trace::PACKET);
         let mut timestamp = None;
         for (field, raw) in raw_fields(packet) {
             match (field.number, field.value) {
-                (field::SEQUENCE, _) => out.uint(field::SEQUENCE, number.into()),
-                (field::MACHINE, _) => {}
-                (field::TIMESTAMP, FieldValue::Number(time)) => timestamp = Some(time),
-                (field::DEFAULTS, FieldValue::Bytes(defaults)) => {
+                (field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID, _) => out.uint(
+                    field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID,
+                    number.into(),
+                ),
+                (field::trace_packet::MACHINE_ID, _) => {}
+                (field::trace_packet::TIMESTAMP, FieldValue::Number(time)) => {
+                    timestamp = Some(time)
+                }
+                (field::trace_packet::TRACE_PACKET_DEFAULTS, FieldValue::Bytes(defaults)) => {
                     self.defaults(part, sequence, defaults, &mut out);
                 }
-                (field::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
+                (field::trace_packet::CLOCK_SNAPSHOT, FieldValue::Bytes(snapshot)) => {
                     shift_snapshot(part.placement.offset, snapshot, &mut out);
                 }
-                (field::FTRACE, FieldValue::Bytes(bundle)) => {
+                (field::trace_packet::FTRACE_EVENTS, FieldValue::Bytes(bundle)) => {
                     ftrace::shift_bundle(part.placement.offset, bundle, &mut out);
                 }
-                (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
+                (field::trace_packet::TRACK_EVENT, FieldValue::Bytes(event)) => {
                     self.host_event(part, event, &mut out);
                 }
-                (field::RENDER_STAGE, FieldValue::Bytes(event)) => self.work(part, event, &mut out),
-                (field::GPU_COUNTER, FieldValue::Bytes(event)) => {
+                (field::trace_packet::GPU_RENDER_STAGE_EVENT, FieldValue::Bytes(event)) => {
+                    self.work(part, event, &mut out)
+                }
+                (field::trace_packet::GPU_COUNTER_EVENT, FieldValue::Bytes(event)) => {
                     self.counter_event(part, event, &mut out);
                 }
-                (field::TRACK_DESCRIPTOR, FieldValue::Bytes(track)) => {
-                    let open = out.open(field::TRACK_DESCRIPTOR);
+                (field::trace_packet::TRACK_DESCRIPTOR, FieldValue::Bytes(track)) => {
+                    let open = out.open(field::trace_packet::TRACK_DESCRIPTOR);
                     rewrite(track, &mut out, |field, out| {
                         match (field.number, field.value) {
-                            (number @ (1 | 5), FieldValue::Number(uuid)) => {
+                            (
+                                number @ (field::track_descriptor::UUID
+                                | field::track_descriptor::PARENT_UUID),
+                                FieldValue::Number(uuid),
+                            ) => {
                                 out.uint(number, track_of(part, uuid));
                                 true
                             }
@@ -279,7 +281,7 @@ impl<W: Write> Merging<W> {
                     });
                     out.close(open);
                 }
-                (field::INTERNED_DATA, FieldValue::Bytes(data)) => {
+                (field::trace_packet::INTERNED_DATA, FieldValue::Bytes(data)) => {
                     interned(part, data, &mut out);
                 }
                 _ => out.append(raw),
@@ -293,10 +295,13 @@ impl<W: Write> Merging<W> {
                 BOOTTIME => shifted(time, part.placement.offset),
                 _ => time,
             };
-            out.uint(field::TIMESTAMP, time);
+            out.uint(field::trace_packet::TIMESTAMP, time);
         }
         if part.placement.machine > 0 {
-            out.uint(field::MACHINE, part.placement.machine.into());
+            out.uint(
+                field::trace_packet::MACHINE_ID,
+                part.placement.machine.into(),
+            );
         }
         out.close(open);
         self.encoder = out;
@@ -320,19 +325,22 @@ impl<W: Write> Merging<W> {
 
     fn defaults(&self, part: &mut Part, sequence: u32, defaults: &[u8], out: &mut Encoder) {
         part.clocks.remove(&sequence);
-        let open = out.open(field::DEFAULTS);
+        let open = out.open(field::trace_packet::TRACE_PACKET_DEFAULTS);
         let mut clock = None;
         rewrite(defaults, out, |field, out| {
             match (field.number, field.value) {
-                (field::CLOCK, FieldValue::Number(number)) => {
+                (field::trace_packet_defaults::TIMESTAMP_CLOCK_ID, FieldValue::Number(number)) => {
                     clock = Some(number as u32);
                     false
                 }
-                (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
-                    let open = out.open(field::TRACK_EVENT);
+                (field::trace_packet_defaults::TRACK_EVENT_DEFAULTS, FieldValue::Bytes(event)) => {
+                    let open = out.open(field::trace_packet_defaults::TRACK_EVENT_DEFAULTS);
                     rewrite(event, out, |field, out| match (field.number, field.value) {
-                        (11, FieldValue::Number(uuid)) => {
-                            out.uint(11, track_of(part, uuid));
+                        (field::track_event_defaults::TRACK_UUID, FieldValue::Number(uuid)) => {
+                            out.uint(
+                                field::track_event_defaults::TRACK_UUID,
+                                track_of(part, uuid),
+                            );
                             true
                         }
                         _ => false,
@@ -350,16 +358,16 @@ impl<W: Write> Merging<W> {
     }
 
     fn host_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
-        let open = out.open(field::TRACK_EVENT);
+        let open = out.open(field::trace_packet::TRACK_EVENT);
         rewrite(event, out, |field, out| match (field.number, field.value) {
-            (11 | 31, _) => {
+            (field::track_event::TRACK_UUID | field::track_event::EXTRA_COUNTER_TRACK_UUIDS, _) => {
                 for uuid in field.numbers() {
                     out.uint(field.number, track_of(part, uuid));
                 }
                 true
             }
-            (3000, FieldValue::Bytes(correlation)) => {
-                let open = out.open(3000);
+            (field::track_event::GPU_CORRELATION, FieldValue::Bytes(correlation)) => {
+                let open = out.open(field::track_event::GPU_CORRELATION);
                 rewrite(correlation, out, |field, out| {
                     for id in field.numbers() {
                         out.uint(field.number, self.event_id(part, id));
@@ -375,20 +383,20 @@ impl<W: Write> Merging<W> {
     }
 
     fn work(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
-        let open = out.open(field::RENDER_STAGE);
+        let open = out.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
         rewrite(event, out, |field, out| match (field.number, field.value) {
-            (1 | 18, _) => {
+            (stage::EVENT_ID | stage::EVENT_WAIT_IDS, _) => {
                 for id in field.numbers() {
                     out.uint(field.number, self.event_id(part, id));
                 }
                 true
             }
-            (number @ (13 | 14), FieldValue::Number(iid)) => {
+            (number @ (stage::HW_QUEUE_IID | stage::STAGE_IID), FieldValue::Number(iid)) => {
                 out.uint(number, part.specification(iid));
                 true
             }
-            (11, FieldValue::Number(gpu)) => {
-                out.uint(11, part.gpu(gpu));
+            (stage::GPU_ID, FieldValue::Number(gpu)) => {
+                out.uint(stage::GPU_ID, part.gpu(gpu));
                 true
             }
             _ => false,
@@ -398,20 +406,22 @@ impl<W: Write> Merging<W> {
 
     /// Counters are numbered through the whole trace, and those of devices are named after them.
     fn counter_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
-        let open = out.open(field::GPU_COUNTER);
+        let open = out.open(field::trace_packet::GPU_COUNTER_EVENT);
         rewrite(event, out, |field, out| {
             match (field.number, field.value) {
-                (1, FieldValue::Bytes(descriptor)) => {
-                    let open = out.open(1);
+                (counter::COUNTER_DESCRIPTOR, FieldValue::Bytes(descriptor)) => {
+                    let open = out.open(counter::COUNTER_DESCRIPTOR);
                     self.counter_descriptor(part, descriptor, out);
                     out.close(open);
                 }
-                (2, FieldValue::Bytes(counter)) => {
-                    let open = out.open(2);
-                    rewrite(counter, out, |field, out| self.counter_id(part, field, out));
+                (counter::COUNTERS, FieldValue::Bytes(value)) => {
+                    let open = out.open(counter::COUNTERS);
+                    rewrite(value, out, |field, out| self.counter_id(part, field, out));
                     out.close(open);
                 }
-                (3, FieldValue::Number(gpu)) => out.uint(3, part.gpu(gpu)),
+                (counter::GPU_ID, FieldValue::Number(gpu)) => {
+                    out.uint(counter::GPU_ID, part.gpu(gpu))
+                }
                 _ => return false,
             }
             true
@@ -421,26 +431,30 @@ impl<W: Write> Merging<W> {
 
     fn counter_descriptor(&mut self, part: &Part, descriptor: &[u8], out: &mut Encoder) {
         rewrite(descriptor, out, |field, out| {
-            let (number @ (1 | 2), FieldValue::Bytes(message)) = (field.number, field.value) else {
+            let (number @ (descriptor::SPECS | descriptor::BLOCKS), FieldValue::Bytes(message)) =
+                (field.number, field.value)
+            else {
                 return false;
             };
             let open = out.open(number);
             rewrite(message, out, |field, out| {
                 match (number, field.number, field.value) {
-                    (1, 1, _) => return self.counter_id(part, field, out),
-                    (1, 2, FieldValue::Bytes(name)) => {
+                    (descriptor::SPECS, spec::COUNTER_ID, _) => {
+                        return self.counter_id(part, field, out);
+                    }
+                    (descriptor::SPECS, spec::NAME, FieldValue::Bytes(name)) => {
                         let renamed = std::str::from_utf8(name).ok();
                         let Some(name) = renamed.and_then(|name| rename(part, name)) else {
                             return false;
                         };
-                        out.string(2, &name);
+                        out.string(spec::NAME, &name);
                     }
-                    (2, 1, FieldValue::Number(block)) => {
-                        out.uint(1, renumbered(&mut self.blocks, part, block));
+                    (descriptor::BLOCKS, block::BLOCK_ID, FieldValue::Number(id)) => {
+                        out.uint(block::BLOCK_ID, renumbered(&mut self.blocks, part, id));
                     }
-                    (2, 5, _) => {
+                    (descriptor::BLOCKS, block::COUNTER_IDS, _) => {
                         for id in field.numbers() {
-                            out.uint(5, renumbered(&mut self.counters, part, id));
+                            out.uint(block::COUNTER_IDS, renumbered(&mut self.counters, part, id));
                         }
                     }
                     _ => return false,
@@ -453,10 +467,12 @@ impl<W: Write> Merging<W> {
     }
 
     fn counter_id(&mut self, part: &Part, field: Field<'_>, out: &mut Encoder) -> bool {
-        let (1, FieldValue::Number(id)) = (field.number, field.value) else {
+        let (counter::gpu_counter::COUNTER_ID, FieldValue::Number(id)) =
+            (field.number, field.value)
+        else {
             return false;
         };
-        out.uint(1, renumbered(&mut self.counters, part, id));
+        out.uint(field.number, renumbered(&mut self.counters, part, id));
         true
     }
 
@@ -479,7 +495,8 @@ impl<W: Write> Merging<W> {
             data: Some(data),
             ..TracePacket::default()
         };
-        self.encoder.raw(field::PACKET, &packet.encode_to_vec());
+        self.encoder
+            .raw(field::trace::PACKET, &packet.encode_to_vec());
         self.flush()
     }
 

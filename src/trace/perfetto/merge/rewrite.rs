@@ -1,8 +1,10 @@
 //! Messages copied field by field, with what holds in one trace only said anew.
 
 use super::super::reader::{Field, FieldValue, Fields};
+use super::super::schema::field::clock_snapshot::clock;
+use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
-use super::{BOOTTIME, Part, field};
+use super::{BOOTTIME, Part};
 
 /// The fields of a message, each with all of its bytes.
 pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
@@ -53,19 +55,20 @@ pub(super) fn shifted(time: u64, offset: i64) -> u64 {
 }
 
 pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
-    let open = out.open(field::CLOCK_SNAPSHOT);
+    let open = out.open(field::trace_packet::CLOCK_SNAPSHOT);
     rewrite(snapshot, out, |field, out| {
-        let (1, FieldValue::Bytes(clock)) = (field.number, field.value) else {
+        let (field::clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
+        else {
             return false;
         };
-        let id = Fields::new(clock).find(|field| field.number == 1);
+        let id = Fields::new(clock).find(|field| field.number == clock::CLOCK_ID);
         let is_boottime = id.and_then(|field| field.number()) == Some(BOOTTIME.into());
-        let incremental =
-            Fields::new(clock).any(|field| field.number == 3 && field.number() == Some(1));
-        let open = out.open(1);
+        let incremental = Fields::new(clock)
+            .any(|field| field.number == clock::IS_INCREMENTAL && field.number() == Some(1));
+        let open = out.open(field::clock_snapshot::CLOCKS);
         rewrite(clock, out, |field, out| match (field.number, field.value) {
-            (2, FieldValue::Number(time)) if is_boottime || incremental => {
-                out.uint(2, shifted(time, offset));
+            (clock::TIMESTAMP, FieldValue::Number(time)) if is_boottime || incremental => {
+                out.uint(clock::TIMESTAMP, shifted(time, offset));
                 true
             }
             _ => false,
@@ -80,16 +83,17 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
 pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
     let mut boottime = None;
     for field in Fields::new(snapshot) {
-        let (1, FieldValue::Bytes(clock)) = (field.number, field.value) else {
+        let (field::clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
+        else {
             continue;
         };
         let number = |wanted| {
             let field = Fields::new(clock).find(|field| field.number == wanted);
             field.and_then(|field| field.number())
         };
-        match number(1) {
+        match number(clock::CLOCK_ID) {
             Some(64..128) => return None,
-            Some(id) if id == u64::from(BOOTTIME) => boottime = number(2),
+            Some(id) if id == u64::from(BOOTTIME) => boottime = number(clock::TIMESTAMP),
             _ => {}
         }
     }
@@ -98,25 +102,27 @@ pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
 
 /// Copies interned data; queues get new numbers, and those that are named after their device that one's.
 pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
-    let open = out.open(field::INTERNED_DATA);
+    let open = out.open(field::trace_packet::INTERNED_DATA);
     rewrite(data, out, |field, out| {
-        let (24, FieldValue::Bytes(specification)) = (field.number, field.value) else {
+        let (field::interned_data::GPU_SPECIFICATIONS, FieldValue::Bytes(specification)) =
+            (field.number, field.value)
+        else {
             return false;
         };
-        let open = out.open(24);
+        let open = out.open(field::interned_data::GPU_SPECIFICATIONS);
         rewrite(specification, out, |field, out| {
-            if let (1, FieldValue::Number(iid)) = (field.number, field.value) {
-                out.uint(1, part.specification(iid));
+            if let (queue::IID, FieldValue::Number(iid)) = (field.number, field.value) {
+                out.uint(queue::IID, part.specification(iid));
                 return true;
             }
-            let (2, FieldValue::Bytes(name)) = (field.number, field.value) else {
+            let (queue::NAME, FieldValue::Bytes(name)) = (field.number, field.value) else {
                 return false;
             };
             let renamed = std::str::from_utf8(name)
                 .ok()
                 .and_then(|name| rename(part, name));
             if let Some(name) = &renamed {
-                out.string(2, name);
+                out.string(queue::NAME, name);
             }
             renamed.is_some()
         });

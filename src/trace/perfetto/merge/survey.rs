@@ -3,11 +3,13 @@
 use std::io::Read;
 
 use super::super::reader::{Finding, Findings, Input, Known, Packet, Visitor, rare, read};
-use super::super::schema::{ClockSnapshot, GpuInfo, SystemInfo, TraceStats, gpu_info};
-use super::{BOOTTIME, field};
+use super::super::schema::{
+    BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, field, gpu_info,
+};
+use super::BOOTTIME;
 
 /// REALTIME among Perfetto's clocks.
-const REALTIME: u32 = 1;
+const REALTIME: u32 = BuiltinClock::Realtime as u32;
 
 /// What has to be known of a trace before it is merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,13 +32,13 @@ impl Visitor for Survey {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         match kind {
-            field::SYSTEM_INFO => {
+            field::trace_packet::SYSTEM_INFO => {
                 let system = rare::<SystemInfo>(data).unwrap_or_default();
                 if let Some(host) = system.machine_name {
                     self.host = host;
                 }
             }
-            field::CLOCK_SNAPSHOT if self.started.is_none() => {
+            field::trace_packet::CLOCK_SNAPSHOT if self.started.is_none() => {
                 let snapshot = rare::<ClockSnapshot>(data).unwrap_or_default();
                 let time = |id: u32| {
                     let clock = snapshot
@@ -49,8 +51,10 @@ impl Visitor for Survey {
                     self.started = realtime.checked_sub(boottime);
                 }
             }
-            field::GPU_INFO => self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus,
-            field::TRACE_STATS => {
+            field::trace_packet::GPU_INFO => {
+                self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus
+            }
+            field::trace_packet::TRACE_STATS => {
                 for buffer in rare::<TraceStats>(data).unwrap_or_default().buffer_stats {
                     let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
                     self.lost = self.lost.saturating_add(lost);

@@ -30,7 +30,7 @@ struct Readings(Vec<u64>);
 
 impl Visitor for Readings {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
-        if let (field::CLOCK_SNAPSHOT, snapshot) = packet.data {
+        if let (field::trace_packet::CLOCK_SNAPSHOT, snapshot) = packet.data {
             self.0.extend(of_machine(snapshot));
         }
     }

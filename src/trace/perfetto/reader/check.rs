@@ -31,7 +31,7 @@ const OURS: &str = "gputrail ";
 
 /// Whether a packet says that the trace is ours.
 pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
-    let (field::SYSTEM_INFO, data) = packet.data else {
+    let (field::trace_packet::SYSTEM_INFO, data) = packet.data else {
         return None;
     };
     let version = rare::<SystemInfo>(data)?.tracing_service_version?;
@@ -92,7 +92,7 @@ impl Visitor for Check {
         self.ours |= our_version(packet).is_some();
         let (place, (kind, data)) = (packet.place, packet.data);
         let readable = match kind {
-            field::TRACE_STATS => rare::<TraceStats>(data).map(|stats| {
+            field::trace_packet::TRACE_STATS => rare::<TraceStats>(data).map(|stats| {
                 let lost = stats.buffer_stats.iter();
                 let lost: u64 = lost
                     .filter_map(|buffer| buffer.trace_writer_packet_loss)
@@ -103,12 +103,14 @@ impl Visitor for Check {
                     });
                 }
             }),
-            field::GPU_INFO => rare::<GpuInfo>(data).map(|info| self.gpus = Some(info.gpus.len())),
-            field::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
+            field::trace_packet::GPU_INFO => {
+                rare::<GpuInfo>(data).map(|info| self.gpus = Some(info.gpus.len()))
+            }
+            field::trace_packet::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
                 self.samples
                     .check(place, packet.sequence, &samples, findings);
             }),
-            field::SYSTEM_INFO => rare::<SystemInfo>(data).map(drop),
+            field::trace_packet::SYSTEM_INFO => rare::<SystemInfo>(data).map(drop),
             _ => Some(()),
         };
         if readable.is_none() {

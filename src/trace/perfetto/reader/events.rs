@@ -2,10 +2,14 @@
 
 use super::fields::{Field, FieldValue, Fields, key};
 use super::findings::{Findings, Place};
-use super::sequences::{Entry, Sequence, table};
+use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
 use crate::record::{Nanos, ProcessId};
+use crate::trace::perfetto::schema::field::{
+    self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
+    interned_data as table, track_event,
+};
 
 /// Deepest nesting of annotations that is followed.
 const DEEPEST: u32 = 32;
@@ -105,12 +109,18 @@ impl HostEvent<'_> {
 
     /// Event ids of device work that it submitted.
     pub fn submitted(&self) -> impl Iterator<Item = u64> {
-        numbers_of(self.correlated, 1)
+        numbers_of(
+            self.correlated,
+            gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
+        )
     }
 
     /// Event ids of device work that it waited for.
     pub fn waited(&self) -> impl Iterator<Item = u64> {
-        numbers_of(self.correlated, 2)
+        numbers_of(
+            self.correlated,
+            gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
+        )
     }
 }
 
@@ -172,7 +182,7 @@ impl Details {
 impl WorkEvent<'_> {
     /// Event ids of the work that it waited for.
     pub fn waits(&self) -> impl Iterator<Item = u64> {
-        numbers_of(self.bytes, 18)
+        numbers_of(self.bytes, stage::EVENT_WAIT_IDS)
     }
 }
 
@@ -195,7 +205,7 @@ impl<'a> Resolving<'a, '_> {
             .and_then(|sequence| sequence.entry(table, number));
         if entry.is_none() && number != 0 && !self.incomplete {
             self.findings.add(self.place, || {
-                format!("{} {number} was never interned", table::name(table))
+                format!("{} {number} was never interned", name_of_table(table))
             });
         }
         entry
@@ -237,11 +247,11 @@ impl<'a> Resolving<'a, '_> {
     /// Reads a TrackEvent.
     #[inline]
     pub fn host(&mut self, bytes: &'a [u8], event: &mut HostEvent<'a>) {
-        const TYPE: u8 = key::number(9);
-        const CATEGORY: u8 = key::number(3);
-        const NAME: u8 = key::number(10);
-        const TRACK: u8 = key::number(11);
-        const ANNOTATION: u8 = key::bytes(4);
+        const TYPE: u8 = key::number(track_event::TYPE);
+        const CATEGORY: u8 = key::number(track_event::CATEGORY_IIDS);
+        const NAME: u8 = key::number(track_event::NAME_IID);
+        const TRACK: u8 = key::number(track_event::TRACK_UUID);
+        const ANNOTATION: u8 = key::bytes(track_event::DEBUG_ANNOTATIONS);
         let mut left = bytes;
         while let Some(key) = left.first() {
             let behind = match *key {
@@ -278,22 +288,28 @@ impl<'a> Resolving<'a, '_> {
             };
             left = fields.rest();
             match (field.number, field.value) {
-                (3, FieldValue::Bytes(_)) => {
+                (track_event::CATEGORY_IIDS, FieldValue::Bytes(_)) => {
                     for number in field.numbers() {
                         self.category(number, event);
                     }
                 }
-                (22, FieldValue::Bytes(text)) => event.category = self.own_text(text),
-                (23, FieldValue::Bytes(text)) => event.name = self.own_text(text),
-                (52, FieldValue::Number(number)) => event.correlation = Some(number),
-                (4, FieldValue::Bytes(annotation)) => self.annotate(annotation, event),
-                (34, FieldValue::Number(number)) => {
+                (track_event::CATEGORIES, FieldValue::Bytes(text)) => {
+                    event.category = self.own_text(text)
+                }
+                (track_event::NAME, FieldValue::Bytes(text)) => event.name = self.own_text(text),
+                (track_event::CORRELATION_ID, FieldValue::Number(number)) => {
+                    event.correlation = Some(number)
+                }
+                (track_event::DEBUG_ANNOTATIONS, FieldValue::Bytes(annotation)) => {
+                    self.annotate(annotation, event)
+                }
+                (track_event::SOURCE_LOCATION_IID, FieldValue::Number(number)) => {
                     self.entry(table::SOURCE_LOCATIONS, number);
                 }
-                (56, FieldValue::Number(number)) => {
+                (track_event::CALLSTACK_IID, FieldValue::Number(number)) => {
                     self.entry(table::CALLSTACKS, number);
                 }
-                (3000, FieldValue::Bytes(correlation)) => {
+                (track_event::GPU_CORRELATION, FieldValue::Bytes(correlation)) => {
                     event.correlated = correlation;
                     let mut fields = Fields::new(correlation);
                     fields.by_ref().for_each(drop);
@@ -306,7 +322,7 @@ impl<'a> Resolving<'a, '_> {
 
     #[inline]
     fn category(&mut self, number: u64, event: &mut HostEvent<'a>) {
-        let category = self.name(table::CATEGORIES, number);
+        let category = self.name(table::EVENT_CATEGORIES, number);
         if event.category.text.is_empty() {
             event.category = category;
         }
@@ -316,7 +332,7 @@ impl<'a> Resolving<'a, '_> {
     fn annotate(&mut self, bytes: &'a [u8], event: &mut HostEvent<'a>) {
         let (name, value) = match named_number(bytes) {
             Some((name, number)) => {
-                let name = self.name(table::ANNOTATION_NAMES, name);
+                let name = self.name(table::DEBUG_ANNOTATION_NAMES, name);
                 (name, AnnotationValue::Number(number))
             }
             None => self.annotation(bytes, 0),
@@ -340,20 +356,32 @@ impl<'a> Resolving<'a, '_> {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (1, FieldValue::Number(number)) => {
-                    name = self.name(table::ANNOTATION_NAMES, number);
+                (debug_annotation::NAME_IID, FieldValue::Number(number)) => {
+                    name = self.name(table::DEBUG_ANNOTATION_NAMES, number);
                 }
-                (10, FieldValue::Bytes(text)) => name = self.own_text(text),
-                (2 | 3 | 7, FieldValue::Number(number)) => value = AnnotationValue::Number(number),
-                (4, FieldValue::Number(number)) => value = AnnotationValue::Signed(number as i64),
-                (5, FieldValue::Fixed64(bits)) => {
+                (debug_annotation::NAME, FieldValue::Bytes(text)) => name = self.own_text(text),
+                (
+                    debug_annotation::BOOL_VALUE
+                    | debug_annotation::UINT_VALUE
+                    | debug_annotation::POINTER_VALUE,
+                    FieldValue::Number(number),
+                ) => value = AnnotationValue::Number(number),
+                (debug_annotation::INT_VALUE, FieldValue::Number(number)) => {
+                    value = AnnotationValue::Signed(number as i64)
+                }
+                (debug_annotation::DOUBLE_VALUE, FieldValue::Fixed64(bits)) => {
                     value = AnnotationValue::Double(f64::from_bits(bits));
                 }
-                (6, FieldValue::Bytes(text)) => value = AnnotationValue::Text(self.text(text)),
-                (17, FieldValue::Number(number)) => {
-                    self.entry(table::TEXTS, number);
+                (debug_annotation::STRING_VALUE, FieldValue::Bytes(text)) => {
+                    value = AnnotationValue::Text(self.text(text))
                 }
-                (11 | 12, FieldValue::Bytes(nested)) => {
+                (debug_annotation::STRING_VALUE_IID, FieldValue::Number(number)) => {
+                    self.entry(table::DEBUG_ANNOTATION_STRING_VALUES, number);
+                }
+                (
+                    debug_annotation::DICT_ENTRIES | debug_annotation::ARRAY_VALUES,
+                    FieldValue::Bytes(nested),
+                ) => {
                     self.annotation(nested, depth + 1);
                 }
                 _ => {}
@@ -383,36 +411,38 @@ impl<'a> Resolving<'a, '_> {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (1, FieldValue::Number(id)) => event.event = Some(id),
-                (2, FieldValue::Number(duration)) => event.duration = Some(duration),
-                (5, FieldValue::Number(number)) => {
-                    let context = self.entry(table::CONTEXTS, number);
+                (stage::EVENT_ID, FieldValue::Number(id)) => event.event = Some(id),
+                (stage::DURATION, FieldValue::Number(duration)) => event.duration = Some(duration),
+                (stage::CONTEXT, FieldValue::Number(number)) => {
+                    let context = self.entry(table::GRAPHICS_CONTEXTS, number);
                     let pid = context.and_then(|context| context.number);
                     event.process = ProcessId(pid.unwrap_or(0) as u32);
                 }
-                (DETAIL, FieldValue::Bytes(detail)) => self.detail(detail, &mut event.details),
-                (10, FieldValue::Number(number)) => event.submission = number,
-                (11, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
-                (13, FieldValue::Number(number)) => {
-                    event.queue = self.name(table::SPECIFICATIONS, number);
+                (stage::EXTRA_DATA, FieldValue::Bytes(detail)) => {
+                    self.detail(detail, &mut event.details)
                 }
-                (14, FieldValue::Number(number)) => {
-                    if let Some(stage) = self.entry(table::SPECIFICATIONS, number) {
+                (stage::SUBMISSION_ID, FieldValue::Number(number)) => event.submission = number,
+                (stage::GPU_ID, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
+                (stage::HW_QUEUE_IID, FieldValue::Number(number)) => {
+                    event.queue = self.name(table::GPU_SPECIFICATIONS, number);
+                }
+                (stage::STAGE_IID, FieldValue::Number(number)) => {
+                    if let Some(entry) = self.entry(table::GPU_SPECIFICATIONS, number) {
                         event.name = Text {
-                            id: stage.name,
-                            text: self.texts.get(stage.name),
+                            id: entry.name,
+                            text: self.texts.get(entry.name),
                         };
-                        event.category = stage.number;
+                        event.category = entry.number;
                     }
                 }
-                (17, FieldValue::Bytes(text)) => own_name = Some(self.own_text(text)),
-                (20, FieldValue::Number(number)) => {
+                (stage::NAME, FieldValue::Bytes(text)) => own_name = Some(self.own_text(text)),
+                (stage::NAME_IID, FieldValue::Number(number)) => {
                     own_name = Some(self.name(table::EVENT_NAMES, number));
                 }
-                (19, FieldValue::Number(number)) => {
-                    self.entry(table::KERNELS, number);
+                (stage::KERNEL_IID, FieldValue::Number(number)) => {
+                    self.entry(table::COMPUTE_KERNELS, number);
                 }
-                (21, FieldValue::Bytes(launch)) => self.launch(launch),
+                (stage::LAUNCH, FieldValue::Bytes(launch)) => self.launch(launch),
                 _ => {}
             }
         }
@@ -429,8 +459,8 @@ impl<'a> Resolving<'a, '_> {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (1, FieldValue::Bytes(text)) => name = self.text(text),
-                (2, FieldValue::Bytes(text)) => value = self.text(text),
+                (stage::extra_data::NAME, FieldValue::Bytes(text)) => name = self.text(text),
+                (stage::extra_data::VALUE, FieldValue::Bytes(text)) => value = self.text(text),
                 _ => {}
             }
         }
@@ -441,16 +471,18 @@ impl<'a> Resolving<'a, '_> {
     fn launch(&mut self, bytes: &'a [u8]) {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
-            let (3, FieldValue::Bytes(argument)) = (field.number, field.value) else {
+            let (stage::compute_kernel_launch::ARGS, FieldValue::Bytes(argument)) =
+                (field.number, field.value)
+            else {
                 continue;
             };
             for field in Fields::new(argument) {
                 match (field.number, field.value) {
-                    (1, FieldValue::Number(number)) => {
-                        self.entry(table::ARGUMENT_NAMES, number);
+                    (stage::extra_compute_arg::NAME_IID, FieldValue::Number(number)) => {
+                        self.entry(table::COMPUTE_ARG_NAMES, number);
                     }
-                    (7, FieldValue::Number(number)) => {
-                        self.entry(table::TEXTS, number);
+                    (stage::extra_compute_arg::STRING_VALUE_IID, FieldValue::Number(number)) => {
+                        self.entry(table::DEBUG_ANNOTATION_STRING_VALUES, number);
                     }
                     _ => {}
                 }
@@ -475,12 +507,16 @@ impl<'a> Resolving<'a, '_> {
         let Some(stack) = self.entry(table::CALLSTACKS, number) else {
             return;
         };
-        let frames = Fields::new(&stack.bytes).filter(|field| field.number == 2);
+        let frames =
+            Fields::new(&stack.bytes).filter(|field| field.number == field::callstack::FRAME_IDS);
         for frame in frames.flat_map(|field| field.numbers()) {
             let Some(frame) = self.entry(table::FRAMES, frame) else {
                 continue;
             };
-            for (field, table) in [(2, table::FUNCTIONS), (3, table::MAPPINGS)] {
+            for (field, table) in [
+                (field::frame::FUNCTION_NAME_ID, table::FUNCTION_NAMES),
+                (field::frame::MAPPING_ID, table::MAPPINGS),
+            ] {
                 if let Some(number) = number_of(&frame.bytes, field) {
                     self.entry(table, number);
                 }
@@ -492,17 +528,14 @@ impl<'a> Resolving<'a, '_> {
 /// An annotation that is the number of a name, and a number: most are.
 #[inline]
 fn named_number(annotation: &[u8]) -> Option<(u64, u64)> {
-    const NAME: u8 = key::number(1);
-    const UINT: u8 = key::number(3);
+    const NAME: u8 = key::number(debug_annotation::NAME_IID);
+    const UINT: u8 = key::number(debug_annotation::UINT_VALUE);
     annotation.first().filter(|key| **key == NAME)?;
     let (name, rest) = key::split_number(annotation)?;
     rest.first().filter(|key| **key == UINT)?;
     let (number, rest) = key::split_number(rest)?;
     rest.is_empty().then_some((name, number))
 }
-
-/// Number of the field that holds one detail of work.
-const DETAIL: u32 = 6;
 
 /// The number in a field of a message.
 fn number_of(message: &[u8], number: u32) -> Option<u64> {

@@ -156,7 +156,7 @@ impl Visitor for Reading {
         }
         let info = &mut self.info;
         match kind {
-            field::SYSTEM_INFO => {
+            field::trace_packet::SYSTEM_INFO => {
                 info.version = our_version(packet).or(info.version.take());
                 let system = rare::<SystemInfo>(data).unwrap_or_default();
                 if let Some(writer) = system.tracing_service_version {
@@ -166,7 +166,7 @@ impl Visitor for Reading {
                     info.host = host;
                 }
             }
-            field::GPU_INFO => {
+            field::trace_packet::GPU_INFO => {
                 let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
                 info.devices = gpus
                     .into_iter()
@@ -178,13 +178,13 @@ impl Visitor for Reading {
                     })
                     .collect();
             }
-            field::TRACE_STATS => {
+            field::trace_packet::TRACE_STATS => {
                 for buffer in rare::<TraceStats>(data).unwrap_or_default().buffer_stats {
                     let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
                     info.lost = info.lost.saturating_add(lost);
                 }
             }
-            field::PC_SAMPLES => {
+            field::trace_packet::PC_SAMPLES => {
                 let samples = rare::<PcSamples>(data).unwrap_or_default();
                 let counted = samples.counts.iter();
                 let counted = counted.flat_map(|count| count.outcomes.chunks_exact(3));
@@ -197,7 +197,7 @@ impl Visitor for Reading {
                 info.invalid_samples = info.invalid_samples.saturating_add(samples.invalid());
                 info.samples_shown_one_of = info.samples_shown_one_of.max(samples.shown_one_of());
             }
-            field::TRACE_ATTRIBUTES => {
+            field::trace_packet::TRACE_ATTRIBUTES => {
                 for attribute in rare::<TraceAttributes>(data).unwrap_or_default().attribute {
                     use trace_attributes::attribute::Value;
                     let (Some(key), Some(Value::StringValue(value))) =
@@ -210,7 +210,7 @@ impl Visitor for Reading {
                     }
                 }
             }
-            field::CLOCK_SNAPSHOT => {
+            field::trace_packet::CLOCK_SNAPSHOT => {
                 let clocks = rare::<ClockSnapshot>(data).unwrap_or_default().clocks;
                 let ids: BTreeSet<u32> = clocks.iter().filter_map(|clock| clock.clock_id).collect();
                 // Snapshots with a clock of a sequence's own are about that one.

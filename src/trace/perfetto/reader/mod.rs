@@ -34,43 +34,24 @@ pub use replay::{Replayed, replay};
 pub use texts::{TextId, Texts};
 pub use tracks::{Track, TrackId, TrackOf, Tracks};
 
+use super::schema::field;
+use super::schema::trace_packet::SequenceFlags;
 use crate::record::Nanos;
 use events::Resolving;
 use fields::key;
 use packets::Packets;
 use sequences::Sequences;
 
-/// Field numbers of `TracePacket`.
-pub(super) mod field {
-    pub const CLOCK_SNAPSHOT: u32 = 6;
-    pub const TIMESTAMP: u32 = 8;
-    pub const SEQUENCE: u32 = 10;
-    pub const TRACK_EVENT: u32 = 11;
-    pub const INTERNED_DATA: u32 = 12;
-    pub const SEQUENCE_FLAGS: u32 = 13;
-    pub const TRACE_STATS: u32 = 35;
-    pub const SYSTEM_INFO: u32 = 45;
-    pub const PREVIOUS_DROPPED: u32 = 42;
-    pub const RENDER_STAGE: u32 = 53;
-    pub const STREAMING_PROFILE: u32 = 54;
-    pub const CLOCK: u32 = 58;
-    pub const DEFAULTS: u32 = 59;
-    pub const TRACK_DESCRIPTOR: u32 = 60;
-    pub const PERF_SAMPLE: u32 = 66;
-    pub const FIRST: u32 = 87;
-    pub const MACHINE: u32 = 98;
-    pub const TRACE_ATTRIBUTES: u32 = 126;
-    pub const GPU_INFO: u32 = 128;
-    pub const PC_SAMPLES: u32 = 1789;
-
-    /// Whether a field that is a message is not what the packet is about.
-    pub fn is_beside(number: u32) -> bool {
-        matches!(number, INTERNED_DATA | DEFAULTS)
-    }
+/// Whether a field of a packet accompanies its data rather than being the data.
+fn accompanies(number: u32) -> bool {
+    matches!(
+        number,
+        field::trace_packet::INTERNED_DATA | field::trace_packet::TRACE_PACKET_DEFAULTS
+    )
 }
 
-const CLEARED: u64 = 1;
-const NEEDS_STATE: u64 = 2;
+const CLEARED: u64 = SequenceFlags::SeqIncrementalStateCleared as u64;
+const NEEDS_STATE: u64 = SequenceFlags::SeqNeedsIncrementalState as u64;
 
 /// A packet, and what it is about.
 #[derive(Copy, Clone, Debug, Default)]
@@ -196,10 +177,10 @@ impl<'a> Head<'a> {
     // Inlined, since what it returns is large.
     #[inline(always)]
     fn read(place: Place, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
-        const TIMESTAMP: u8 = key::number(field::TIMESTAMP);
-        const SEQUENCE: u8 = key::number(field::SEQUENCE);
-        const FLAGS: u8 = key::number(field::SEQUENCE_FLAGS);
-        const TRACK_EVENT: u8 = key::bytes(field::TRACK_EVENT);
+        const TIMESTAMP: u8 = key::number(field::trace_packet::TIMESTAMP);
+        const SEQUENCE: u8 = key::number(field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID);
+        const FLAGS: u8 = key::number(field::trace_packet::SEQUENCE_FLAGS);
+        const TRACK_EVENT: u8 = key::bytes(field::trace_packet::TRACK_EVENT);
         let mut head = Head::default();
         let mut left = bytes;
         while let Some(key) = left.first() {
@@ -217,7 +198,7 @@ impl<'a> Head<'a> {
                     rest
                 }),
                 TRACK_EVENT => key::split_bytes(left).map(|(data, rest)| {
-                    head.packet.data = (field::TRACK_EVENT, data);
+                    head.packet.data = (field::trace_packet::TRACK_EVENT, data);
                     rest
                 }),
                 _ => None,
@@ -235,18 +216,34 @@ impl<'a> Head<'a> {
             };
             left = fields.rest();
             match (field.number, field.value) {
-                (field::TIMESTAMP, FieldValue::Number(time)) => head.time = Some(time),
-                (field::CLOCK, FieldValue::Number(clock)) => head.clock = Some(clock as u32),
-                (field::SEQUENCE, FieldValue::Number(id)) => head.packet.sequence = id as u32,
-                (field::SEQUENCE_FLAGS, FieldValue::Number(flags)) => head.flags = flags,
-                (field::PREVIOUS_DROPPED, FieldValue::Number(yes)) => {
+                (field::trace_packet::TIMESTAMP, FieldValue::Number(time)) => {
+                    head.time = Some(time)
+                }
+                (field::trace_packet::TIMESTAMP_CLOCK_ID, FieldValue::Number(clock)) => {
+                    head.clock = Some(clock as u32)
+                }
+                (field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID, FieldValue::Number(id)) => {
+                    head.packet.sequence = id as u32
+                }
+                (field::trace_packet::SEQUENCE_FLAGS, FieldValue::Number(flags)) => {
+                    head.flags = flags
+                }
+                (field::trace_packet::PREVIOUS_PACKET_DROPPED, FieldValue::Number(yes)) => {
                     head.packet.dropped = yes != 0;
                 }
-                (field::FIRST, FieldValue::Number(yes)) => head.packet.first = yes != 0,
-                (field::MACHINE, FieldValue::Number(id)) => head.packet.machine = id as u32,
-                (field::INTERNED_DATA, FieldValue::Bytes(data)) => head.interned = Some(data),
-                (field::DEFAULTS, FieldValue::Bytes(data)) => head.defaults = Some(data),
-                (number, FieldValue::Bytes(data)) if !field::is_beside(number) => {
+                (field::trace_packet::FIRST_PACKET_ON_SEQUENCE, FieldValue::Number(yes)) => {
+                    head.packet.first = yes != 0
+                }
+                (field::trace_packet::MACHINE_ID, FieldValue::Number(id)) => {
+                    head.packet.machine = id as u32
+                }
+                (field::trace_packet::INTERNED_DATA, FieldValue::Bytes(data)) => {
+                    head.interned = Some(data)
+                }
+                (field::trace_packet::TRACE_PACKET_DEFAULTS, FieldValue::Bytes(data)) => {
+                    head.defaults = Some(data)
+                }
+                (number, FieldValue::Bytes(data)) if !accompanies(number) => {
                     head.packet.data = (number, data);
                 }
                 _ => {}
@@ -283,7 +280,7 @@ impl Reading {
         };
         let readable = sequence.is_none_or(|sequence| self.state(sequence, &head, findings));
         let (kind, data) = head.packet.data;
-        if kind == field::CLOCK_SNAPSHOT {
+        if kind == field::trace_packet::CLOCK_SNAPSHOT {
             self.sequences.snapshot(sequence, data);
         }
         if let Some(time) = head.time
@@ -299,7 +296,7 @@ impl Reading {
                 });
             }
         }
-        if kind == field::TRACK_DESCRIPTOR {
+        if kind == field::trace_packet::TRACK_DESCRIPTOR {
             let Known { texts, tracks } = &mut self.known;
             tracks.add(data, texts, place, findings);
         }
@@ -326,10 +323,10 @@ impl Reading {
             sequence.default_track = 0;
             for field in Fields::new(defaults) {
                 match (field.number, field.value) {
-                    (field::CLOCK, FieldValue::Number(clock)) => {
+                    (field::trace_packet::TIMESTAMP_CLOCK_ID, FieldValue::Number(clock)) => {
                         sequence.default_clock = Some(clock as u32);
                     }
-                    (field::TRACK_EVENT, FieldValue::Bytes(event)) => {
+                    (field::trace_packet::TRACK_EVENT, FieldValue::Bytes(event)) => {
                         let track = Fields::new(event).find(|field| field.number == 11);
                         let track = track.and_then(|field| field.number());
                         sequence.default_track = track.unwrap_or(0);
@@ -374,19 +371,26 @@ impl Reading {
             incomplete: self.sequences.full,
         };
         match (kind, packet.time) {
-            (field::TRACK_EVENT, Some(time)) => {
+            (field::trace_packet::TRACK_EVENT, Some(time)) => {
                 let mut event = HostEvent::at(time, TrackId(default_track));
                 resolving.host(data, &mut event);
                 event.described = self.known.tracks.get(event.track);
                 visitor.host(packet.place, &event, findings);
             }
-            (field::RENDER_STAGE, Some(time)) => {
+            (field::trace_packet::GPU_RENDER_STAGE_EVENT, Some(time)) => {
                 let event = resolving.work(data, time);
                 visitor.work(packet.place, &event, findings);
             }
-            (field::STREAMING_PROFILE, _) => resolving.callstacks(data, 1),
-            (field::PERF_SAMPLE, _) => resolving.callstacks(data, 4),
-            (field::TRACK_EVENT | field::RENDER_STAGE, None) => {
+            (field::trace_packet::STREAMING_PROFILE_PACKET, _) => {
+                resolving.callstacks(data, field::streaming_profile_packet::CALLSTACK_IID)
+            }
+            (field::trace_packet::PERF_SAMPLE, _) => {
+                resolving.callstacks(data, field::perf_sample::CALLSTACK_IID)
+            }
+            (
+                field::trace_packet::TRACK_EVENT | field::trace_packet::GPU_RENDER_STAGE_EVENT,
+                None,
+            ) => {
                 findings.add(packet.place, || "an event without a time".into());
             }
             _ => {}

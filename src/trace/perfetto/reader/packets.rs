@@ -7,9 +7,14 @@ use std::io::{BufReader, Chain, Cursor, Read};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
-use super::fields::{Field, FieldValue, Fields, varint};
+use super::fields::{Field, FieldValue, Fields, key, varint};
 use super::findings::{Findings, Place};
 use super::window::Window;
+use crate::trace::perfetto::schema::field::trace;
+use crate::trace::perfetto::schema::field::trace_packet::{
+    COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
+    ZSTD_COMPRESSED_PACKETS as ZSTD,
+};
 
 /// The largest packet, and the largest group when unpacked, that is read.
 const MAX_PACKET_BYTES: usize = 64 << 20;
@@ -21,11 +26,7 @@ const MAX_FIELDS: usize = 64;
 const HEAD: usize = 11;
 
 /// Key of the field `packet` of a trace.
-const PACKET: u8 = 1 << 3 | 2;
-/// Fields of a packet.
-const SEQUENCE: u32 = 10;
-const COMPRESSED: u32 = 50;
-const ZSTD: u32 = 133;
+const PACKET: u8 = key::bytes(trace::PACKET);
 
 /// A packet as its bytes.
 #[derive(Copy, Clone, Debug)]
@@ -252,7 +253,7 @@ impl<R: Read> Packets<R> {
             self.group_place.inner = self.group_place.inner.saturating_add(1);
             let mut fields = Fields::new(left);
             let Some(Field {
-                number: 1,
+                number: trace::PACKET,
                 value: FieldValue::Bytes(packet),
             }) = fields.next()
             else {
@@ -280,7 +281,7 @@ impl<R: Read> Packets<R> {
 #[inline(always)]
 fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
     // The keys of both fields take two bytes.
-    const KEYS: [[u8; 2]; 2] = [key(COMPRESSED), key(ZSTD)];
+    const KEYS: [[u8; 2]; 2] = [long_key(COMPRESSED), long_key(ZSTD)];
     match packet {
         [first, second, ..] if KEYS.contains(&[*first, *second]) => packed_field(packet),
         _ => None,
@@ -288,7 +289,7 @@ fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// The two bytes that a field of bytes with this number begins with.
-const fn key(number: u32) -> [u8; 2] {
+const fn long_key(number: u32) -> [u8; 2] {
     let key = number << 3 | 2;
     [key as u8 | 0x80, (key >> 7) as u8]
 }
@@ -351,7 +352,7 @@ mod tests {
     /// A packet of sequence 1 with some bytes in it.
     fn packet(filling: &[u8]) -> Vec<u8> {
         let mut encoder = Encoder::default();
-        let packet = encoder.open(1);
+        let packet = encoder.open(trace::PACKET);
         encoder.uint(SEQUENCE, 1);
         encoder.raw(900, filling);
         encoder.close(packet);
@@ -373,7 +374,7 @@ mod tests {
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
         zlib.write_all(packets).unwrap();
         let mut encoder = Encoder::default();
-        let packet = encoder.open(1);
+        let packet = encoder.open(trace::PACKET);
         encoder.raw(COMPRESSED, &zlib.finish().unwrap());
         encoder.close(packet);
         encoder.bytes().to_vec()

@@ -168,9 +168,11 @@ impl Visitor for Replay<'_> {
     fn packet(&mut self, packet: &Packet<'_>, known: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         match kind {
-            field::TRACK_DESCRIPTOR => self.track(data, known),
-            field::SYSTEM_INFO => self.version = our_version(packet).or(self.version.take()),
-            field::GPU_INFO => {
+            field::trace_packet::TRACK_DESCRIPTOR => self.track(data, known),
+            field::trace_packet::SYSTEM_INFO => {
+                self.version = our_version(packet).or(self.version.take())
+            }
+            field::trace_packet::GPU_INFO => {
                 for (index, gpu) in
                     (0..MAX_GPUS).zip(rare::<GpuInfo>(data).unwrap_or_default().gpus)
                 {
@@ -179,12 +181,12 @@ impl Visitor for Replay<'_> {
                     self.gpus = self.gpus.max(index + 1);
                 }
             }
-            field::PC_SAMPLES => {
+            field::trace_packet::PC_SAMPLES => {
                 if let Some(samples) = rare::<PcSamples>(data) {
                     self.observer.samples(packet.sequence, &samples);
                 }
             }
-            field::TRACE_STATS => {
+            field::trace_packet::TRACE_STATS => {
                 let stats = rare::<TraceStats>(data).unwrap_or_default();
                 let lost = stats.buffer_stats.iter();
                 let lost = lost
@@ -339,7 +341,8 @@ impl Replay<'_> {
 
     /// Takes in a track's description: those of ranges are called so, and stand below a thread or a process.
     fn track(&mut self, descriptor: &[u8], known: &Known) {
-        let id = Fields::new(descriptor).find(|field| field.number == 1);
+        let id =
+            Fields::new(descriptor).find(|field| field.number == field::track_descriptor::UUID);
         let id = id.and_then(|field| field.number()).map(TrackId);
         let Some(track) = id.and_then(|id| known.tracks.get(id)) else {
             return;

@@ -4,6 +4,12 @@ use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, Place};
 use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
+use crate::trace::perfetto::schema::BuiltinClock;
+use crate::trace::perfetto::schema::field::clock_snapshot::{self, clock};
+use crate::trace::perfetto::schema::field::{
+    event_name, interned_data as table, interned_gpu_render_stage_specification as specification,
+    interned_graphics_context,
+};
 
 /// Most sequences.
 const MAX_SEQUENCES: usize = 1 << 16;
@@ -14,47 +20,30 @@ const ENTRY_BYTES: usize = 192;
 const MAX_CLOCKS: usize = 256;
 
 /// Perfetto's number of CLOCK_BOOTTIME.
-const BOOTTIME: u32 = 6;
+const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Clocks from here on, and below [`GLOBAL_CLOCKS`], are a sequence's own.
 const OWN_CLOCKS: u32 = 64;
 const GLOBAL_CLOCKS: u32 = 128;
 
-/// The tables of `InternedData`, by field number, that references are followed into.
-pub(super) mod table {
-    pub const CATEGORIES: u32 = 1;
-    pub const EVENT_NAMES: u32 = 2;
-    pub const ANNOTATION_NAMES: u32 = 3;
-    pub const SOURCE_LOCATIONS: u32 = 4;
-    pub const FUNCTIONS: u32 = 5;
-    pub const FRAMES: u32 = 6;
-    pub const CALLSTACKS: u32 = 7;
-    pub const MAPPINGS: u32 = 19;
-    pub const CONTEXTS: u32 = 23;
-    pub const SPECIFICATIONS: u32 = 24;
-    pub const TEXTS: u32 = 29;
-    pub const KERNELS: u32 = 1000;
-    pub const ARGUMENT_NAMES: u32 = 1001;
-
-    /// What a table holds, for people.
-    pub fn name(table: u32) -> String {
-        let name = match table {
-            CATEGORIES => "category",
-            EVENT_NAMES => "event name",
-            ANNOTATION_NAMES => "annotation name",
-            SOURCE_LOCATIONS => "source location",
-            FUNCTIONS => "function name",
-            FRAMES => "frame",
-            CALLSTACKS => "callstack",
-            MAPPINGS => "mapping",
-            CONTEXTS => "graphics context",
-            SPECIFICATIONS => "stage or queue",
-            TEXTS => "annotation text",
-            KERNELS => "kernel",
-            ARGUMENT_NAMES => "argument name",
-            _ => return format!("entry of table {table}"),
-        };
-        name.to_owned()
-    }
+/// Name of the entries of a table of `InternedData`, for messages.
+pub(super) fn name_of_table(table: u32) -> String {
+    let name = match table {
+        table::EVENT_CATEGORIES => "category",
+        table::EVENT_NAMES => "event name",
+        table::DEBUG_ANNOTATION_NAMES => "annotation name",
+        table::SOURCE_LOCATIONS => "source location",
+        table::FUNCTION_NAMES => "function name",
+        table::FRAMES => "frame",
+        table::CALLSTACKS => "callstack",
+        table::MAPPINGS => "mapping",
+        table::GRAPHICS_CONTEXTS => "graphics context",
+        table::GPU_SPECIFICATIONS => "stage or queue",
+        table::DEBUG_ANNOTATION_STRING_VALUES => "annotation text",
+        table::COMPUTE_KERNELS => "kernel",
+        table::COMPUTE_ARG_NAMES => "argument name",
+        _ => return format!("entry of table {table}"),
+    };
+    name.to_owned()
 }
 
 /// An entry of an interning table.
@@ -269,22 +258,30 @@ impl Sequences {
         let mut fields = Fields::new(entry);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (1, FieldValue::Number(iid)) => number = iid,
-                (2, FieldValue::Number(pid)) if table == table::CONTEXTS => own_number = Some(pid),
-                (4, FieldValue::Number(category)) if table == table::SPECIFICATIONS => {
+                (event_name::IID, FieldValue::Number(iid)) => number = iid,
+                (interned_graphics_context::PID, FieldValue::Number(pid))
+                    if table == table::GRAPHICS_CONTEXTS =>
+                {
+                    own_number = Some(pid)
+                }
+                (specification::CATEGORY, FieldValue::Number(category))
+                    if table == table::GPU_SPECIFICATIONS =>
+                {
                     own_number = Some(category);
                 }
-                (2, FieldValue::Bytes(bytes)) => name = Some(bytes),
+                (event_name::NAME, FieldValue::Bytes(bytes)) => name = Some(bytes),
                 _ => {}
             }
         }
         if let Some(what) = fields.malformed() {
-            findings.add(place, || format!("interned {}: {what}", table::name(table)));
+            findings.add(place, || {
+                format!("interned {}: {what}", name_of_table(table))
+            });
             return;
         }
         if number == 0 {
             findings.add(place, || {
-                format!("an interned {} without a number", table::name(table))
+                format!("an interned {} without a number", name_of_table(table))
             });
             return;
         }
@@ -293,7 +290,7 @@ impl Sequences {
             // Sending an entry again is allowed; saying something else by it is not.
             if *known.bytes != *entry {
                 findings.add(place, || {
-                    let name = table::name(table);
+                    let name = name_of_table(table);
                     format!("{name} {number} is interned again as something else")
                 });
             }
@@ -317,7 +314,7 @@ impl Sequences {
             Some(Err(_)) => {
                 if is_name(table) {
                     findings.add(place, || {
-                        format!("{} {number} is not UTF-8", table::name(table))
+                        format!("{} {number} is not UTF-8", name_of_table(table))
                     });
                 }
                 TextId::EMPTY
@@ -337,7 +334,7 @@ impl Sequences {
     pub fn snapshot(&mut self, sequence: Option<usize>, snapshot: &[u8]) {
         let mut read = Vec::new();
         for field in Fields::new(snapshot) {
-            if let (1, FieldValue::Bytes(clock)) = (field.number, field.value)
+            if let (clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
                 && read.len() < MAX_CLOCKS
             {
                 read.push(clock_of(clock));
@@ -402,8 +399,11 @@ impl Sequences {
 fn is_name(number: u32) -> bool {
     matches!(
         number,
-        table::CATEGORIES | table::EVENT_NAMES | table::ANNOTATION_NAMES | table::ARGUMENT_NAMES
-    ) || matches!(number, table::SPECIFICATIONS | table::KERNELS)
+        table::EVENT_CATEGORIES
+            | table::EVENT_NAMES
+            | table::DEBUG_ANNOTATION_NAMES
+            | table::COMPUTE_ARG_NAMES
+    ) || matches!(number, table::GPU_SPECIFICATIONS | table::COMPUTE_KERNELS)
 }
 
 fn clock_of(bytes: &[u8]) -> Clock {
@@ -419,10 +419,10 @@ fn clock_of(bytes: &[u8]) -> Clock {
             continue;
         };
         match field.number {
-            1 => clock.id = number as u32,
-            2 => clock.own = number,
-            3 => clock.incremental = number != 0,
-            4 => clock.multiplier = number.max(1),
+            clock::CLOCK_ID => clock.id = number as u32,
+            clock::TIMESTAMP => clock.own = number,
+            clock::IS_INCREMENTAL => clock.incremental = number != 0,
+            clock::UNIT_MULTIPLIER_NS => clock.multiplier = number.max(1),
             _ => {}
         }
     }

@@ -5,6 +5,9 @@ use super::findings::{Findings, Place};
 use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
 use crate::record::{ProcessId, ThreadId};
+use crate::trace::perfetto::schema::field::{
+    process_descriptor, thread_descriptor, track_descriptor,
+};
 
 /// Most tracks that are held.
 const MAX_TRACKS: usize = 1 << 20;
@@ -86,20 +89,22 @@ impl Tracks {
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (1, FieldValue::Number(id)) => track.id = TrackId(id),
-                (5, FieldValue::Number(id)) => track.parent = TrackId(id),
-                (2, FieldValue::Bytes(name)) => track.name = text(name),
-                (3, FieldValue::Bytes(process)) => {
-                    let (pid, _, name) = owner(process, 6);
+                (track_descriptor::UUID, FieldValue::Number(id)) => track.id = TrackId(id),
+                (track_descriptor::PARENT_UUID, FieldValue::Number(id)) => {
+                    track.parent = TrackId(id)
+                }
+                (track_descriptor::NAME, FieldValue::Bytes(name)) => track.name = text(name),
+                (track_descriptor::PROCESS, FieldValue::Bytes(process)) => {
+                    let (pid, _, name) = owner(process, process_descriptor::PROCESS_NAME);
                     track.of = TrackOf::Process(pid);
                     track.name = text(name);
                 }
-                (4, FieldValue::Bytes(thread)) => {
-                    let (pid, tid, name) = owner(thread, 5);
+                (track_descriptor::THREAD, FieldValue::Bytes(thread)) => {
+                    let (pid, tid, name) = owner(thread, thread_descriptor::THREAD_NAME);
                     track.of = TrackOf::Thread(pid, tid);
                     track.name = text(name);
                 }
-                (8, FieldValue::Bytes(_)) => track.of = TrackOf::Counter,
+                (track_descriptor::COUNTER, FieldValue::Bytes(_)) => track.of = TrackOf::Counter,
                 _ => {}
             }
         }
@@ -131,8 +136,8 @@ fn owner(bytes: &[u8], name_field: u32) -> (ProcessId, ThreadId, &[u8]) {
     let (mut pid, mut tid, mut name) = (0, 0, &[][..]);
     for field in Fields::new(bytes) {
         match (field.number, field.value) {
-            (1, FieldValue::Number(number)) => pid = number as u32,
-            (2, FieldValue::Number(number)) => tid = number as u32,
+            (thread_descriptor::PID, FieldValue::Number(number)) => pid = number as u32,
+            (thread_descriptor::TID, FieldValue::Number(number)) => tid = number as u32,
             (number, FieldValue::Bytes(bytes)) if number == name_field => name = bytes,
             _ => {}
         }
