@@ -97,8 +97,8 @@ fuzz_target!(|data: &[u8]| {
     let header = FileHeader::new(2, ProcessId(1), 1_000_000_000, 0, [0; 16]);
     let writer = Writer::begin(capture.expect("the file is there"), &header).expect("memory");
     let cause = Cause {
-        what: NoteKind::DIED,
-        words: "killed".into(),
+        kind: NoteKind::DIED,
+        text: "killed".into(),
     };
     let recovered = recover(&mapping, &writer, &cause);
     drop(file);

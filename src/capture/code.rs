@@ -1,27 +1,29 @@
-//! The bytes of code objects, as captures carry them: pieces of at most half a MiB, from front to back.
+//! The bytes of code objects in captures: pieces of at most half a MiB, from front to back.
 //!
-//! What is sampled looks its addresses up when the trace is made, and by then the file that a runtime compiled a
-//! kernel into may be gone. So the process that saw it copies it into its capture.
+//! Sampled addresses are resolved when the trace is made. The file into which a runtime compiled a
+//! kernel may be
+//! deleted by then, so the recorded process copies it into its capture.
 
 use crate::record::{CodeBytes, CodeObjectId, Kind, MAX_CODE_PIECE, RecordRef, code_bytes};
 use std::collections::BTreeMap;
 
-/// Most bytes of one code object; larger ones are not kept.
+/// The largest code object that is stored, in bytes.
 pub const MAX_CODE_OBJECT: usize = 64 << 20;
-/// Most bytes that are kept of all code objects of one capture.
+/// The most bytes that are stored for all code objects of one capture.
 const MAX_CODE: usize = 512 << 20;
 
-/// Where in a code object something is: the address that its file gives it, which is where it lies in memory less
+/// An offset in a code object: the address that the object's file assigns, which is the address in
+/// memory minus
 /// [`CodeObject::load_base`](crate::record::CodeObject::load_base).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct CodeOffset(pub u64);
 
-/// The code objects of one process, as far as their bytes were kept.
+/// The code objects of one process whose bytes were stored.
 #[derive(Clone, Debug, Default)]
 pub struct CodeObjects {
     objects: BTreeMap<CodeObjectId, CodeObjectBytes>,
     bytes: usize,
-    /// Pieces that came out of order, or of objects beyond what is kept.
+    /// Pieces that were out of order or exceeded the limits.
     pub left_out: u64,
 }
 
@@ -33,24 +35,24 @@ pub struct CodeObjectBytes {
     flags: u32,
 }
 
-/// Why a code object has no bytes to look into.
+/// Why the bytes of a code object are unavailable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCode {
-    /// None came.
+    /// The capture has none.
     #[error("its bytes were not kept: the file was gone before it was seen, or could not be read")]
     Missing,
-    /// Not all of them came.
+    /// The capture has only a part of them.
     #[error("only {have} of its {total} bytes are there: the recording ended early")]
     Truncated {
-        /// Bytes that came.
+        /// Bytes in the capture.
         have: u64,
-        /// Bytes that it has.
+        /// Size of the code object.
         total: u64,
     },
 }
 
 impl CodeObjects {
-    /// Takes in one record; those of other kinds are ignored.
+    /// Adds a [`Kind::CODE_BYTES`] record; ignores other kinds.
     pub fn add(&mut self, record: &RecordRef<'_>) {
         if record.kind() != Kind::CODE_BYTES {
             return;
@@ -86,7 +88,7 @@ impl CodeObjects {
         Some(())
     }
 
-    /// The bytes of a code object, if all of them are there.
+    /// The bytes of a code object, if they are complete.
     pub fn get(&self, id: CodeObjectId) -> Result<&[u8], NoCode> {
         let object = self.objects.get(&id).ok_or(NoCode::Missing)?;
         match object.bytes.len() as u64 {
@@ -98,14 +100,14 @@ impl CodeObjects {
         }
     }
 
-    /// Whether the bytes were copied from memory, where there is neither a symbol table nor lines.
+    /// Whether the bytes were copied from memory and so contain neither symbol table nor line table.
     pub fn is_from_memory(&self, id: CodeObjectId) -> bool {
         let flags = self.objects.get(&id).map_or(0, |object| object.flags);
         flags & code_bytes::FROM_MEMORY != 0
     }
 }
 
-/// The records that carry `bytes`, one after the other.
+/// Splits `bytes` into records, in order.
 pub fn pieces(id: CodeObjectId, bytes: &[u8], flags: u32) -> impl Iterator<Item = Vec<u8>> {
     let total = bytes.len() as u64;
     let mut offset = 0;
@@ -123,7 +125,7 @@ pub fn pieces(id: CodeObjectId, bytes: &[u8], flags: u32) -> impl Iterator<Item 
     })
 }
 
-/// The kernel whose machine code a symbol of PoCL's is: `_pocl_kernel_NAME`, `_pocl_kernel_NAME_workgroup` or
+/// The kernel of a PoCL symbol: `_pocl_kernel_NAME`, `_pocl_kernel_NAME_workgroup` or
 /// `_pocl_kernel_NAME_workgroup_fast`.
 pub fn pocl_kernel(symbol: &str) -> Option<&str> {
     let name = symbol.strip_prefix("_pocl_kernel_")?;
@@ -150,13 +152,13 @@ mod tests {
         assert_eq!(objects.get(id), Err(NoCode::Missing));
         read(&mut objects, &run[0]);
         assert!(matches!(objects.get(id), Err(NoCode::Truncated { .. })));
-        // Not the next one: left out, and the object stays truncated.
+        // Out of order: it is left out, and the object stays truncated.
         read(&mut objects, &run[2]);
         assert_eq!(objects.left_out, 1);
         read(&mut objects, &run[1]);
         read(&mut objects, &run[2]);
         assert_eq!(objects.get(id), Ok(&code[..]));
-        // Told again, it is kept once.
+        // A repeated object replaces the first copy.
         run.iter().for_each(|piece| read(&mut objects, piece));
         assert_eq!(
             (objects.get(id), objects.bytes),

@@ -1,8 +1,10 @@
-//! Reading a capture that is still being written.
+//! Reading a capture while it is being written.
 //!
-//! Chunks are whole when they can be seen whole: each is written by one write, or is not the last.
-//! Names stand in the file before the records that refer to them, so one pass is enough. Whatever
-//! does not look like that is left to a [`Reader`](super::Reader), when the capture is complete.
+//! A chunk that is completely visible is final: it was written by one write, or it is not the last.
+//! Names precede
+//! the records that refer to them, so one pass suffices. Damage is left to a
+//! [`Reader`](super::Reader) once the
+//! capture is complete.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader};
 use super::reader::{Chunk, Delivered, Finding, ReadError, read_file_header};
@@ -12,7 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A capture that grows.
+/// Reads a growing capture from front to back.
 #[derive(Debug)]
 pub struct Follower {
     file: File,
@@ -22,19 +24,19 @@ pub struct Follower {
     delivered: Delivered,
 }
 
-/// What comes next in a capture that grows.
+/// The next part of a growing capture.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// Records of one lane.
     Records(Chunk<'a>),
     /// Names and clocks.
     Metadata(Records<'a>),
-    /// Nothing yet, or nothing more.
+    /// Nothing has been appended since.
     Nothing,
 }
 
 impl Follower {
-    /// Opens the capture at `path`; `None` while it has no header yet.
+    /// Opens the capture at `path`, or returns `None` while it has no header.
     pub fn open(path: &Path) -> Result<Option<Follower>, ReadError> {
         let io = |source| ReadError::Io {
             path: path.into(),
@@ -54,12 +56,12 @@ impl Follower {
         }))
     }
 
-    /// The file's header.
+    /// The header of the file.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
 
-    /// The next chunk, if it is there. The error says that the file is damaged here.
+    /// Reads the next chunk if it has been written. An error means that the file is damaged here.
     pub fn step(&mut self) -> Result<Step<'_>, Finding> {
         loop {
             let at = self.at;
@@ -77,9 +79,9 @@ impl Follower {
             }
             let mut payload = std::mem::take(&mut self.payload);
             payload.resize(header.payload_bytes as usize, 0);
-            let whole = self.read(&mut payload, at + ChunkHeader::BYTES as u64);
+            let complete = self.read(&mut payload, at + ChunkHeader::BYTES as u64);
             self.payload = payload;
-            if !whole? {
+            if !complete? {
                 return Ok(Step::Nothing);
             }
             if crc32fast::hash(&self.payload) != header.payload_checksum {
@@ -99,7 +101,7 @@ impl Follower {
         }
     }
 
-    /// Reads `bytes` at `at`; `false` if the file does not have them all yet.
+    /// Reads `bytes` at `at`, or returns `false` if the file does not contain all of them yet.
     fn read(&self, bytes: &mut [u8], at: u64) -> Result<bool, Finding> {
         match self.file.read_exact_at(bytes, at) {
             Ok(()) => Ok(true),

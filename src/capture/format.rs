@@ -1,11 +1,11 @@
-//! The layout of the file.
+//! The layout of the capture file.
 
 use crate::record::{FORMAT_VERSION, ProcessId, ThreadId};
 use bytemuck::{Pod, Zeroable};
 
 pub(super) const FILE_MAGIC: [u8; 8] = *b"GPUTRAIL";
 pub(super) const CHUNK_MAGIC: [u8; 4] = *b"GTCK";
-/// Largest payload of a chunk: the largest block, or the largest run of metadata.
+/// The largest payload of a chunk: the largest block, or the largest run of metadata.
 pub(super) const MAX_PAYLOAD: usize = 64 << 20;
 
 /// The first 64 bytes of a capture.
@@ -25,13 +25,13 @@ pub struct FileHeader {
     pub(super) header_bytes: u32,
     /// Code of the tick source ([`crate::clock::TickSource::code`]).
     pub tick_source: u32,
-    /// The process that records.
+    /// The recorded process.
     pub process: ProcessId,
-    /// Ticks per second, as measured at the start.
+    /// Ticks per second, measured at the start.
     pub tick_frequency: u64,
-    /// Nanoseconds of CLOCK_REALTIME when the capture was made.
+    /// CLOCK_REALTIME at creation, in nanoseconds.
     pub created: u64,
-    /// Tells captures apart.
+    /// Random bytes that identify the capture.
     pub identity: [u8; 16],
     pub(super) checksum: u32,
     pub(super) reserved: u32,
@@ -68,18 +68,18 @@ impl FileHeader {
 }
 
 crate::record::open_enum! {
-    /// What a chunk holds.
+    /// The contents of a chunk.
     ChunkKind(u16) {
         /// Records of one lane.
         RECORDS = 1, "records";
         /// Metadata records: names, clocks, notes.
         METADATA = 2, "metadata";
-        /// Nothing: the process ended its session, everything before is all there is.
+        /// No payload: the process ended its session, and the capture is complete.
         END = 3, "end";
     }
 }
 
-/// What stands before each payload. 48 bytes.
+/// The header of a chunk, which precedes its payload. 48 bytes.
 ///
 /// ```text
 ///  0 magic "GTCK"   4 kind         6 flags    8 payload bytes   12 crc32 of the payload
@@ -125,7 +125,7 @@ impl ChunkHeader {
         crc32fast::hash(&bytemuck::bytes_of(self)[..44])
     }
 
-    /// Whether it can be the header of a chunk at all.
+    /// Whether magic, checksum and length are valid.
     pub fn is_sound(&self) -> bool {
         self.magic == CHUNK_MAGIC
             && self.checksum == self.computed_checksum()

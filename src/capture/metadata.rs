@@ -1,16 +1,16 @@
-//! Everything a capture says about its ids and clocks.
+//! The names and clocks of a capture.
 
 use super::readings::Thinning;
 use crate::capture::code::CodeObjects;
 use crate::record::*;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most bytes of text that are kept of one capture; what a program's names take is far below.
+/// The most bytes of text read from one capture, far above what a program's names take.
 const MAX_TEXT: usize = 256 << 20;
-/// Most entries that are kept of one capture.
+/// The most entries read from one capture.
 const MAX_ENTRIES: usize = 8 << 20;
 
-/// The names store of a capture, as read back, and its clocks.
+/// The names and clocks of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// The process.
@@ -40,31 +40,31 @@ pub struct Metadata {
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
     /// Notes, in order.
     pub notes: Vec<Note>,
-    /// Host clocks, in order; of very many, some that tell as much.
+    /// Snapshots of the host's clocks, in order, thinned out if there are very many.
     pub snapshots: Vec<ClockSnapshot>,
-    /// Agents' clocks, those of each agent in order; of very many, some that tell as much.
+    /// Readings of agents' clocks, those of each agent in order, thinned out if there are very many.
     pub pairs: Vec<ClockPair>,
     thinned_snapshots: Thinning,
     thinned_pairs: Thinning,
     strings: HashMap<StringId, Box<str>>,
     text_bytes: usize,
     entries: usize,
-    /// Records that were left out because there were too many.
+    /// Records that were left out because they exceeded the limits.
     pub left_out: u64,
 }
 
 impl Metadata {
-    /// The text of a string; empty if it has none.
+    /// The text of a string, or "" if it is unknown.
     pub fn string(&self, id: StringId) -> &str {
         self.strings.get(&id).map_or("", |text| text)
     }
 
-    /// What an external id stands for, if it was said.
+    /// The name of an external id, if it has one.
     pub fn external_name(&self, kind: ExternalKind, id: ExternalId) -> Option<StringId> {
         self.externals.get(&(kind, id)).copied()
     }
 
-    /// The name of an operation, or a stand-in with its number.
+    /// The name of an operation, or its domain and number if it is unnamed.
     pub fn operation(&self, operation: Operation) -> std::borrow::Cow<'_, str> {
         match self
             .operations
@@ -76,7 +76,7 @@ impl Metadata {
         }
     }
 
-    /// Takes in one record; those of other kinds are ignored.
+    /// Adds a metadata record; ignores other kinds.
     pub fn add(&mut self, record: &RecordRef<'_>) {
         if self.entries >= MAX_ENTRIES || self.text_bytes >= MAX_TEXT {
             self.left_out += 1;

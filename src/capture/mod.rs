@@ -1,13 +1,14 @@
 //! The capture: the raw file of records as the lanes wrote them (`.gputrail`).
 //!
-//! A file header, then chunks. A chunk is written by one write(2), so what is in the file survives
-//! the death of the process; it names its size and has checksums, so a torn or damaged one costs
-//! itself alone. `schemas/capture.md` describes the format.
+//! A capture is a file header followed by chunks. One write(2) appends one chunk, so chunks survive
+//! the death of
+//! the process. A chunk states its size and has checksums, so a torn or damaged chunk does not affect others.
+//! `schemas/capture.md` describes the format.
 //!
-//! * [`Writer`] appends chunks: blocks of records, metadata, the end.
+//! * [`Writer`] appends chunks: runs of records, metadata, the end.
 //! * [`Reader`] reads all names and clocks first, then streams the records.
 //! * [`Follower`] reads a capture while it is being written.
-//! * [`recover`] appends what a dead process had committed to its mapping and not yet written.
+//! * [`recover`] appends the records that a dead process had committed to its mapping but not written.
 
 pub mod code;
 mod follow;
@@ -30,5 +31,5 @@ pub use recover::{Cause, Recovered, recover};
 #[cfg(target_os = "linux")]
 pub(crate) use recover::{note, open_calls};
 #[cfg(target_os = "linux")]
-pub(crate) use writer::whole_bytes;
+pub(crate) use writer::complete_bytes;
 pub use writer::{CaptureSink, WriteError, Writer};

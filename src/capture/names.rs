@@ -1,11 +1,11 @@
-//! The names store: gives ids to what records refer to, and keeps what they stand for.
+//! The names store: assigns ids to the objects that records refer to, and stores their descriptions.
 //!
-//! Every method writes its metadata record to the captures before it returns the id, so no record can
-//! refer to a name that is not there, however the process ends. That is a lock and a system call:
-//! names are for things that are made once, not for the hot path.
+//! Every method writes its metadata record to the captures before it returns the id, so a capture
+//! always contains the
+//! names that its records refer to, however the process ends. This takes a lock and a system call: names are
+//! for objects that are created once, not for the hot path.
 //!
-//! The store keeps what it was told, up to [`MAX_KEPT`] bytes, for captures that begin later and for tools
-//! that ask.
+//! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
 use crate::capture::Writer;
 use crate::capture::code::pieces;
@@ -15,19 +15,18 @@ use crate::record::*;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes of names that are kept in memory. A process that names more goes on; what comes later is in the
-/// captures that were there at the time.
+/// The most bytes of names kept in memory. Later names reach only the captures that exist at the time.
 pub const MAX_KEPT: usize = 4 << 20;
-/// The same for the bytes of code objects.
+/// The most bytes of code objects kept in memory.
 const MAX_KEPT_CODE: usize = 16 << 20;
 
-/// Strings that are told apart; the rest all become [`TOO_MANY`], so that the table stays bounded.
+/// The most distinct strings; all further ones become [`TOO_MANY`].
 const MAX_STRINGS: usize = 1 << 20;
-/// Readings of an agent's clock that are kept, the latest.
+/// The most readings kept of one agent's clock: the latest.
 const MAX_PAIRS: usize = 256;
 const TOO_MANY: &str = "(too many different strings)";
 
-/// Names of one process. Clones are handles to the same store.
+/// The names store of one process. Clones share one store.
 #[derive(Clone, Default)]
 pub struct Names {
     state: Arc<QuietMutex<State>>,
@@ -36,26 +35,26 @@ pub struct Names {
 #[derive(Default)]
 struct State {
     writers: Vec<Writer>,
-    /// Names that were given, in order.
+    /// Records of names, in order.
     kept: Vec<u8>,
     /// Bytes of code objects, in order.
     code: Vec<u8>,
-    /// Where in `kept` the latest record of a kind and id begins.
-    places: NumberMap<(Kind, u32), usize>,
+    /// The offset in `kept` of the latest record of a kind and id.
+    offsets: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
     last: LastIds,
     pairs: HashMap<AgentId, Pairs>,
-    /// Records that are not written yet; empty outside of a call, but for [`Names::together`].
+    /// Records to be written. Empty between calls, except during [`Names::batch`].
     pending: Vec<u8>,
-    /// The thread that names many things at once. Others write what they name, and what is pending.
-    together: Option<std::thread::ThreadId>,
+    /// The thread that runs [`Names::batch`]. Other threads write their names and the pending ones at once.
+    batching: Option<std::thread::ThreadId>,
 }
 
 /// Readings of one agent's clock.
 #[derive(Default)]
 struct Pairs {
     latest: VecDeque<ClockPair>,
-    /// How many there have been.
+    /// The number of readings so far.
     read: u64,
 }
 
@@ -71,8 +70,9 @@ struct LastIds {
     kernel: u32,
 }
 
-/// Appends records to the names store. Those of ids that are [none](AgentId::NONE) get the next
-/// one; naming an id again replaces what it stood for.
+/// Methods that append a record to the names store. An object without an id gets the next one; a
+/// known id replaces
+/// the earlier description.
 macro_rules! named {
     ($($(#[$meta:meta])* $method:ident($type:ty) -> $id:ident, $last:ident;)*) => {$(
         $(#[$meta])*
@@ -104,49 +104,49 @@ impl Names {
         names
     }
 
-    /// Has everything written to `writer` too: what has been named, and what will be.
+    /// Adds a capture, which receives all kept names now and all new ones from now on.
     pub fn add_writer(&self, writer: Writer) {
         let mut state = self.state.lock();
         state.write_kept(&writer);
         state.writers.push(writer);
     }
 
-    /// Writes everything that has been named to `writer`, and the readings of agents' clocks that are kept.
+    /// Writes all kept names and readings of agents' clocks to `writer`.
     pub(crate) fn write_all_to(&self, writer: &Writer) {
         let state = self.state.lock();
         state.write_kept(writer);
     }
 
-    /// What `id` stands for, if it has been named and is kept.
+    /// The description of `id`, if it is kept.
     pub fn get<R: Record>(&self, id: u32) -> Option<R> {
         let state = self.state.lock();
-        let place = *state.places.get(&(R::KIND, id))?;
-        Records::new(&state.kept[place..]).next()?.read()
+        let offset = *state.offsets.get(&(R::KIND, id))?;
+        Records::new(&state.kept[offset..]).next()?.read()
     }
 
     /// The text of `id`, if it is kept.
     pub fn text(&self, id: StringId) -> Option<String> {
         let state = self.state.lock();
-        let place = *state.places.get(&(Kind::STRING, id.0))?;
-        let (_, text) = Records::new(&state.kept[place..]).next()?.string()?;
+        let offset = *state.offsets.get(&(Kind::STRING, id.0))?;
+        let (_, text) = Records::new(&state.kept[offset..]).next()?.string()?;
         Some(text.into_owned())
     }
 
-    /// Everything of one kind that has been named and is kept, in order; of ids that were named again, the
-    /// latest.
+    /// All kept descriptions of one kind, in order; the latest one of each id.
     pub fn all<R: Record>(&self) -> Vec<R> {
         let state = self.state.lock();
-        let places = state
-            .places
+        let mut offsets: Vec<usize> = state
+            .offsets
             .iter()
-            .filter(|((kind, _), _)| *kind == R::KIND);
-        let mut places: Vec<usize> = places.map(|(_, place)| *place).collect();
-        places.sort_unstable();
-        let read = |place| Records::new(&state.kept[place..]).next()?.read();
-        places.into_iter().filter_map(read).collect()
+            .filter(|((kind, _), _)| *kind == R::KIND)
+            .map(|(_, offset)| *offset)
+            .collect();
+        offsets.sort_unstable();
+        let read = |offset| Records::new(&state.kept[offset..]).next()?.read();
+        offsets.into_iter().filter_map(read).collect()
     }
 
-    /// The id of `text`; the same text has the same id. Longer texts than [`MAX_STRING`] are cut.
+    /// The id of `text`, the same for equal texts. Texts longer than [`MAX_STRING`] are cut.
     pub fn string(&self, text: &str) -> StringId {
         let mut state = self.state.lock();
         let id = state.string(text);
@@ -173,7 +173,7 @@ impl Names {
         kernel(KernelSymbol) -> KernelId, kernel;
     }
 
-    /// Keeps the bytes of a code object; `flags` are bits of [`code_bytes`].
+    /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`].
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
         let mut state = self.state.lock();
         for piece in pieces(id, bytes, flags) {
@@ -185,7 +185,7 @@ impl Names {
         }
     }
 
-    /// Reads what is kept of the bytes of a code object: records with a piece each.
+    /// Calls `read` with each kept piece of a code object.
     #[cfg(feature = "symbols")]
     pub(crate) fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
         let state = self.state.lock();
@@ -198,7 +198,7 @@ impl Names {
             .for_each(|piece| read(&piece));
     }
 
-    /// Says what the process is.
+    /// Describes the process.
     pub fn process(&self, process: Process) {
         self.append(|state| state.name(process.id.0, &process));
     }
@@ -229,27 +229,27 @@ impl Names {
         operations: impl IntoIterator<Item = (Operation, &'a str, String, OperationGroup)>,
     ) {
         let operations = operations.into_iter();
-        let most = operations.size_hint().1.unwrap_or(0);
+        let count = operations.size_hint().1.unwrap_or(0);
         self.append(|state| {
-            state.strings.reserve(2 * most);
-            state.places.reserve(3 * most);
+            state.strings.reserve(2 * count);
+            state.offsets.reserve(3 * count);
             for (operation, name, arguments, group) in operations {
                 state.operation(operation, name, &arguments, group);
             }
         });
     }
 
-    /// Says what an external id stands for.
+    /// Names an external id.
     pub fn external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
         self.append(|state| {
             let mut record = ExternalName::blank();
             (record.id, record.kind, record.name) = (id, kind, state.string(name));
-            // Too many to be kept: they are for the captures that are there.
+            // Not kept, as there may be very many: only existing captures receive it.
             state.push(bytemuck::bytes_of(&record));
         });
     }
 
-    /// Keeps a sentence about the recording.
+    /// Adds a note about the recording.
     pub fn note(&self, what: NoteKind, text: &str) {
         self.append(|state| {
             let mut note = Note::blank();
@@ -259,7 +259,7 @@ impl Names {
         });
     }
 
-    /// Keeps a reading of an agent's clock.
+    /// Stores a reading of an agent's clock.
     pub fn clock_pair(&self, pair: ClockPair) {
         self.append(|state| {
             let pairs = state.pairs.entry(pair.agent).or_default();
@@ -279,35 +279,36 @@ impl Names {
         pairs.map_or_else(Vec::new, |pairs| pairs.latest.iter().copied().collect())
     }
 
-    /// How many readings of an agent's clock there have been.
+    /// The number of readings of an agent's clock so far.
     pub fn clock_pairs_read(&self, agent: AgentId) -> u64 {
         let state = self.state.lock();
         state.pairs.get(&agent).map_or(0, |pairs| pairs.read)
     }
 
-    /// Keeps a reading of the host's clocks.
+    /// Stores a reading of the host's clocks.
     pub fn clock_snapshot(&self, snapshot: ClockSnapshot) {
         self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
     }
 
-    /// Writes what `name_many` names in one piece: for many names at once, about so many as `names` says. The ids it gets
-    /// must not be used in records before it returns.
-    pub fn together<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
+    /// Writes the names that `name_many` adds in one piece. `names` is their approximate number.
+    /// Records must not use the new
+    /// ids before this returns.
+    pub fn batch<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
         let mut state = self.state.lock();
-        state.together = Some(std::thread::current().id());
+        state.batching = Some(std::thread::current().id());
         state.strings.reserve(2 * names);
-        state.places.reserve(3 * names);
+        state.offsets.reserve(3 * names);
         drop(state);
         let result = name_many(self);
         let mut state = self.state.lock();
-        state.together = None;
+        state.batching = None;
         state.write();
         result
     }
 
-    /// Does `work` while the store is held.
+    /// Runs `work` while the store is locked.
     #[cfg(test)]
-    pub(crate) fn holding(&self, work: impl FnOnce()) {
+    pub(crate) fn while_locked(&self, work: impl FnOnce()) {
         let _state = self.state.lock();
         work();
     }
@@ -361,7 +362,7 @@ impl State {
         self.name(id, &record);
     }
 
-    /// `record` says what `id` stands for.
+    /// Stores `record` as the description of `id`.
     fn name<R: Record>(&mut self, id: u32, record: &R) {
         self.keep(R::KIND, id, bytemuck::bytes_of(record));
         self.push(bytemuck::bytes_of(record));
@@ -369,20 +370,20 @@ impl State {
 
     fn keep(&mut self, kind: Kind, id: u32, record: &[u8]) {
         if self.kept.len() + record.len() <= MAX_KEPT {
-            self.places.insert((kind, id), self.kept.len());
+            self.offsets.insert((kind, id), self.kept.len());
             self.kept.extend_from_slice(record);
         }
     }
 
-    /// What is kept, in pieces of whole records that a capture takes.
+    /// The kept records in pieces of complete records that fit a chunk.
     fn pieces(&self) -> Vec<&[u8]> {
-        const ENOUGH: usize = 1 << 20;
+        const PIECE_BYTES: usize = 1 << 20;
         let mut pieces = Vec::new();
         for kept in [&self.kept, &self.code] {
             let (mut begin, mut end) = (0, 0);
             for record in Records::new(kept) {
                 end += record.bytes().len();
-                if end - begin >= ENOUGH {
+                if end - begin >= PIECE_BYTES {
                     pieces.push(&kept[begin..end]);
                     begin = end;
                 }
@@ -395,7 +396,7 @@ impl State {
     }
 
     fn write_kept(&self, writer: &Writer) {
-        // An error stays with the writer.
+        // The writer holds its error.
         for piece in self.pieces() {
             let _ = writer.metadata(piece);
         }
@@ -411,16 +412,16 @@ impl State {
     }
 
     fn write(&mut self) {
-        const ENOUGH: usize = 1 << 20;
-        let more_to_come = self.pending.len() < ENOUGH
-            && self
-                .together
-                .is_some_and(|thread| thread == std::thread::current().id());
+        const PIECE_BYTES: usize = 1 << 20;
+        let in_batch = self
+            .batching
+            .is_some_and(|thread| thread == std::thread::current().id());
+        let more_to_come = in_batch && self.pending.len() < PIECE_BYTES;
         if self.pending.is_empty() || more_to_come {
             return;
         }
         for writer in &self.writers {
-            // An error stays with the writer, and ends the capture for everybody.
+            // The writer holds its error, which ends the capture.
             let _ = writer.metadata(&self.pending);
         }
         self.pending.clear();
@@ -428,7 +429,7 @@ impl State {
     }
 }
 
-/// `text`, or as much of it as a record holds.
+/// The longest prefix of `text` that fits a record.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(text.len().min(MAX_STRING))]
 }

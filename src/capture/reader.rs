@@ -1,7 +1,6 @@
-//! Reading a capture, whatever its bytes are.
+//! Reading a capture that may be damaged.
 //!
-//! Everything that can be read is read. What cannot is reported as a [`Finding`] with its offset, and
-//! the reader goes on at the next sound chunk.
+//! The reader reports damage as a [`Finding`] with its offset and continues at the next valid chunk.
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
@@ -14,46 +13,46 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Findings that are kept; more are counted.
+/// The most findings that are stored.
 const MAX_FINDINGS: usize = 1000;
 
 /// A capture that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system would not let us.
+    /// The operating system reported an error.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file is not a capture.
     #[error("{path}: not a gputrail capture: {what}")]
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// What was found and what was expected.
+        /// The contents found, and those expected.
         what: String,
     },
-    /// It was written by a newer version.
+    /// The capture was written by a newer version.
     #[error(
         "{path}: capture of format version {version}, this gputrail reads up to {FORMAT_VERSION}; use a newer one"
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The format version of the capture.
         version: u32,
     },
 }
 
-/// Something in a capture that could not be read.
+/// A part of a capture that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What was found and what was expected.
+    /// The contents found, and those expected.
     pub what: String,
 }
 
@@ -79,23 +78,23 @@ pub struct Reader {
 /// A run of records of one lane.
 #[derive(Debug)]
 pub struct Chunk<'a> {
-    /// The lane, unique in the capture; 0 is the collector.
+    /// The lane, unique in the capture; 0 is the collector's.
     pub lane: u32,
     /// The lane's thread.
     pub thread: ThreadId,
-    /// Number of the block in its lane.
+    /// The number of the block in its lane.
     pub sequence: u32,
-    /// Offset of the run in its block.
+    /// The offset of the run in its block.
     pub offset: u32,
     /// Sequence number of the first record of the block.
     pub first_record: u32,
-    /// Where the run lies in the file.
+    /// The offset of the run in the file.
     pub file_offset: u64,
     bytes: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {
-    /// What `payload` has behind the first `before` bytes.
+    /// The run of records in `payload` without the first `before` bytes.
     pub(super) fn new(
         header: &ChunkHeader,
         file_offset: u64,
@@ -154,7 +153,7 @@ impl Reader {
         &self.path
     }
 
-    /// Its header.
+    /// The header of the file.
     pub fn header(&self) -> &FileHeader {
         &self.header
     }
@@ -164,22 +163,22 @@ impl Reader {
         &self.metadata
     }
 
-    /// Whether the process ended its session; if not, the capture was cut.
+    /// Whether the process ended its session. If not, the capture is incomplete.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Bytes of records in it, for showing progress.
+    /// The total size of all record chunks, for showing progress.
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
 
-    /// What could not be read when the names were read.
+    /// The damage found while reading the names.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The records, run by run.
+    /// The records, chunk by chunk.
     pub fn chunks(&self) -> Chunks<'_> {
         Chunks {
             walk: Walk::new(&self.file, self.bytes),
@@ -213,7 +212,7 @@ impl Reader {
             );
             walk.findings.add(self.bytes, what);
         }
-        // Damaged payloads of records are reported when they are read.
+        // Damaged record payloads are reported when they are read.
         self.findings = walk.findings.list;
     }
 }
@@ -263,21 +262,23 @@ pub(super) fn read_file_header(
 }
 
 /// Streams the record chunks of a capture. Runs that were written twice, because the process died
-/// between writing one and noting that it had, come once.
+/// between writing a run and
+/// marking it as written, appear once.
 pub struct Chunks<'a> {
     walk: Walk<'a>,
     delivered: Delivered,
 }
 
-/// For each lane the block, and the end in it, up to which records have been delivered.
+/// For each lane, the latest block and the offset in it up to which its records have been delivered.
 #[derive(Debug, Default)]
 pub(super) struct Delivered(HashMap<u32, (u32, u32)>);
 
 impl Delivered {
-    /// How many bytes of a chunk's payload have come before. Not all, where a lane went on after they had been written
-    /// and before that had been noted.
+    /// The number of bytes of a chunk's payload that were delivered before. This may be a part of
+    /// the chunk, if the lane
+    /// wrote more records between the write of a run and its mark.
     pub fn bytes_of(&self, header: &ChunkHeader) -> usize {
-        // Lane 0 is no lane: what the collector and the recovery say for themselves.
+        // Lane 0 holds the collector's and the recovery's own records, which never repeat.
         let last = self.0.get(&header.lane).filter(|_| header.lane != 0);
         let before = match last {
             Some((sequence, _)) if header.sequence < *sequence => u32::MAX,
@@ -289,25 +290,25 @@ impl Delivered {
         before.min(header.payload_bytes) as usize
     }
 
-    /// Whether all records of a chunk have come before.
+    /// Whether all records of a chunk were delivered before.
     pub fn has(&self, header: &ChunkHeader) -> bool {
         self.bytes_of(header) == header.payload_bytes as usize
     }
 
-    /// The records of a chunk have come.
+    /// Marks the records of a chunk as delivered.
     pub fn add(&mut self, header: &ChunkHeader) {
-        self.0.insert(header.lane, place(header));
+        self.0.insert(header.lane, end_of(header));
     }
 }
 
-/// The block of a chunk, and its end in it.
-fn place(header: &ChunkHeader) -> (u32, u32) {
+/// The block of a chunk and the offset of its end in the block.
+fn end_of(header: &ChunkHeader) -> (u32, u32) {
     let end = header.offset.saturating_add(header.payload_bytes);
     (header.sequence, end)
 }
 
 impl Chunks<'_> {
-    /// The next run of records, or `None` at the end. It is valid until the next call.
+    /// The next run of records, or `None` at the end. The run is valid until the next call.
     #[allow(clippy::should_implement_trait)] // the item borrows from the iterator
     pub fn next(&mut self) -> Option<Chunk<'_>> {
         let (header, at, before) = self.step()?;
@@ -318,8 +319,8 @@ impl Chunks<'_> {
         Some(Chunk::new(&header, at, self.walk.payload(), before))
     }
 
-    /// Hands all records that are left to `take`, with the threads of their lanes. Unlike with [`Chunks::next`], each is
-    /// looked at once.
+    /// Calls `take` with each remaining record and the thread of its lane. Unlike [`Chunks::next`]
+    /// it parses each record once.
     #[cfg(feature = "perfetto")]
     pub(crate) fn each<E>(
         &mut self,
@@ -336,8 +337,9 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Goes to the next run of records that has not been delivered, and tells its header, where it is, and how many of its
-    /// bytes have been delivered all the same.
+    /// Moves to the next run of records that has not been delivered completely. Returns its header,
+    /// its offset, and the
+    /// number of its bytes that were delivered before.
     fn step(&mut self) -> Option<(ChunkHeader, u64, usize)> {
         loop {
             let delivered = &self.delivered;
@@ -352,7 +354,7 @@ impl Chunks<'_> {
         }
     }
 
-    /// Notes what stopped the walk over the records of the run at `at`, if anything did.
+    /// Reports the malformed record that stopped the iteration over the run at `at`, if there was one.
     fn check(&mut self, at: u64, before: usize, malformed: Option<Malformed>) {
         if let Some(malformed) = malformed {
             let at = at + (ChunkHeader::BYTES + before + malformed.offset) as u64;
@@ -360,12 +362,12 @@ impl Chunks<'_> {
         }
     }
 
-    /// What could not be read so far.
+    /// The damage found so far.
     pub fn findings(&self) -> &[Finding] {
         &self.walk.findings.list
     }
 
-    /// Bytes of the file passed so far.
+    /// The number of bytes of the file processed so far.
     pub fn position(&self) -> u64 {
         self.walk.at
     }
@@ -389,17 +391,17 @@ impl Findings {
     }
 }
 
-/// From chunk to chunk through a file.
+/// Moves through a file from chunk to chunk.
 struct Walk<'a> {
     file: &'a File,
     bytes: u64,
     at: u64,
-    /// The payload read last stands at the front.
+    /// Starts with the payload read last.
     buffer: Vec<u8>,
     payload_bytes: usize,
     findings: Findings,
-    /// Bytes of payloads that were read and not whole.
-    in_vain: u64,
+    /// Total size of the payloads that were read and found damaged.
+    wasted: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -411,7 +413,7 @@ impl<'a> Walk<'a> {
             buffer: Vec::new(),
             payload_bytes: 0,
             findings: Findings::default(),
-            in_vain: 0,
+            wasted: 0,
         }
     }
 
@@ -420,13 +422,14 @@ impl<'a> Walk<'a> {
         &self.buffer[..self.payload_bytes]
     }
 
-    /// The next whole chunk's header, and its offset. Of a chunk that is `wanted` the payload has been
-    /// read; any other is stepped over.
+    /// The header and offset of the next valid chunk. The payload of a `wanted` chunk is read;
+    /// others are skipped.
     ///
-    /// A chunk that was torn because its writer died claims bytes that others may have appended since:
-    /// where a payload is not whole, the next chunk is looked for right behind its header.
+    /// The length of a chunk that was torn by the death of its writer may cover chunks that others
+    /// appended later. If a
+    /// payload is damaged, the search for the next chunk therefore starts right after the header.
     fn next(&mut self, wanted: impl Fn(&ChunkHeader) -> bool) -> Option<(ChunkHeader, u64)> {
-        // From where on bytes belong to nothing and have not been reported.
+        // The start of bytes that are not part of a chunk and have not been reported.
         let mut lost_since = None;
         loop {
             let at = self.at;
@@ -455,7 +458,7 @@ impl<'a> Walk<'a> {
                         .add(from, format!("{} bytes that are no chunk", at - from));
                 }
                 let needed = ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
-                if needed <= left && self.is_whole(&header, at, wanted(&header)) {
+                if needed <= left && self.is_complete(&header, at, wanted(&header)) {
                     self.at = at + needed;
                     return Some((header, at));
                 }
@@ -467,8 +470,9 @@ impl<'a> Walk<'a> {
                 }
                 let end = (at + needed).min(self.bytes);
                 lost_since = Some(end);
-                // Many that claim much and hold nothing are not to cost more than the file twice.
-                let from = if self.in_vain > self.bytes {
+                // Bounds the total cost: many chunks with large false lengths must not be read
+                // again and again.
+                let from = if self.wasted > self.bytes {
                     end
                 } else {
                     at + 8
@@ -481,8 +485,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next place from `from` on, in steps of 8, where a chunk may begin. Looks at each place once,
-    /// whatever the bytes are: what only begins like a chunk costs no more than what does not.
+    /// The next offset at or after `from`, in steps of 8, where a chunk may begin. Each byte is
+    /// examined once.
     fn search(&mut self, from: u64) -> u64 {
         let mut window = [0; 4096];
         let mut at = from;
@@ -491,24 +495,24 @@ impl<'a> Walk<'a> {
             if self.file.read_exact_at(&mut window[..length], at).is_err() {
                 return self.bytes;
             }
-            let may_begin = |place: &usize| {
-                let here = &window[*place..length];
+            let may_begin = |index: &usize| {
+                let here = &window[*index..length];
                 here.starts_with(&CHUNK_MAGIC)
                     && here.get(..ChunkHeader::BYTES).is_none_or(|raw| {
                         bytemuck::pod_read_unaligned::<ChunkHeader>(raw).is_sound()
                     })
             };
             match (0..length).step_by(8).find(may_begin) {
-                Some(place) => return at + place as u64,
+                Some(index) => return at + index as u64,
                 None => at += length as u64,
             }
         }
         self.bytes
     }
 
-    /// Whether the chunk at `at` is whole. One that is not `wanted` is not read to know that when another
-    /// chunk, or the end, follows on it.
-    fn is_whole(&mut self, header: &ChunkHeader, at: u64, wanted: bool) -> bool {
+    /// Whether the chunk at `at` is complete. An unwanted chunk is not read if it is followed by
+    /// another chunk or the end.
+    fn is_complete(&mut self, header: &ChunkHeader, at: u64, wanted: bool) -> bool {
         let end = at + ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
         if !wanted && (end == self.bytes || self.is_chunk(end)) {
             return true;
@@ -522,7 +526,7 @@ impl<'a> Walk<'a> {
             && bytemuck::pod_read_unaligned::<ChunkHeader>(&raw).is_sound()
     }
 
-    /// Reads the payload of the chunk at `at` and checks it.
+    /// Reads and verifies the payload of the chunk at `at`.
     fn read_payload(&mut self, header: &ChunkHeader, at: u64) -> bool {
         self.payload_bytes = header.payload_bytes as usize;
         if self.buffer.len() < self.payload_bytes {
@@ -536,7 +540,7 @@ impl<'a> Walk<'a> {
         }
         let checksum = crc32fast::hash(payload);
         if checksum != header.payload_checksum {
-            self.in_vain += u64::from(header.payload_bytes);
+            self.wasted += u64::from(header.payload_bytes);
             self.findings.add(
                 from,
                 format!(

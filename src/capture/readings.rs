@@ -1,21 +1,23 @@
-//! Readings of clocks, thinned out as they come.
+//! Thinning of clock readings.
 //!
-//! Under load a recording reads its clocks hundreds of times a second, and a long one would fill memory with readings that
-//! tell nothing new. So no more than [`MAX_READINGS`] are kept: the first of each clock, and from then on the narrowest of each
-//! so many, evenly over time. What clocks are fitted to is what is left, and so is what their error bounds are measured by.
+//! Under load a recording reads its clocks hundreds of times a second, and a long one would fill
+//! memory with redundant
+//! readings. At most [`MAX_READINGS`] are kept: the first of each clock, then the narrowest of each
+//! group of consecutive
+//! ones, evenly over time. Clocks are fitted to the kept readings, which also give the error bounds.
 
 use std::collections::BTreeMap;
 
 use crate::record::{AgentId, ClockPair, ClockSnapshot};
 
-/// Most readings that are kept, of all clocks together, unless there are very many clocks.
+/// The most readings kept of all clocks together, unless there are very many clocks.
 const MAX_READINGS: usize = 1 << 14;
 
 /// A reading of a clock, taken between two ticks.
 pub(super) trait Reading: Copy {
-    /// Whose clock it is; none if it is the host's.
+    /// The agent of the clock, or none for the host's.
     fn clock(&self) -> AgentId;
-    /// Ticks that it took: the fewer, the more it tells.
+    /// The ticks that the reading took. A narrow reading is more accurate.
     fn width(&self) -> u64;
 }
 
@@ -39,7 +41,7 @@ impl Reading for ClockPair {
     }
 }
 
-/// Ticks from `before` to `after`; what cannot be used counts as endless.
+/// Ticks from `before` to `after`, or the maximum if they are invalid.
 fn width(before: u64, after: u64) -> u64 {
     match before {
         0 => u64::MAX,
@@ -47,89 +49,90 @@ fn width(before: u64, after: u64) -> u64 {
     }
 }
 
-/// The readings of one clock that have come since the last one was kept for good.
+/// The latest group of readings of one clock, of which one is kept.
 #[derive(Copy, Clone, Debug)]
 struct Group {
-    /// Where the narrowest of them stands.
-    place: usize,
+    /// Index of the narrowest reading.
+    index: usize,
     count: u64,
 }
 
 /// Thins out a list of readings.
 #[derive(Clone, Debug)]
 pub(super) struct Thinning {
-    /// One of so many readings of a clock is kept.
-    one_of: u64,
-    most: usize,
+    /// The size of a full group.
+    group_size: u64,
+    /// The length of the list at which groups are merged.
+    limit: usize,
     groups: BTreeMap<AgentId, Group>,
 }
 
 impl Default for Thinning {
     fn default() -> Thinning {
         Thinning {
-            one_of: 1,
-            most: MAX_READINGS,
+            group_size: 1,
+            limit: MAX_READINGS,
             groups: BTreeMap::new(),
         }
     }
 }
 
 impl Thinning {
-    /// Adds a reading to `list`, which nobody else adds to.
+    /// Adds a reading to `list`, which must be the same list each time.
     pub fn add<T: Reading>(&mut self, list: &mut Vec<T>, reading: T) {
         match self.groups.get_mut(&reading.clock()) {
-            Some(group) if group.count < self.one_of => {
+            Some(group) if group.count < self.group_size => {
                 group.count += 1;
-                let kept = &mut list[group.place];
+                let kept = &mut list[group.index];
                 if reading.width() < kept.width() {
                     *kept = reading;
                 }
             }
             known => {
-                // The first reading stays: it is a group of its own.
+                // The first reading is a full group of its own.
                 let count = known.map_or(u64::MAX, |_| 1);
-                let place = list.len();
-                self.groups.insert(reading.clock(), Group { place, count });
+                let index = list.len();
+                self.groups.insert(reading.clock(), Group { index, count });
                 list.push(reading);
-                if list.len() >= self.most {
+                if list.len() >= self.limit {
                     self.halve(list);
                 }
             }
         }
     }
 
-    /// Puts two groups at a time together.
+    /// Merges groups in pairs.
     fn halve<T: Reading>(&mut self, list: &mut Vec<T>) {
         let before = std::mem::take(&mut self.groups);
         let all = std::mem::take(list);
         for reading in all {
             let clock = reading.clock();
             match self.groups.get_mut(&clock) {
-                Some(group) if group.count == self.one_of => {
+                Some(group) if group.count == self.group_size => {
                     group.count *= 2;
-                    let kept = &mut list[group.place];
+                    let kept = &mut list[group.index];
                     if reading.width() < kept.width() {
                         *kept = reading;
                     }
                 }
                 known => {
-                    let count = known.map_or(u64::MAX, |_| self.one_of);
-                    let place = list.len();
-                    self.groups.insert(clock, Group { place, count });
+                    let count = known.map_or(u64::MAX, |_| self.group_size);
+                    let index = list.len();
+                    self.groups.insert(clock, Group { index, count });
                     list.push(reading);
                 }
             }
         }
-        // The latest group of each clock may not be full yet.
+        // The latest group of each clock may be incomplete.
         for (clock, group) in &mut self.groups {
             let missing = before
                 .get(clock)
-                .map_or(0, |latest| self.one_of.saturating_sub(latest.count));
+                .map_or(0, |latest| self.group_size.saturating_sub(latest.count));
             group.count -= missing.min(group.count);
         }
-        self.one_of *= 2;
-        // Of many clocks little can be left out: not to be tried each time.
-        self.most = self.most.max(list.len() + list.len() / 2);
+        self.group_size *= 2;
+        // With many clocks little can be left out: a higher limit avoids a merge per reading.
+        self.limit = self.limit.max(list.len() + list.len() / 2);
     }
 }
 
@@ -161,7 +164,7 @@ mod tests {
         let (mut thinning, mut list) = (Thinning::default(), Vec::new());
         let many = 40 * MAX_READINGS as u64;
         for time in 1..=many {
-            // The second agent is read seldom.
+            // The second agent is read rarely.
             let agent = 1 + u32::from(time % 100 == 0);
             let width = if time % 16 == 9 { 1 } else { 50 };
             thinning.add(&mut list, pair(agent, time, width));
@@ -178,7 +181,7 @@ mod tests {
                 .windows(2)
                 .map(|two| two[1].before - two[0].before)
                 .collect();
-            let even = thinning.one_of * if agent == 1 { 1 } else { 100 };
+            let even = thinning.group_size * if agent == 1 { 1 } else { 100 };
             assert!(
                 steps[1..]
                     .iter()

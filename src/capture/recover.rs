@@ -1,4 +1,4 @@
-//! What a process left behind in its mapping when it died.
+//! Recovery of the records that a dead process left in its mapping.
 
 use super::writer::Writer;
 use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling};
@@ -7,43 +7,44 @@ use crate::record::*;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-/// How the process ended, for the note that stands in the trace.
+/// How the process ended, for the note in the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// [`NoteKind::DIED`], or [`NoteKind::ENDED_EARLY`] when the process lives on.
-    pub what: NoteKind,
-    /// In words: "killed by signal 9 (SIGKILL)".
-    pub words: String,
+    /// [`NoteKind::DIED`], or [`NoteKind::ENDED_EARLY`] if the process still runs.
+    pub kind: NoteKind,
+    /// The cause for users, such as "killed by signal 9 (SIGKILL)".
+    pub text: String,
 }
 
-/// What [`recover`] found.
+/// The result of [`recover`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Records that were committed and had not been written.
+    /// Records that were committed but not written.
     pub records: u64,
     /// Calls that were in progress.
     pub open_calls: u64,
-    /// Records that had been dropped and not yet reported.
+    /// Records that were dropped but not reported.
     pub dropped: u64,
 }
 
-/// Appends to `writer` what the process had committed to `mapping` and not yet written, what it had
-/// dropped and not yet reported, and the calls it was in, as unfinished API records.
+/// Appends to `writer` the records that the process committed to `mapping` but did not write, the
+/// drops that it did not
+/// report, and unfinished API records of the calls that were in progress.
 ///
-/// The process must not be running any more. The mapping's bytes may be anything.
+/// The process must not be running. The contents of the mapping are not trusted.
 pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     let mut recovered = Recovered::default();
     let deliver = |view: &BlockView<'_>| {
-        // Up to the first thing that is no record: a process that died may have been writing wildly.
-        let whole: usize = Records::new(view.bytes)
+        // Up to the first malformed record: the dying process may have corrupted its memory.
+        let valid: usize = Records::new(view.bytes)
             .map(|record| record.bytes().len())
             .sum();
         recovered.records += Records::new(view.bytes).count() as u64;
         let view = BlockView {
-            bytes: &view.bytes[..whole],
+            bytes: &view.bytes[..valid],
             ..*view
         };
-        // A capture that takes no more has said so already.
+        // The writer holds its error.
         let _ = writer.records(&view);
     };
     deliver_in_order(mapping, 0, &mut Default::default(), deliver, |_| {});
@@ -76,20 +77,22 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
             bytes: &own.bytes,
         });
     }
-    note(writer, cause.what, &cause.words);
+    note(writer, cause.kind, &cause.text);
     recovered
 }
 
-/// Unfinished API records of the calls in which the lanes of `mapping` are, but for those that have `ended`. The process may
-/// go on meanwhile.
+/// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in
+/// `ended`. The process may be
+/// running.
 pub(crate) fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
     let mut own = OwnRecords::default();
     own.open_calls(mapping, ended);
     own.bytes
 }
 
-/// The calls that ended last on each lane. A process may die when such a call's record is written and the
-/// call is not off the open-call stack yet; the record is then in the block that its lane fills.
+/// The calls that ended last on each lane. A process may die after it wrote the record of such a
+/// call and before it
+/// removed the call from the open-call stack. The record is then in the block that the lane is filling.
 fn calls_that_ended_last(mapping: &Mapping) -> HashSet<CorrelationId> {
     let mut calls = HashSet::new();
     show_filling(mapping, |bytes| {
@@ -116,7 +119,7 @@ fn open_call(call: &OpenCall, ancestor: CorrelationId, thread: ThreadId) -> Api 
     api
 }
 
-/// Records of the recovery's own.
+/// Records that the recovery itself creates.
 #[derive(Default)]
 struct OwnRecords {
     bytes: Vec<u8>,
@@ -131,7 +134,7 @@ impl OwnRecords {
         self.sequence += 1;
     }
 
-    /// Those of calls in progress; how many there are.
+    /// Adds the calls in progress and returns their number.
     fn open_calls(&mut self, mapping: &Mapping, ended: &HashSet<CorrelationId>) -> u64 {
         let mut count = 0;
         for index in 0..mapping.layout().lanes() {
@@ -145,7 +148,7 @@ impl OwnRecords {
             for call in &slot.calls[..depth] {
                 let api = open_call(call, ancestor, thread);
                 if !api.correlation.is_some() {
-                    // A call that did not concern this lane.
+                    // A call that is not recorded on this lane.
                     continue;
                 }
                 ancestor = api.correlation;
@@ -167,12 +170,12 @@ impl OwnRecords {
     }
 }
 
-/// Appends a note from outside the process. Its string has an id from a range that no process uses.
+/// Appends a note from outside the process. Its string id comes from a range that no process uses.
 pub(crate) fn note(writer: &Writer, what: NoteKind, text: &str) {
     let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
     let mut payload = crate::capture::names::string_record(id, text);
     let mut note = Note::blank();
-    // A process that others watch tells time by the machine's ticks, as they do.
+    // Processes that share a mapping use the same tick source.
     (note.time, note.text, note.what) = (clock::now(), id, what);
     payload.extend_from_slice(bytemuck::bytes_of(&note));
     let _ = writer.metadata(&payload);

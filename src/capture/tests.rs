@@ -1,4 +1,4 @@
-//! What is written is read; what is damaged costs itself alone.
+//! Everything that is written is read back, and damage stays local.
 
 use super::format::ChunkHeader;
 use super::*;
@@ -52,7 +52,7 @@ fn view(lane: u32, sequence: u32, offset: u32, bytes: &[u8]) -> BlockView<'_> {
     }
 }
 
-/// Correlation ids of all API records, and all findings.
+/// The correlation ids of all API records, and all findings.
 fn read(path: &Path) -> (Vec<u64>, Vec<String>) {
     let reader = Reader::open(path).unwrap();
     let mut chunks = reader.chunks();
@@ -104,7 +104,7 @@ fn records_and_names_are_read_back() {
 fn a_name_is_in_the_capture_when_its_id_is_known_whatever_other_threads_name() {
     let (file, writer) = capture();
     let names = Names::writing_to(writer);
-    names.together(2, |many| {
+    names.batch(2, |many| {
         many.string("pending");
         let other = many.clone();
         let named = std::thread::spawn(move || other.string("named"))
@@ -120,7 +120,7 @@ fn runs_that_were_written_twice_come_once() {
     let (file, writer) = capture();
     writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
     writer.records(&view(1, 1, 0, &run(2, 2))).unwrap();
-    // Recovery saw a block whose length had not been noted as consumed.
+    // Recovery finds a block whose length was not yet marked as consumed.
     writer.records(&view(1, 1, 0, &run(2, 2))).unwrap();
     writer.records(&view(1, 1, 128, &run(4, 1))).unwrap();
     assert_eq!(read(&file.path), (vec![0, 1, 2, 3, 4], vec![]));
@@ -130,7 +130,7 @@ fn runs_that_were_written_twice_come_once() {
 fn a_run_that_was_written_again_and_had_grown_meanwhile_comes_once() {
     let (file, writer) = capture();
     writer.records(&view(1, 0, 64, &run(0, 2))).unwrap();
-    // Others had gone on recording when the process died, and recovery sees more than had been written.
+    // Other lanes went on when the process died: recovery finds more than was written.
     writer.records(&view(1, 0, 64, &run(0, 5))).unwrap();
     writer.records(&view(1, 1, 0, &run(5, 1))).unwrap();
     assert_eq!(read(&file.path), (vec![0, 1, 2, 3, 4, 5], vec![]));
@@ -258,7 +258,7 @@ fn a_device_without_space_ends_the_capture_and_says_where() {
     );
 }
 
-/// A call begins, within `depth` others.
+/// Begins a call at nesting depth `depth`.
 fn begin_call(lane: &crate::buffer::Lane, depth: u32, start: u64, correlation: u64) {
     let open = lane.open_calls();
     open.prepare(depth, CorrelationId(correlation), Operation::default());
@@ -281,12 +281,12 @@ fn what_a_dead_process_had_committed_is_recovered() {
     buffer.count_unlaned(Kind::API);
     begin_call(&lane, 0, 5, 1000);
     begin_call(&lane, 1, 6, 1001);
-    // The process is gone: nothing of its own runs any more.
+    // The process is dead: none of its own code runs any more.
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
     let cause = Cause {
-        what: NoteKind::DIED,
-        words: "killed by signal 9".into(),
+        kind: NoteKind::DIED,
+        text: "killed by signal 9".into(),
     };
     let recovered = recover(&left, &writer, &cause);
     assert_eq!(
@@ -318,7 +318,7 @@ fn what_was_appended_behind_a_torn_chunk_is_read() {
     let whole = std::fs::read(&file.path).unwrap();
     for length in (at + 1..whole.len() as u64).step_by(24) {
         std::fs::write(&file.path, &whole[..length as usize]).unwrap();
-        // The process died in its write; the recovery writes all of the block anew.
+        // The process died in its write; recovery writes the complete block again.
         let resumed = std::fs::File::options().append(true).open(&file.path);
         let writer = Writer::resume(resumed.unwrap().into()).unwrap();
         writer.records(&view(1, 1, 0, &run(2, 40))).unwrap();
@@ -353,8 +353,8 @@ fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_o
     std::mem::forget(lane);
     let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
     let cause = Cause {
-        what: NoteKind::DIED,
-        words: "killed by signal 9".into(),
+        kind: NoteKind::DIED,
+        text: "killed by signal 9".into(),
     };
     assert_eq!(recover(&left, &writer, &cause).open_calls, 1);
     assert_eq!(read(&file.path), (vec![2, 1], vec![]));
@@ -377,7 +377,7 @@ fn bytes_that_look_like_chunks_everywhere_are_stepped_over_in_one_pass() {
     writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
     let mut bytes = std::fs::read(&file.path).unwrap();
     let sound = bytes.len() as u64;
-    // 8 MiB of magic numbers: reading a window anew for each would take minutes.
+    // 8 MiB of magic numbers: reading a window for each of them would take minutes.
     bytes.extend(b"GTCK\0\0\0\0".repeat(1 << 20));
     let chunk = bytes[size_of::<FileHeader>()..sound as usize].to_vec();
     bytes.extend(&chunk);
@@ -395,7 +395,7 @@ fn chunks_that_all_claim_the_rest_of_the_file_cost_no_more_than_reading_it_a_few
     let mut bytes = std::fs::read(&file.path).unwrap();
     const CHUNKS: usize = 1 << 16;
     for left in (0..CHUNKS).rev() {
-        // Reading what each of them claims would be 100 GB.
+        // Reading the claimed length of each would be 100 GB.
         let mut header = ChunkHeader::new(ChunkKind::RECORDS, &[]);
         header.payload_bytes = (left * ChunkHeader::BYTES) as u32;
         header.payload_checksum = 1;

@@ -1,11 +1,14 @@
-//! Appending to a capture, from inside somebody else's process.
+//! Appending to a capture from inside the recorded program.
 //!
-//! The file is written with write(2) and never mapped: a disk that fills gives an error instead of a
-//! signal. The first error ends the capture: it is cut back to its last whole chunk, what comes
-//! later is dropped and counted, and the program goes on undisturbed.
+//! The file is written with write(2) and never mapped: a full disk then gives an error instead of a
+//! signal. The
+//! first error ends the capture. It is truncated to its last complete chunk, later records are
+//! dropped and counted,
+//! and the program continues undisturbed.
 //!
-//! Two processes may append to one capture, the program its names and its parent its records: the file is
-//! open for appending, so that chunks never mix, and the first error of either ends it for both.
+//! Two processes may append to one capture: the program its names, and its parent the records. The
+//! file is open in append
+//! mode, so chunks do not interleave, and the first error of either process ends the capture for both.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
 use crate::buffer::{BlockView, Buffer, SessionState, Sink};
@@ -18,19 +21,19 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Why a capture takes no more.
+/// Why a capture has ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the capture ended at byte {bytes}: {reason}")]
 pub struct WriteError {
     /// Length of the capture when it ended.
     pub bytes: u64,
-    /// The system's error number, 0 if it was something else.
+    /// The error number of the system call, or 0.
     pub errno: i32,
-    /// The reason, in words.
+    /// The reason for users.
     pub reason: String,
 }
 
-/// Appends chunks to one capture. Clones write to the same file.
+/// Appends chunks to one capture. Clones share one file.
 #[derive(Clone)]
 pub struct Writer {
     state: Arc<Mutex<State>>,
@@ -38,23 +41,25 @@ pub struct Writer {
 
 struct State {
     file: File,
-    /// Device and inode: a program may close descriptors that are not its own, and get the number
-    /// for a file of its own. Nothing is written to another file than the one we were given.
+    /// Device and inode of the capture. A program may close descriptors that it does not own, and
+    /// reuse the number
+    /// for a file of its own: a write to another file is refused.
     identity: (u64, u64),
     bytes: u64,
-    /// The pool of a recording to which another process appends as well: there each finds the other's errors.
+    /// The buffer of a recording in which two processes append: its mapping carries the errors of either.
     shared: Option<Buffer>,
-    /// The other process decides when that recording is over.
+    /// Whether the other process decides when the recording is over.
     is_guest: bool,
     ended: Option<WriteError>,
-    /// Records that came after the capture had ended.
+    /// Records that arrived after the capture had ended.
     lost: u64,
     scratch: Vec<u8>,
 }
 
 impl Writer {
-    /// A new capture at `path`, for its owner alone. Fails if something is there already, and
-    /// follows no links.
+    /// Creates a capture at `path` with permissions for its owner only. Fails if the path exists,
+    /// and does not follow
+    /// symbolic links.
     pub fn create(path: &Path, header: &FileHeader) -> io::Result<Writer> {
         let flags = OFlags::CREATE
             | OFlags::EXCL
@@ -66,7 +71,7 @@ impl Writer {
         Writer::begin(file, header)
     }
 
-    /// A new capture in `file`, which is empty and open for appending.
+    /// Starts a capture in `file`, which must be empty and in append mode.
     pub fn begin(file: OwnedFd, header: &FileHeader) -> io::Result<Writer> {
         let writer = Writer::resume(file)?;
         writer
@@ -76,8 +81,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// As [`Writer::begin`], for a capture to which the process at the other end of `buffer`'s mapping
-    /// appends too.
+    /// Like [`Writer::begin`], for a capture to which the process at the other end of `buffer`'s
+    /// mapping appends as well.
     pub(crate) fn begin_shared(
         file: OwnedFd,
         header: &FileHeader,
@@ -90,21 +95,20 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The other end of [`Writer::begin_shared`]: appends to what somebody else begins, or has begun.
+    /// The other end of [`Writer::begin_shared`]: appends to a capture that the other process starts.
     pub(crate) fn join(file: OwnedFd, buffer: &Buffer) -> io::Result<Writer> {
         let writer = Writer::resume(file)?;
         writer.locked().shared = Some(buffer.clone());
         Ok(writer)
     }
 
-    /// Goes on at the end of `file`, which somebody else began; a torn chunk at its end stays, and
-    /// readers step over it.
+    /// Continues at the end of an existing capture. A torn chunk at its end remains, and readers skip it.
     pub fn resume(file: OwnedFd) -> io::Result<Writer> {
         let stat = rustix::fs::fstat(&file)?;
         let mut bytes = stat.st_size as u64;
         let file = File::from(file);
         if !bytes.is_multiple_of(8) {
-            // Chunks stand at multiples of 8.
+            // Chunks are aligned to 8 bytes.
             bytes = bytes.next_multiple_of(8);
             file.set_len(bytes)?;
         }
@@ -151,13 +155,13 @@ impl Writer {
         self.metadata(bytemuck::bytes_of(record))
     }
 
-    /// Says that everything has been written.
+    /// Marks the capture as complete.
     pub fn end(&self) -> Result<(), WriteError> {
         let header = ChunkHeader::new(ChunkKind::END, &[]).sealed();
         self.locked().append(&[bytemuck::bytes_of(&header)])
     }
 
-    /// Why the capture takes no more, and how many records came after that; `None` while it does.
+    /// The error that ended the capture and the number of records lost since, or `None` while it is open.
     pub fn error(&self) -> Option<(WriteError, u64)> {
         let state = self.locked();
         state.ended.clone().map(|error| (error, state.lost))
@@ -174,9 +178,9 @@ impl Writer {
 }
 
 impl State {
-    /// Appends `parts` as one, or ends the capture.
+    /// Appends `parts` as one write, or ends the capture.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(), WriteError> {
-        self.look_at_the_other();
+        self.check_peer();
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
         }
@@ -188,8 +192,9 @@ impl State {
         if let Err(error) = result {
             let errno = error.raw_os_error().unwrap_or(0);
             self.end(errno, error.to_string());
-            // Back to the last whole chunk, unless somebody else has appended one behind the torn one.
-            // If that is so or even this fails, a reader steps over it.
+            // Truncate to the last complete chunk, unless the other process has appended after the
+            // torn one. Readers skip a torn
+            // chunk that remains.
             if self.length() == Some(self.bytes + written as u64) && written > 0 {
                 let _ = self.file.set_len(self.bytes);
             }
@@ -199,7 +204,7 @@ impl State {
         Ok(())
     }
 
-    /// The capture ends here, for everybody.
+    /// Ends the capture for both processes.
     fn end(&mut self, errno: i32, reason: String) {
         let bytes = self.bytes;
         if let Some(shared) = &self.shared {
@@ -212,8 +217,8 @@ impl State {
         });
     }
 
-    /// Ends the capture if whoever appends to it as well has met an error, or wants no more.
-    fn look_at_the_other(&mut self) {
+    /// Ends the capture if the other process has reported an error or has abandoned the recording.
+    fn check_peer(&mut self) {
         let Some(mapping) = self.shared.as_ref().map(Buffer::mapping) else {
             return;
         };
@@ -234,10 +239,10 @@ impl State {
         });
     }
 
-    /// Refuses what would raise SIGXFSZ in the program, or go into a file of its own.
+    /// Rejects a write that would raise SIGXFSZ or go to a file of the program's own.
     fn check(&mut self, more: u64) -> io::Result<()> {
         match self.length() {
-            // The program has closed the capture's descriptor.
+            // The program has closed the descriptor of the capture.
             None => return Err(rustix::io::Errno::BADF.into()),
             Some(bytes) => self.bytes = bytes,
         }
@@ -248,7 +253,7 @@ impl State {
         }
     }
 
-    /// The capture's length now; `None` if its descriptor stands for something else.
+    /// The length of the capture, or `None` if the descriptor refers to another file.
     fn length(&self) -> Option<u64> {
         let stat = rustix::fs::fstat(&self.file).ok()?;
         (identity(&stat) == self.identity).then_some(stat.st_size as u64)
@@ -264,7 +269,7 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error),
         };
-        // A write that was cut short is rare: then the rest is put together and written plainly.
+        // Partial writes are rare: the rest is copied together and written in a loop.
         if *written < total {
             self.scratch.clear();
             parts
@@ -283,14 +288,14 @@ impl State {
     }
 }
 
-/// The sink that keeps records in a capture, and the host's clocks with them.
+/// The sink that writes records and snapshots of the host's clocks to a capture.
 pub struct CaptureSink {
     writer: Writer,
     ticks: clock::TickSource,
 }
 
 impl CaptureSink {
-    /// A sink that appends to `writer` what a process with these `ticks` records.
+    /// A sink that appends to `writer` the records of a process with this tick source.
     pub fn new(writer: Writer, ticks: clock::TickSource) -> CaptureSink {
         CaptureSink { writer, ticks }
     }
@@ -298,42 +303,42 @@ impl CaptureSink {
 
 impl Sink for CaptureSink {
     fn records(&mut self, view: &BlockView<'_>) {
-        // An error stays with the writer, which counts what it loses.
+        // The writer holds its error and counts the lost records.
         let _ = self.writer.records(view);
     }
 
     fn tick(&mut self) {
-        // A simulation keeps its own time and writes its own snapshots.
+        // A simulation has a virtual clock and writes its own snapshots.
         if self.ticks != clock::TickSource::Virtual {
             let _ = self.writer.metadata_record(&clock::snapshot_of(self.ticks));
         }
     }
 }
 
-/// Bytes of the capture `file` up to the end of its last whole chunk: another process may be appending to it. Reads on from
-/// behind the header of the file.
-pub(crate) fn whole_bytes(file: &mut File) -> io::Result<u64> {
+/// The size of the capture `file` up to the end of its last complete chunk, while another process
+/// may be appending.
+pub(crate) fn complete_bytes(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
-    let mut whole = size_of::<FileHeader>() as u64;
+    let mut complete = size_of::<FileHeader>() as u64;
     loop {
         let mut header: ChunkHeader = bytemuck::Zeroable::zeroed();
-        file.seek(SeekFrom::Start(whole))?;
+        file.seek(SeekFrom::Start(complete))?;
         if file
             .read_exact(bytemuck::bytes_of_mut(&mut header))
             .is_err()
             || !header.is_sound()
         {
-            return Ok(whole);
+            return Ok(complete);
         }
-        let end = whole + ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
+        let end = complete + ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
         if end > length {
-            return Ok(whole);
+            return Ok(complete);
         }
-        whole = end;
+        complete = end;
     }
 }
 
-/// What a file is, whatever it is called.
+/// Device and inode of a file, which identify it regardless of its path.
 #[allow(clippy::unnecessary_cast)] // the types differ between systems
 fn identity(stat: &rustix::fs::Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino as u64)

@@ -1,8 +1,9 @@
-//! The clock of one agent: what it is, found by measuring, and its times told in CLOCK_BOOTTIME.
+//! The clock of one agent, identified from measurements and converted to CLOCK_BOOTTIME.
 //!
-//! Runtimes say in words at best which clock their devices' times come from, and some say it
-//! wrong. Pairs do not: the agent's clock was read at some moment between two ticks, so it is a
-//! system clock if that clock, and no other, showed such times in these windows.
+//! Runtimes describe the clock of their device times vaguely at best, and some describe it wrongly.
+//! Clock pairs
+//! decide instead: the agent's clock was read at some moment between two ticks. It is a system clock if
+//! exactly that clock showed the device's times within these windows.
 
 use super::line::Line;
 use super::own::{self, Window};
@@ -10,35 +11,36 @@ use super::{HostClock, SystemClock};
 use crate::record::{ClockPair, DeviceTime, Nanos};
 use std::fmt;
 
-/// What an agent's clock is.
+/// The clock domain of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// A clock of the operating system.
     System(SystemClock),
-    /// A clock of its own, with its own offset and drift.
+    /// A clock of the agent's own, with its own offset and drift.
     Own,
-    /// Not known: nothing ties it to the host, or what does contradicts itself.
+    /// Unknown: there are no pairs with the host's clock, or they contradict each other.
     Unknown,
 }
 
-/// Of a hundred pairs, how many must agree with a system clock for it to be the agent's.
+/// The percentage of pairs that must agree with a system clock for it to be the agent's.
 const SHARE: usize = 95;
 
-/// Turns the device times of one agent into nanoseconds.
+/// Converts the device times of one agent to nanoseconds.
 #[derive(Clone, Debug)]
 pub struct AgentClock {
     domain: Domain,
     /// From device times to CLOCK_BOOTTIME; `None` only in an unknown domain.
     line: Option<Line>,
     bound: Nanos,
-    /// Pairs that were usable, and how many of them agree with the line.
+    /// Usable pairs, and how many of them agree with the line.
     pairs: usize,
     agreeing: usize,
 }
 
 impl AgentClock {
-    /// The clock that the `pairs` of one agent tell, in any order. Pairs without a time or with
-    /// ticks in the wrong order are passed over.
+    /// Identifies the clock from the agent's `pairs`, in any order. Pairs without a time or with
+    /// ticks in the wrong
+    /// order are ignored.
     pub fn new(host: &HostClock, pairs: &[ClockPair]) -> AgentClock {
         let known =
             |p: &&ClockPair| p.device.is_some() && p.before.is_some() && p.before <= p.after;
@@ -55,19 +57,19 @@ impl AgentClock {
             })
     }
 
-    /// What the clock is.
+    /// The clock domain.
     pub fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// CLOCK_BOOTTIME at `time`; `None` if the time or the clock is not known.
+    /// CLOCK_BOOTTIME at `time`, or `None` if the time or the clock is unknown.
     #[inline]
     pub fn to_boottime(&self, time: DeviceTime) -> Option<Nanos> {
         let line = self.line.as_ref().filter(|_| time.is_some())?;
         Some(Nanos(line.at(time.0).max(1)))
     }
 
-    /// The same of times that belong together, which are mostly near each other.
+    /// Converts several times at once. Faster than one by one if they are close to each other.
     #[cfg(feature = "perfetto")]
     #[inline(always)]
     pub(crate) fn all_to_boottime<const N: usize>(
@@ -75,7 +77,7 @@ impl AgentClock {
         times: [DeviceTime; N],
     ) -> [Option<Nanos>; N] {
         let near = match (&self.line, times.iter().all(|time| time.is_some())) {
-            (Some(line), true) => line.at_near(times.map(|time| time.0)),
+            (Some(line), true) => line.at_fast(times.map(|time| time.0)),
             _ => None,
         };
         match near {
@@ -84,13 +86,14 @@ impl AgentClock {
         }
     }
 
-    /// How far [`to_boottime`](AgentClock::to_boottime) may be off while the pairs last. Against a
-    /// converted tick, the bounds of both add up.
+    /// The error bound of [`to_boottime`](AgentClock::to_boottime) within the span of the pairs.
+    /// Compared with a
+    /// converted tick, the bounds of both clocks add up.
     pub fn error_bound(&self) -> Nanos {
         self.bound
     }
 
-    /// In words: which clock, found by how many pairs, how exact.
+    /// Describes the clock: its domain, the number of pairs that agree, and its error bound.
     pub fn describe(&self) -> String {
         self.to_string()
     }
@@ -106,7 +109,7 @@ impl fmt::Display for AgentClock {
             Domain::Own => {
                 write!(f, "a clock of its own")?;
                 if let Some(rate) = self.line.as_ref().and_then(Line::mean_rate) {
-                    // The rate is nanoseconds of the host in a unit of the device.
+                    // The rate is host nanoseconds per device unit.
                     let drift = (1.0 / rate - 1.0) * 1e6;
                     match drift.abs() {
                         ..1000.0 => write!(f, ", {drift:+.2} ppm against the host's")?,
@@ -127,7 +130,7 @@ impl fmt::Display for AgentClock {
     }
 }
 
-/// A span of time with a unit that suits it.
+/// A time span, shown in a suitable unit.
 struct Span(Nanos);
 
 impl fmt::Display for Span {
@@ -141,8 +144,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// The steps in which the clock seems to advance, at most a millisecond. A time may be that much
-/// older than its reading.
+/// The step size of the clock, at most a millisecond: the greatest common divisor of its readings. A reading
+/// may be that much older than its moment.
 fn resolution(pairs: &[&ClockPair]) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b != 0 {
@@ -151,7 +154,7 @@ fn resolution(pairs: &[&ClockPair]) -> u64 {
         a
     };
     let step = pairs.iter().fold(0, |step, pair| gcd(step, pair.device.0));
-    // A few times may be round by chance.
+    // A few readings may share a divisor by chance.
     if pairs.len() < 8 {
         1
     } else {
@@ -159,7 +162,7 @@ fn resolution(pairs: &[&ClockPair]) -> u64 {
     }
 }
 
-/// The system clock whose times the agent's are, if there is one.
+/// Matches the pairs with each system clock. `None` if none of them fits.
 fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<AgentClock> {
     let slack = host.error_bound().0.saturating_add(resolution);
     let agreeing = |clock: SystemClock| {
@@ -175,12 +178,12 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
         .into_iter()
         .filter(|&(_, n)| n > 0 && n * 100 >= pairs.len() * SHARE)
         .collect();
-    // Stable: of those that fit equally well, the preferred one comes first.
+    // The sort is stable: candidates that fit equally well stay in order of preference.
     candidates.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
     let &(clock, agreeing) = candidates.first()?;
     let (line, error) = host.boottime_of(clock)?;
 
-    // Where the windows are too wide to tell two clocks apart, it may be either.
+    // Windows too wide to tell two clocks apart leave both possible: their distance adds to the bound.
     let others = candidates[1..]
         .iter()
         .filter_map(|&(other, _)| host.boottime_of(other));
@@ -201,7 +204,7 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
     })
 }
 
-/// The agent's own clock, fitted to the pairs, if most of them agree on one.
+/// Fits a clock of the agent's own to the pairs. `None` if most of them do not agree on one.
 fn fitted(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<AgentClock> {
     let windows = pairs.iter().map(|pair| Window {
         device: pair.device.0,

@@ -1,39 +1,40 @@
-//! What to do with device work that seems to start before it was enqueued.
+//! Correction of device work that appears to start before it was enqueued.
 
 use crate::record::Nanos;
 
-/// How a device interval stands to its enqueue.
+/// How the start of device work relates to its enqueue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Causality {
-    /// It starts after it was enqueued, or one of the two times is not known.
-    Kept,
-    /// It seemed to start before, by no more than the clocks' error: it was moved.
+    /// The start is not before the enqueue, or one of the two times is unknown.
+    Unchanged,
+    /// The start was before the enqueue by no more than the error bound, and was moved to it.
     Clamped,
-    /// It starts before, by more than the clocks' error explains: kept as measured, to be reported.
+    /// The start is before the enqueue by more than the error bound. It is kept as measured and reported.
     Violated,
 }
 
-/// A start that has been held against its enqueue.
+/// The result of [`clamp`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Clamped {
     /// The start to show.
     pub start: Nanos,
-    /// What was done to it.
-    pub what: Causality,
+    /// Whether and why it differs from the measured one.
+    pub causality: Causality,
 }
 
-/// Holds the `start` of device work against the time when it was `enqueued`; `bound` is the error
-/// bound of the conversion between the two clocks.
+/// Moves the `start` of device work to its enqueue if it is earlier by no more than `bound`, the
+/// error bound of
+/// the conversion between the two clocks.
 pub fn clamp(enqueued: Nanos, start: Nanos, bound: Nanos) -> Clamped {
     let early = enqueued.0.saturating_sub(start.0);
-    let (start, what) = if early == 0 || !start.is_some() {
-        (start, Causality::Kept)
+    let (start, causality) = if early == 0 || !start.is_some() {
+        (start, Causality::Unchanged)
     } else if early <= bound.0 {
         (enqueued, Causality::Clamped)
     } else {
         (start, Causality::Violated)
     };
-    Clamped { start, what }
+    Clamped { start, causality }
 }
 
 #[cfg(test)]
@@ -42,13 +43,13 @@ mod tests {
 
     fn clamped(enqueued: u64, start: u64) -> (u64, Causality) {
         let clamped = clamp(Nanos(enqueued), Nanos(start), Nanos(10));
-        (clamped.start.0, clamped.what)
+        (clamped.start.0, clamped.causality)
     }
 
     #[test]
     fn a_start_after_its_enqueue_is_kept() {
-        assert_eq!(clamped(100, 100), (100, Causality::Kept));
-        assert_eq!(clamped(100, 500), (500, Causality::Kept));
+        assert_eq!(clamped(100, 100), (100, Causality::Unchanged));
+        assert_eq!(clamped(100, 500), (500, Causality::Unchanged));
     }
 
     #[test]
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn unknown_times_stay_unknown() {
-        assert_eq!(clamped(0, 50), (50, Causality::Kept));
-        assert_eq!(clamped(5, 0), (0, Causality::Kept));
+        assert_eq!(clamped(0, 50), (50, Causality::Unchanged));
+        assert_eq!(clamped(5, 0), (0, Causality::Unchanged));
     }
 }

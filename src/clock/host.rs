@@ -4,32 +4,33 @@ use super::line::Line;
 use super::{SystemClock, TickSource};
 use crate::record::{ClockSnapshot, Nanos, Ticks};
 
-/// A capture holds no snapshot of the host's clocks that can be used.
+/// The capture holds no usable snapshot of the host's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no usable clock snapshot: the times of this capture cannot be told")]
+#[error("no usable clock snapshot: the times of this capture cannot be converted")]
 pub struct NoSnapshot;
 
-/// Assumed error of a rate that stands in a capture's header: it was measured in no time.
+/// Assumed relative error of the nominal rate in a capture's header, which was measured over a short span.
 const NOMINAL_RATE_ERROR: f64 = 1e-3;
 
-/// Turns the ticks of one capture into nanoseconds of a system clock.
+/// Converts the ticks of one capture to nanoseconds of a system clock.
 ///
-/// Piecewise linear through the capture's snapshots; before the first and after the last it goes
-/// on at the rate last measured. Never runs backwards, whatever the snapshots hold.
-/// A time that is not known (0) stays 0; a known one never becomes 0.
+/// The conversion is piecewise linear through the capture's snapshots and continues outside them at the
+/// rate last measured. It is monotonic for any snapshots, including damaged ones. An unknown time (0) stays
+/// 0, and a known time never becomes 0.
 #[derive(Clone, Debug)]
 pub struct HostClock {
     source: TickSource,
-    /// Those in use, in the order of their ticks; at least one.
+    /// The usable snapshots, at least one, sorted by ticks.
     snapshots: Vec<ClockSnapshot>,
-    /// From ticks, in the order of [`SystemClock::ALL`].
+    /// Ticks to each clock, in the order of [`SystemClock::ALL`].
     lines: [Line; 4],
     bound: u64,
 }
 
 impl HostClock {
-    /// The clock that `snapshots` tell, in any order. `source` and `frequency`, in ticks a second, come
-    /// from the capture's header; the frequency counts only where the snapshots do not tell.
+    /// Creates the clock from `snapshots`, in any order. `source` and `frequency` (ticks per
+    /// second) come from
+    /// the capture's header; the frequency is used only where the snapshots do not give a rate.
     pub fn new(
         source: TickSource,
         frequency: u64,
@@ -61,7 +62,7 @@ impl HostClock {
         Ok(clock)
     }
 
-    /// What the capture's ticks count.
+    /// The tick source of the capture.
     pub fn source(&self) -> TickSource {
         self.source
     }
@@ -72,12 +73,12 @@ impl HostClock {
         self.to(SystemClock::Boottime, ticks)
     }
 
-    /// The same of times that belong together, which are mostly near each other.
+    /// Converts several times at once. Faster than one by one if they are close to each other.
     #[cfg(feature = "perfetto")]
     #[inline(always)]
     pub(crate) fn all_to_boottime<const N: usize>(&self, ticks: [Ticks; N]) -> [Nanos; N] {
         let near = match ticks.iter().all(|ticks| ticks.is_some()) {
-            true => self.boottime().at_near(ticks.map(|ticks| ticks.0)),
+            true => self.boottime().at_fast(ticks.map(|ticks| ticks.0)),
             false => None,
         };
         match near {
@@ -86,7 +87,7 @@ impl HostClock {
         }
     }
 
-    /// What `clock` showed at `ticks`.
+    /// The time of `clock` at `ticks`.
     #[inline(always)]
     pub fn to(&self, clock: SystemClock, ticks: Ticks) -> Nanos {
         if ticks.is_some() {
@@ -96,7 +97,7 @@ impl HostClock {
         }
     }
 
-    /// The ticks when `clock` showed `time`.
+    /// The ticks at which `clock` showed `time`.
     pub fn ticks_of(&self, clock: SystemClock, time: Nanos) -> Ticks {
         if time.is_some() {
             Ticks(self.line(clock).inverse(time.0).max(1))
@@ -105,14 +106,14 @@ impl HostClock {
         }
     }
 
-    /// How far [`to_boottime`](HostClock::to_boottime) may be off between the first snapshot and
-    /// the last: half the widest window in which the clocks were read, and how much the rate was
-    /// seen to wander between snapshots.
+    /// The error bound of [`to_boottime`](HostClock::to_boottime) between the first snapshot and
+    /// the last: half the
+    /// widest snapshot window, plus the observed variation of the rate.
     pub fn error_bound(&self) -> Nanos {
         Nanos(self.bound)
     }
 
-    /// The same at `ticks`, which may lie outside the snapshots: there it grows with the distance.
+    /// The error bound at `ticks`. It grows with the distance from the snapshots.
     pub fn error_at(&self, ticks: Ticks) -> Nanos {
         let line = self.boottime();
         let rate_error = line.measured_span().map_or(NOMINAL_RATE_ERROR, |span| {
@@ -122,7 +123,7 @@ impl HostClock {
         Nanos(self.bound.saturating_add(growth.ceil() as u64))
     }
 
-    /// CLOCK_BOOTTIME as a function of `clock`, and how far that may be off.
+    /// CLOCK_BOOTTIME as a function of `clock`, with the error bound of that.
     pub(super) fn boottime_of(&self, clock: SystemClock) -> Option<(Line, u64)> {
         let points = self.snapshots.iter().map(|s| (clock.of(s).0, s.boottime.0));
         let line = Line::through(points.collect(), 1.0)?;
@@ -146,7 +147,7 @@ impl HostClock {
         self.line(SystemClock::Boottime)
     }
 
-    /// The widest window of a snapshot, in nanoseconds.
+    /// The width of the widest snapshot window, in nanoseconds.
     fn widest(&self) -> u64 {
         let width = |s: &ClockSnapshot| {
             let line = self.boottime();
@@ -160,8 +161,9 @@ fn middle(snapshot: &ClockSnapshot) -> u64 {
     snapshot.before.0 + (snapshot.after - snapshot.before) / 2
 }
 
-/// The snapshots worth using: those read in good order, and not in a far wider window than usual
-/// (the thread had lost its processor in every attempt), which would bend a good line.
+/// The snapshots whose ticks are in order and whose window is not far wider than the median. A wide
+/// window means
+/// that the thread was descheduled in every attempt, and would bend the line.
 fn usable(snapshots: &[ClockSnapshot], frequency: u64) -> Vec<ClockSnapshot> {
     let orderly = |s: &&ClockSnapshot| s.before.is_some() && s.before <= s.after;
     let mut kept: Vec<ClockSnapshot> = snapshots.iter().filter(orderly).copied().collect();

@@ -1,63 +1,70 @@
 //! A piecewise linear map from one clock to another.
 //!
-//! Made of readings of both clocks, which may come from damaged or hostile files: whatever they
-//! are, the map never runs backwards and never overflows. Between two knots it interpolates,
-//! outside it goes on at the rate of the last second.
+//! It is made of readings of both clocks, which may come from damaged or hostile files. For any
+//! readings the map is
+//! monotonic and free of overflow. It interpolates between knots and extrapolates at the rate of
+//! the outermost
+//! second.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Spans below this (10 ms, in units of y) say too little about the rate: reading the clocks is
-/// off by some 100 ns.
-const TELLING_SPAN: u64 = 10_000_000;
-/// The span over which the rate at either end is taken, where there is that much (1 s).
+/// The least span that determines a rate, in units of y (10 ms): a reading is off by some 100 ns.
+const MIN_RATE_SPAN: u64 = 10_000_000;
+/// The span over which the outer rates are measured, if the points cover that much (1 s).
 const OUTER_SPAN: u64 = 1_000_000_000;
-/// Steady clocks that differ by more in their rates than this have not been slewed but set: such
-/// a rate must not be carried on.
-const PLAUSIBLE: f64 = 0.01;
+/// The largest relative deviation of an outer rate from the usual one. A larger one means that a
+/// clock was set, not
+/// slewed, and must not be extrapolated.
+const MAX_RATE_DEVIATION: f64 = 0.01;
 
-/// What is added to a number is no more than this,
-const NEAR: f64 = (1u64 << 61) as f64;
-/// and to none that is greater than this.
-const NEAR_END: u64 = 1 << 63;
+/// The fast path of [`Knot`] adds at most this to a value,
+const MAX_FAST_OFFSET: f64 = (1u64 << 61) as f64;
+/// and only to values up to this.
+const MAX_FAST_BASE: u64 = 1 << 63;
 
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Knot {
     x: u64,
     y: u64,
-    /// Rate towards the next knot; in the last knot, beyond it.
+    /// Rate towards the next knot. In the last knot: the rate beyond it.
     rate: f64,
-    /// The next knot; in the last knot, as far as numbers go.
+    /// The next knot. In the last knot: the largest coordinates.
     next: (u64, u64),
-    /// What lies less than this behind the knot lies before the next one, and is computed without overflow, to no less
-    /// than 1.
-    near: u64,
+    /// Distances from the knot below this lie before the next knot, convert without overflow, and
+    /// give at least 1.
+    fast_range: u64,
 }
 
 impl Knot {
     fn new((x, y): (u64, u64), rate: f64, next: (u64, u64)) -> Knot {
-        let before_overflow = (NEAR / rate) as u64;
+        let before_overflow = (MAX_FAST_OFFSET / rate) as u64;
         Knot {
             x,
             y,
             rate,
             next,
-            near: match y {
-                1..=NEAR_END => (next.0 - x).min(before_overflow).min(NEAR as u64),
+            fast_range: match y {
+                1..=MAX_FAST_BASE => (next.0 - x)
+                    .min(before_overflow)
+                    .min(MAX_FAST_OFFSET as u64),
                 _ => 0,
             },
         }
     }
 
-    /// The values at places that are all near.
+    /// The values at `xs`, if all of them lie in the fast range.
     #[inline(always)]
-    fn at_near<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
+    fn at_fast<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
         let distances = xs.map(|x| x.wrapping_sub(self.x));
-        if distances.iter().any(|distance| *distance >= self.near) {
+        if distances
+            .iter()
+            .any(|distance| *distance >= self.fast_range)
+        {
             return None;
         }
-        // In signed numbers, which are converted to and fro in half the steps.
-        let behind = |distance| (distance as i64 as f64 * self.rate + 0.5) as i64 as u64;
-        Some(distances.map(|distance| self.bounded(self.y.wrapping_add(behind(distance)))))
+        // Signed numbers convert to and from floating point in half the instructions.
+        let offset = |distance| (distance as i64 as f64 * self.rate + 0.5) as i64 as u64;
+        Some(distances.map(|distance| self.bounded(self.y.wrapping_add(offset(distance)))))
     }
 
     /// The value at `x`, which lies between this knot and the next.
@@ -67,23 +74,23 @@ impl Knot {
 
     #[inline(always)]
     fn bounded(&self, y: u64) -> u64 {
-        // Rounding must not lead past the next knot.
+        // Rounding must not pass the next knot.
         y.min(self.next.1)
     }
 }
 
-/// The place of the knot that was looked up last: times mostly come near each other.
+/// The index of the knot used last. Successive times are mostly close to each other.
 #[derive(Debug, Default)]
-struct Latest(AtomicUsize);
+struct LastKnot(AtomicUsize);
 
-impl Clone for Latest {
-    fn clone(&self) -> Latest {
-        Latest::default()
+impl Clone for LastKnot {
+    fn clone(&self) -> LastKnot {
+        LastKnot::default()
     }
 }
 
-impl PartialEq for Latest {
-    fn eq(&self, _: &Latest) -> bool {
+impl PartialEq for LastKnot {
+    fn eq(&self, _: &LastKnot) -> bool {
         true
     }
 }
@@ -91,18 +98,19 @@ impl PartialEq for Latest {
 /// A strictly increasing piecewise linear map.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// At least one; x and y both strictly increase.
+    /// At least one. x and y both strictly increase.
     knots: Vec<Knot>,
     /// Rate before the first knot.
     before: f64,
-    /// Span in y over which the outer rates were measured; 0 where the nominal rate is used.
+    /// The span in y over which the outer rates were measured, or 0 if the nominal rate is used.
     measured: u64,
-    latest: Latest,
+    last: LastKnot,
 }
 
 impl Line {
-    /// The line through `points`, or `None` if there are none. Points out of order are left out,
-    /// as few as possible. `nominal` is the rate, y per x, where the points do not tell.
+    /// The line through `points`, or `None` if there are none. The fewest possible points that are
+    /// out of order are left
+    /// out. `nominal` is the rate (y per x) to use where the points do not determine one.
     pub fn through(points: Vec<(u64, u64)>, nominal: f64) -> Option<Line> {
         let points = longest_increasing(points);
         let mut knots: Vec<Knot> = points
@@ -123,28 +131,28 @@ impl Line {
             knots,
             before: backward.0,
             measured: forward.1.min(backward.1),
-            latest: Latest::default(),
+            last: LastKnot::default(),
         })
     }
 
     /// The value at `x`.
     #[inline]
     pub fn at(&self, x: u64) -> u64 {
-        match self.at_near([x]) {
+        match self.at_fast([x]) {
             Some([y]) => y,
-            None => self.at_any(x),
+            None => self.at_slow(x),
         }
     }
 
-    /// The values at several places, if all are near the knot that was looked up last: none of them is 0.
+    /// The values at `xs`, none of them 0, if all of them lie in the fast range of the knot used last.
     #[inline(always)]
-    pub fn at_near<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
-        let knot = self.knots.get(self.latest.0.load(Ordering::Relaxed))?;
-        knot.at_near(xs)
+    pub fn at_fast<const N: usize>(&self, xs: [u64; N]) -> Option<[u64; N]> {
+        let knot = self.knots.get(self.last.0.load(Ordering::Relaxed))?;
+        knot.at_fast(xs)
     }
 
     #[cold]
-    fn at_any(&self, x: u64) -> u64 {
+    fn at_slow(&self, x: u64) -> u64 {
         match self.look_up(x) {
             Some(knot) => knot.at(x),
             None => {
@@ -154,13 +162,13 @@ impl Line {
         }
     }
 
-    /// The last knot that is not behind `x`; none if `x` lies before the first.
+    /// The last knot at or before `x`, or `None` if `x` lies before the first.
     fn look_up(&self, x: u64) -> Option<&Knot> {
-        let behind = self.knots.partition_point(|knot| knot.x <= x);
-        let place = behind.checked_sub(1)?;
-        // No more than a hint: whoever reads an old one looks up again.
-        self.latest.0.store(place, Ordering::Relaxed);
-        Some(&self.knots[place])
+        let after = self.knots.partition_point(|knot| knot.x <= x);
+        let index = after.checked_sub(1)?;
+        // Relaxed: the index is a hint, and the range check of a stale one fails.
+        self.last.0.store(index, Ordering::Relaxed);
+        Some(&self.knots[index])
     }
 
     /// The x whose value is `y`.
@@ -176,8 +184,9 @@ impl Line {
         self.knots.get(next).map_or(x, |next| x.min(next.x))
     }
 
-    /// How far, at most, a knot lies from the straight line between its neighbours: how much the
-    /// rate wanders from one stretch to the next, and so a bound for what happens between knots.
+    /// The largest distance of a knot from the straight line between its neighbours: how much the
+    /// rate varies, and so
+    /// a bound for the error between knots.
     pub fn unevenness(&self) -> u64 {
         let deviation = |knots: &[Knot]| {
             let [a, b, c] = [knots[0], knots[1], knots[2]];
@@ -187,7 +196,7 @@ impl Line {
         self.knots.windows(3).map(deviation).max().unwrap_or(0)
     }
 
-    /// How far `x` lies outside the knots, in units of y.
+    /// The distance of `x` from the range of the knots, in units of y.
     pub fn outside(&self, x: u64) -> u64 {
         let (first, last) = (self.knots[0], self.knots[self.knots.len() - 1]);
         if x < first.x {
@@ -197,21 +206,21 @@ impl Line {
         }
     }
 
-    /// The span in y over which the rate outside the knots was measured, if it was.
+    /// The span in y over which the outer rates were measured, if they were.
     pub fn measured_span(&self) -> Option<u64> {
         (self.measured > 0).then_some(self.measured)
     }
 
-    /// Mean rate between the first knot and the last, if the span between them tells one.
+    /// The mean rate between the first knot and the last, if their span is long enough to determine it.
     pub fn mean_rate(&self) -> Option<f64> {
         let (first, last) = (self.knots[0], self.knots[self.knots.len() - 1]);
-        (last.y - first.y >= TELLING_SPAN).then(|| rate((first.x, first.y), (last.x, last.y)))
+        (last.y - first.y >= MIN_RATE_SPAN).then(|| rate((first.x, first.y), (last.x, last.y)))
     }
 }
 
-/// `distance` times `rate`, rounded; saturates.
+/// `distance` times `rate`, rounded, saturating.
 fn scaled(distance: u64, rate: f64) -> u64 {
-    // Both roundings keep the order of their arguments, so that a greater distance never gives less.
+    // Both roundings are monotonic: a greater distance never gives a smaller value.
     (distance as f64 * rate + 0.5) as u64
 }
 
@@ -219,12 +228,12 @@ fn rate(from: (u64, u64), to: (u64, u64)) -> f64 {
     (to.1 - from.1) as f64 / (to.0 - from.0) as f64
 }
 
-/// The median rate of the stretches that are long enough to tell.
+/// The median rate of the stretches that are long enough to determine one.
 fn usual_rate(points: &[(u64, u64)]) -> Option<f64> {
     let mut rates = Vec::new();
     let mut from = *points.first()?;
     for &to in points {
-        if to.1 - from.1 >= TELLING_SPAN {
+        if to.1 - from.1 >= MIN_RATE_SPAN {
             rates.push(rate(from, to));
             from = to;
         }
@@ -232,7 +241,7 @@ fn usual_rate(points: &[(u64, u64)]) -> Option<f64> {
     median(&mut rates)
 }
 
-/// The rate to go on with beyond the point at `end` (the first or the last), and its span.
+/// The rate beyond the point at `end` (the first or the last), and the span over which it was measured.
 fn outer_rate(points: &[(u64, u64)], end: usize, usual: f64) -> (f64, u64) {
     let anchor = points[end];
     let far = |point: &&(u64, u64)| point.1.abs_diff(anchor.1) >= OUTER_SPAN;
@@ -243,18 +252,18 @@ fn outer_rate(points: &[(u64, u64)], end: usize, usual: f64) -> (f64, u64) {
     };
     let other = *other.unwrap_or(&anchor);
     let span = other.1.abs_diff(anchor.1);
-    if span < TELLING_SPAN {
+    if span < MIN_RATE_SPAN {
         return (usual, 0);
     }
     let measured = rate(other.min(anchor), other.max(anchor));
-    if (measured / usual - 1.0).abs() <= PLAUSIBLE {
+    if (measured / usual - 1.0).abs() <= MAX_RATE_DEVIATION {
         (measured, span)
     } else {
-        (usual, TELLING_SPAN)
+        (usual, MIN_RATE_SPAN)
     }
 }
 
-/// The middle one of `values`.
+/// The median of `values`.
 pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -263,11 +272,11 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// The most of `points` that strictly increase in both coordinates, in order: patience sorting.
+/// The longest subsequence of `points` that strictly increases in both coordinates, by patience sorting.
 fn longest_increasing(mut points: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    // Of several points with one x, the order by descending y lets at most one into the chain.
+    // Descending y among points with equal x: at most one of them enters the chain.
     points.sort_unstable_by_key(|&(x, y)| (x, std::cmp::Reverse(y)));
-    // `ends[n]`: the point with the least y that ends a chain of n + 1 points.
+    // `ends[n]` is the point with the smallest y that ends a chain of n + 1 points.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![None; points.len()];
     for (i, &(_, y)) in points.iter().enumerate() {
@@ -341,64 +350,64 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn no_points_make_it_run_backwards_or_panic(
-            points in any_points(),
-            nominal in any::<f64>(),
-            mut xs in proptest::collection::vec(any::<u64>(), 1..50),
-        ) {
-            xs.extend(points.iter().flat_map(|p| [p.0, p.0.wrapping_add(1), p.0.wrapping_sub(1)]));
-            xs.sort_unstable();
-            let line = Line::through(points, nominal).unwrap();
-            let ys: Vec<_> = xs.iter().map(|&x| line.at(x)).collect();
-            prop_assert!(ys.is_sorted());
-            let from_the_end: Vec<_> = xs.iter().rev().map(|&x| line.at(x)).collect();
-            prop_assert!(ys.iter().rev().eq(&from_the_end));
-            let back: Vec<_> = xs.iter().map(|&y| line.inverse(y)).collect();
-            prop_assert!(back.is_sorted());
-            for x in xs {
-                line.outside(x);
+            #[test]
+            fn no_points_make_it_run_backwards_or_panic(
+                points in any_points(),
+                nominal in any::<f64>(),
+                mut xs in proptest::collection::vec(any::<u64>(), 1..50),
+            ) {
+                xs.extend(points.iter().flat_map(|p| [p.0, p.0.wrapping_add(1), p.0.wrapping_sub(1)]));
+                xs.sort_unstable();
+                let line = Line::through(points, nominal).unwrap();
+                let ys: Vec<_> = xs.iter().map(|&x| line.at(x)).collect();
+                prop_assert!(ys.is_sorted());
+                let from_the_end: Vec<_> = xs.iter().rev().map(|&x| line.at(x)).collect();
+                prop_assert!(ys.iter().rev().eq(&from_the_end));
+                let back: Vec<_> = xs.iter().map(|&y| line.inverse(y)).collect();
+                prop_assert!(back.is_sorted());
+                for x in xs {
+                    line.outside(x);
+                }
+                line.unevenness();
+                line.mean_rate();
             }
-            line.unevenness();
-            line.mean_rate();
-        }
 
-        #[test]
-        fn what_is_near_is_told_as_anything_is(
-            from in (any::<u64>(), any::<u64>()),
-            bits in (0u32..64, 0u32..64, 0u32..64),
-            rate in prop_oneof![1e-9..1e9, 0.9..1.1],
-            distance: u64,
-        ) {
-            let from = (from.0 >> bits.0, from.1 >> bits.1);
-            let knot = Knot::new(from, rate, (u64::MAX, u64::MAX));
-            let distance = distance >> bits.2;
-            if distance < knot.near {
-                let x = from.0 + distance;
-                prop_assert_eq!(knot.at_near([x]), Some([knot.at(x)]));
-                prop_assert!(knot.at(x) > 0);
-            } else {
-                prop_assert_eq!(knot.at_near([from.0.wrapping_add(distance)]), None);
-            }
-        }
-
-        #[test]
-        fn the_longest_chain_is_found(points in proptest::collection::vec((0..12u64, 0..12u64), 1..12)) {
-            let chain = longest_increasing(points.clone());
-            prop_assert!(chain.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 < p[1].1));
-            prop_assert!(chain.iter().all(|p| points.contains(p)));
-            // Longest by trying: how long a chain of points can end in each one.
-            let mut sorted = points;
-            sorted.sort_unstable();
-            let mut longest = vec![1; sorted.len()];
-            for i in 0..sorted.len() {
-                for j in 0..i {
-                    if sorted[j].0 < sorted[i].0 && sorted[j].1 < sorted[i].1 {
-                        longest[i] = longest[i].max(longest[j] + 1);
-                    }
+            #[test]
+    fn the_fast_path_gives_the_values_of_the_slow_one(
+                from in (any::<u64>(), any::<u64>()),
+                bits in (0u32..64, 0u32..64, 0u32..64),
+                rate in prop_oneof![1e-9..1e9, 0.9..1.1],
+                distance: u64,
+            ) {
+                let from = (from.0 >> bits.0, from.1 >> bits.1);
+                let knot = Knot::new(from, rate, (u64::MAX, u64::MAX));
+                let distance = distance >> bits.2;
+    if distance < knot.fast_range {
+                    let x = from.0 + distance;
+    prop_assert_eq!(knot.at_fast([x]), Some([knot.at(x)]));
+                    prop_assert!(knot.at(x) > 0);
+                } else {
+    prop_assert_eq!(knot.at_fast([from.0.wrapping_add(distance)]), None);
                 }
             }
-            prop_assert_eq!(Some(chain.len()), longest.into_iter().max());
+
+            #[test]
+            fn the_longest_chain_is_found(points in proptest::collection::vec((0..12u64, 0..12u64), 1..12)) {
+                let chain = longest_increasing(points.clone());
+                prop_assert!(chain.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 < p[1].1));
+                prop_assert!(chain.iter().all(|p| points.contains(p)));
+                // Dynamic programming: the length of the longest chain that ends in each point.
+                let mut sorted = points;
+                sorted.sort_unstable();
+                let mut longest = vec![1; sorted.len()];
+                for i in 0..sorted.len() {
+                    for j in 0..i {
+                        if sorted[j].0 < sorted[i].0 && sorted[j].1 < sorted[i].1 {
+                            longest[i] = longest[i].max(longest[j] + 1);
+                        }
+                    }
+                }
+                prop_assert_eq!(Some(chain.len()), longest.into_iter().max());
+            }
         }
-    }
 }

@@ -1,10 +1,12 @@
-//! Time: taken in ticks, told in nanoseconds of CLOCK_BOOTTIME.
+//! Clocks: ticks on the hot path, converted to nanoseconds of CLOCK_BOOTTIME afterwards.
 //!
-//! The hot path takes [`now`] and nothing else. A capture names its [`TickSource`] and the
-//! [`frequency`] of its ticks, and holds [`snapshot`]s of the host's clocks (one at the start, one every
-//! second or less, one at the end) and pairs of ticks and device times for each agent. From these a reader
-//! builds one [`HostClock`] and an [`AgentClock`] for each agent. Both state how far they may be off;
-//! within the sum of that, [`clamp`] corrects work that seems to start before it was enqueued.
+//! The hot path calls [`now`] only. A capture stores its [`TickSource`], the [`frequency`] of its ticks,
+//! [`snapshot`]s of the host's clocks (at the start, at least every second, at the end) and, for
+//! each agent, pairs of
+//! ticks and device times. From these a reader builds one [`HostClock`] and one [`AgentClock`] per
+//! agent. Both state
+//! their error bound; within the sum of both bounds, [`clamp`] moves work that appears to start
+//! before its enqueue.
 
 mod agent;
 mod clamp;

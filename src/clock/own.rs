@@ -1,12 +1,14 @@
-//! Fits a clock of an agent's own to windows of host time in which it was read.
+//! Fits an agent's own clock to the windows of host time in which it was read.
 //!
-//! A reading says that the clock showed `device` at some moment of its window, no more. In a
-//! stretch of time short enough for the drift to be steady, every reading therefore confines the
-//! clock's offset to an interval, and the offset lies where most intervals meet (Marzullo's
-//! algorithm, by which NTP finds the truth among its servers). So narrow readings and lucky wide ones
-//! sharpen each other, and false ones are outvoted. A line through the offsets of successive stretches
-//! follows the drift. Over a long time drifts wander: a stretch has the rate at which more of it meets, that of all
-//! readings or its own.
+//! A reading says only that the clock showed `device` at some moment of its window. Over a stretch
+//! of time that is short
+//! enough for a steady drift, every reading confines the clock's offset to an interval, and the offset lies
+//! where most intervals overlap (Marzullo's algorithm, which NTP uses to select servers). Narrow readings
+//! and overlapping wide ones sharpen the result, and false ones are outvoted. A line through the
+//! offsets of successive
+//! stretches follows the drift. Drift varies over a long time, so each stretch uses the rate at
+//! which more of its
+//! readings overlap: its own, or that of all readings.
 
 use super::line::{Line, median};
 
@@ -14,7 +16,7 @@ use super::line::{Line, median};
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Window {
     pub device: u64,
-    /// Not after `latest`.
+    /// At most `latest`.
     pub earliest: u64,
     pub latest: u64,
 }
@@ -28,7 +30,7 @@ impl Window {
         self.earliest + self.width() / 2
     }
 
-    /// How far `time` lies outside.
+    /// The distance of `time` from the window.
     fn misses(&self, time: u64) -> u64 {
         self.earliest
             .saturating_sub(time)
@@ -40,18 +42,18 @@ impl Window {
 pub(super) struct Fit {
     /// From device times to host times.
     pub line: Line,
-    /// How far the line may be off, in host time.
+    /// The error bound of the line, in host time.
     pub error: u64,
-    /// How many readings agree with the line.
+    /// The number of readings that agree with the line.
     pub agreeing: usize,
 }
 
-/// Readings that a stretch has at least.
-const READINGS: usize = 16;
-/// Host time that a stretch spans at least, on average.
-const STRETCH: u64 = 1_000_000_000;
+/// The fewest readings of a stretch.
+const MIN_READINGS: usize = 16;
+/// The least average length of a stretch, in host time.
+const MIN_STRETCH: u64 = 1_000_000_000;
 
-/// The clock on which most `windows` agree; `None` if they do not, or there are none.
+/// The clock on which most `windows` agree, or `None` if there is none.
 pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     windows.sort_unstable_by_key(|w| (w.device, w.earliest));
     let (first, last) = (windows.first()?, windows.last()?);
@@ -59,15 +61,15 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     let typical = median_width(&windows);
     let rate = rate(&windows, typical);
 
-    let stretches = (windows.len() / READINGS)
-        .min((span / STRETCH) as usize)
+    let stretches = (windows.len() / MIN_READINGS)
+        .min((span / MIN_STRETCH) as usize)
         .max(1);
     let mut half_width = 0;
     let mut knots = Vec::with_capacity(stretches);
     for stretch in windows.chunks(windows.len().div_ceil(stretches)) {
         let usual = agreement(stretch, rate);
         let own = agreement(stretch, self::rate(stretch, typical));
-        let best = if own.meeting > usual.meeting {
+        let best = if own.overlapping > usual.overlapping {
             own
         } else {
             usual
@@ -77,7 +79,7 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     }
     let line = Line::through(knots, rate)?;
 
-    // How well it fits is measured, not assumed.
+    // The bound comes from the measured distances of the readings.
     let mut misses: Vec<u64> = windows
         .iter()
         .map(|w| w.misses(line.at(w.device)))
@@ -86,8 +88,8 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     if agreeing * 2 <= windows.len() {
         return None;
     }
-    let most = (misses.len() * 95).div_ceil(100) - 1;
-    let missed = *misses.select_nth_unstable(most).1;
+    let percentile = (misses.len() * 95).div_ceil(100) - 1;
+    let missed = *misses.select_nth_unstable(percentile).1;
     Some(Fit {
         line,
         error: half_width.saturating_add(missed),
@@ -101,12 +103,12 @@ fn median_width(windows: &[Window]) -> u64 {
     *widths.select_nth_unstable(middle).1
 }
 
-/// Host nanoseconds a unit of the device: the median over pairs of readings that are half of all
-/// readings apart (Theil and Sen), which a quarter of false ones does not spoil. Clocks
-/// count nanoseconds unless that is measurably wrong.
+/// Host nanoseconds per device unit, by the Theil-Sen estimator: the median over pairs of readings half the
+/// series apart, which tolerates a quarter of false readings. The rate is 1 unless the measured one differs
+/// by more than its uncertainty.
 fn rate(windows: &[Window], typical: u64) -> f64 {
     let half = windows.len().div_ceil(2);
-    // Two distances, odd and even: readings of two sorts in turns would bias either alone.
+    // An odd and an even distance: if two kinds of readings alternate, either distance alone is biased.
     let pairs = [half, half + 1].into_iter().flat_map(|apart| {
         let later = windows.get(apart..).unwrap_or_default();
         windows.iter().zip(later)
@@ -132,25 +134,25 @@ fn rate(windows: &[Window], typical: u64) -> f64 {
     }
 }
 
-/// Where most readings of a stretch meet.
+/// Where most readings of a stretch overlap.
 struct Agreement {
-    /// The device time in the middle of the stretch, and the host's.
+    /// Device time and host time in the middle of the stretch.
     knot: (u64, u64),
-    /// Half the width of that place, in host time.
+    /// Half the width of the overlap, in host time.
     half_width: u64,
-    /// How many readings meet there.
-    meeting: usize,
+    /// The number of readings that overlap there.
+    overlapping: usize,
 }
 
-/// Where most readings of a stretch meet if the clock had this rate in it.
+/// Finds where most readings of a stretch overlap, given the clock's rate.
 fn agreement(stretch: &[Window], rate: f64) -> Agreement {
     let origin = stretch[stretch.len() / 2];
-    // Relative to the origin, so that f64 holds differences of nanoseconds.
+    // Relative to the origin, so that an f64 represents nanoseconds.
     let offset = |w: &Window, time: u64| {
         let elapsed = (i128::from(w.device) - i128::from(origin.device)) as f64;
         (i128::from(time) - i128::from(origin.earliest)) as f64 - elapsed * rate
     };
-    // Openings come before closings at the same place: intervals that touch do meet.
+    // Openings sort before closings at the same position: intervals that touch overlap.
     let mut edges: Vec<(f64, bool)> = stretch
         .iter()
         .flat_map(|w| [(offset(w, w.earliest), false), (offset(w, w.latest), true)])
@@ -158,7 +160,7 @@ fn agreement(stretch: &[Window], rate: f64) -> Agreement {
     edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
 
     let (mut open, mut most) = (0usize, 0);
-    let mut place = (0.0, 0.0);
+    let mut overlap = (0.0, 0.0);
     for (i, &(at, closes)) in edges.iter().enumerate() {
         if closes {
             open -= 1;
@@ -166,17 +168,17 @@ fn agreement(stretch: &[Window], rate: f64) -> Agreement {
             open += 1;
             if open > most {
                 most = open;
-                // What comes after the most openings so far is a closing, or more openings.
-                place = (at, edges.get(i + 1).map_or(at, |next| next.0));
+                // The next edge is a closing, or another opening that becomes the new maximum.
+                overlap = (at, edges.get(i + 1).map_or(at, |next| next.0));
             }
         }
     }
-    let (low, high) = place;
+    let (low, high) = overlap;
     let time = i128::from(origin.earliest) + f64::midpoint(low, high).round() as i128;
     let time = time.clamp(0, i128::from(u64::MAX)) as u64;
     Agreement {
         knot: (origin.device, time),
         half_width: ((high - low) / 2.0).ceil() as u64,
-        meeting: most,
+        overlapping: most,
     }
 }

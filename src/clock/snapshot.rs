@@ -1,27 +1,29 @@
-//! Reads ticks and system clocks together, and measures how fast ticks run.
+//! Simultaneous readings of ticks and system clocks, and the frequency of ticks.
 
 use super::{SystemClock, TickSource, init, now_ordered_of};
 use crate::record::{ClockSnapshot, Nanos, Ticks};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Attempts at a tight snapshot. One takes about a tenth of a microsecond; an interrupt that hits one is
-/// unlikely to hit them all.
+/// Attempts at a narrow snapshot. One takes about a tenth of a microsecond, and an interrupt is
+/// unlikely to hit all.
 const TRIES: usize = 8;
 
-/// The span over which [`frequency`] measures at least. Two reads are off by about 50 ns at most,
-/// so that this gives the rate to 500 parts in a million.
+/// The shortest span over which [`frequency`] measures. A pair of readings is off by at most 50 ns,
+/// so the error is
+/// at most 500 ppm.
 const CALIBRATION: Duration = Duration::from_micros(200);
 
-/// The host's clocks now: the tightest of several readings.
+/// Reads the host's clocks: the narrowest of several attempts.
 ///
-/// One at the start of a capture and one at its end are needed; one every second or less bounds
-/// what CLOCK_MONOTONIC's slewing can do in between.
+/// A capture needs one at its start and one at its end. One at least every second bounds the effect
+/// of slewing of
+/// CLOCK_MONOTONIC in between.
 pub fn snapshot() -> ClockSnapshot {
     snapshot_of(init())
 }
 
-/// The same with ticks of `source`, for a process that has another one than this.
+/// Like [`snapshot`], with ticks of `source`: for a process that uses another source than this one.
 pub fn snapshot_of(source: TickSource) -> ClockSnapshot {
     let mut best = read(source);
     for _ in 1..TRIES {
@@ -36,7 +38,7 @@ pub fn snapshot_of(source: TickSource) -> ClockSnapshot {
 fn read(source: TickSource) -> ClockSnapshot {
     let blank = ClockSnapshot::blank();
     let before = now_ordered_of(source);
-    // BOOTTIME, on which all conversion rests, in the middle of the window.
+    // BOOTTIME is read in the middle of the window: all conversion rests on it.
     let monotonic_raw = SystemClock::MonotonicRaw.read();
     let boottime = SystemClock::Boottime.read();
     let monotonic = SystemClock::Monotonic.read();
@@ -53,7 +55,7 @@ fn read(source: TickSource) -> ClockSnapshot {
     }
 }
 
-/// The snapshot of a machine whose ticks are [`TickSource::Virtual`]: every clock shows the ticks.
+/// The snapshot of a machine with [`TickSource::Virtual`]: every clock equals the ticks.
 pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
     let time = Nanos(now.0);
     ClockSnapshot {
@@ -67,12 +69,11 @@ pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
     }
 }
 
-/// How many ticks a second has, for the header of a capture.
+/// Ticks per second, for the header of a capture.
 ///
-/// Where the source does not say, this is measured from the first call of this function on, and
-/// that first call takes a fifth of a millisecond, less where a session was joined just before. Later calls take the longer
-/// span, for free.
-/// A reader that finds snapshots far enough apart goes by them instead.
+/// Where the source does not state it, it is measured from the first call on, over at least 200 microseconds:
+/// the first call waits for the rest of that span, and later calls measure over a longer one. Readers
+/// prefer the rate between snapshots if these are far enough apart.
 pub fn frequency() -> u64 {
     match init() {
         TickSource::Monotonic | TickSource::Virtual => 1_000_000_000,
@@ -80,13 +81,13 @@ pub fn frequency() -> u64 {
     }
 }
 
-/// Begins to measure the [`frequency`], for who asks for it soon.
+/// Starts measuring the [`frequency`], so that a later call need not wait.
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) fn measure_frequency() {
     START.get_or_init(snapshot);
 }
 
-/// From when on the frequency is measured.
+/// The start of the measurement of the frequency.
 static START: OnceLock<ClockSnapshot> = OnceLock::new();
 
 fn measured(start: &ClockSnapshot) -> u64 {

@@ -5,18 +5,18 @@ use crate::record::{ClockSnapshot, Nanos};
 /// A clock of the operating system, in nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SystemClock {
-    /// CLOCK_MONOTONIC: slewed by NTP, stands still while the machine sleeps.
+    /// CLOCK_MONOTONIC: slewed by NTP, stops during suspend.
     Monotonic,
-    /// CLOCK_MONOTONIC_RAW: as the hardware counts; stands still while the machine sleeps.
+    /// CLOCK_MONOTONIC_RAW: the hardware's rate, stops during suspend.
     MonotonicRaw,
-    /// CLOCK_BOOTTIME: CLOCK_MONOTONIC and the time slept. The trace's clock.
+    /// CLOCK_BOOTTIME: CLOCK_MONOTONIC plus the time suspended. The clock of traces.
     Boottime,
-    /// CLOCK_REALTIME: the time of day; may be set forward and back.
+    /// CLOCK_REALTIME: the time of day, which may be set forward and back.
     Realtime,
 }
 
 impl SystemClock {
-    /// Every system clock, the one to prefer first where several would do.
+    /// Every system clock, in order of preference.
     pub const ALL: [SystemClock; 4] = [
         SystemClock::Monotonic,
         SystemClock::Boottime,
@@ -24,7 +24,7 @@ impl SystemClock {
         SystemClock::Realtime,
     ];
 
-    /// What the clock shows now.
+    /// Reads the clock.
     #[cfg(target_os = "linux")]
     #[inline]
     pub fn read(self) -> Nanos {
@@ -35,13 +35,14 @@ impl SystemClock {
             SystemClock::Boottime => ClockId::Boottime,
             SystemClock::Realtime => ClockId::Realtime,
         });
-        // Negative only for a time of day before 1970: as unknown.
+        // Negative only for a time of day before 1970, which counts as unknown.
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Nanos(seconds.saturating_mul(1_000_000_000) + time.tv_nsec as u64)
     }
 
-    /// What the clock shows now. Elsewhere than on Linux, where there are no sources, one
-    /// monotonic clock that starts with the process stands in for all but the time of day.
+    /// Reads the clock. Platforms other than Linux have no sources; a monotonic clock that starts
+    /// with the process stands in
+    /// for all clocks but the time of day.
     #[cfg(not(target_os = "linux"))]
     pub fn read(self) -> Nanos {
         use std::sync::OnceLock;
@@ -54,7 +55,7 @@ impl SystemClock {
         Nanos(time.map_or(0, |time| time.as_nanos() as u64 + 1))
     }
 
-    /// What the clock showed in `snapshot`.
+    /// The time of this clock in `snapshot`.
     pub fn of(self, snapshot: &ClockSnapshot) -> Nanos {
         match self {
             SystemClock::Monotonic => snapshot.monotonic,
@@ -64,7 +65,7 @@ impl SystemClock {
         }
     }
 
-    /// Its name, as clock_gettime(2) spells it.
+    /// The clock's name as in clock_gettime(2).
     pub const fn name(self) -> &'static str {
         match self {
             SystemClock::Monotonic => "CLOCK_MONOTONIC",

@@ -103,7 +103,7 @@ fn no_snapshot_makes_no_clock() {
 }
 
 #[test]
-fn every_clock_is_told_within_the_bound() {
+fn every_clock_converts_within_the_bound() {
     let clock = HOST.ten_seconds();
     let bound = clock.error_bound().0;
     assert!(bound < 200, "{bound}");
@@ -167,7 +167,7 @@ fn the_order_and_repetition_of_snapshots_do_not_matter() {
 }
 
 #[test]
-fn virtual_time_is_told_exactly() {
+fn virtual_time_converts_exactly() {
     let snapshots = [
         virtual_snapshot(Ticks(5 * SECOND)),
         virtual_snapshot(Ticks(9 * SECOND)),
@@ -385,7 +385,7 @@ fn an_agent_without_readings_is_unknown() {
 }
 
 #[test]
-fn the_clocks_of_this_machine_are_told_within_their_windows() {
+fn the_clocks_of_this_machine_convert_within_their_windows() {
     let first = snapshot();
     let frequency = frequency();
     let between = snapshot();
@@ -519,7 +519,7 @@ proptest! {
     }
 
     #[test]
-    fn an_honest_host_is_told_within_the_bound_and_back(
+    fn an_honest_host_converts_within_the_bound_and_back(
         host in any_host(),
         reads in proptest::collection::vec((0..300u64, 0..300u64), 2..30),
         elapsed in proptest::collection::vec(0..SECOND, 1..30),
@@ -543,7 +543,7 @@ proptest! {
     }
 
     #[test]
-    fn an_honest_agent_is_told_within_the_bound(
+    fn an_honest_agent_converts_within_the_bound(
         host in any_host(),
         offset in 1..1_000_000 * SECOND,
         drift in -100_000..100_000i64,

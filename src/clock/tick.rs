@@ -1,9 +1,10 @@
-//! Ticks: host time as it is taken on the hot path.
+//! Ticks: host time as the hot path reads it.
 //!
-//! A process has one tick source. It is chosen once, by [`init`] or by the first [`now`], and never
-//! changes, so that all ticks of a capture can be compared. The cheapest clock that never stops
-//! and never changes its rate is taken: the processor's counter where the kernel itself trusts
-//! it, otherwise CLOCK_MONOTONIC.
+//! A process has one tick source, chosen by [`init`] or by the first [`now`] and never changed, so
+//! that all ticks of
+//! a capture are comparable. It is the cheapest clock that never stops and never changes its rate:
+//! the processor's
+//! counter if the kernel itself uses it, otherwise CLOCK_MONOTONIC.
 
 use super::SystemClock;
 use crate::record::Ticks;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// The environment variable that chooses the tick source: `tsc`, `counter` or `monotonic`.
 pub const CLOCK_VARIABLE: &str = "GPUTRAIL_CLOCK";
 
-/// What [`Ticks`] count.
+/// The clock that [`Ticks`] count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TickSource {
     /// The time-stamp counter of x86 processors, read by `rdtsc`.
@@ -26,7 +27,7 @@ pub enum TickSource {
     Virtual,
 }
 
-/// [`CLOCK_VARIABLE`] names no tick source of this machine.
+/// The value of [`CLOCK_VARIABLE`] is not a tick source of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{CLOCK_VARIABLE} is {0:?}, expected \"monotonic\"{other}",
@@ -36,8 +37,9 @@ pub enum TickSource {
 pub struct UnknownTickSource(pub OsString);
 
 impl TickSource {
-    /// The best source of this machine, or the one that [`CLOCK_VARIABLE`] asks for. A value that
-    /// names none counts as unset here; [`TickSource::requested`] reports it.
+    /// The source that [`CLOCK_VARIABLE`] requests, or the best of this machine. An unknown value
+    /// is ignored here;
+    /// [`TickSource::requested`] reports it.
     pub fn choose() -> TickSource {
         match TickSource::requested() {
             Ok(Some(source)) => source,
@@ -45,7 +47,7 @@ impl TickSource {
         }
     }
 
-    /// The source that [`CLOCK_VARIABLE`] asks for, if it is set.
+    /// The source that [`CLOCK_VARIABLE`] requests, or `None` if it is unset.
     pub fn requested() -> Result<Option<TickSource>, UnknownTickSource> {
         match std::env::var_os(CLOCK_VARIABLE) {
             Some(value) if !value.is_empty() => TickSource::parse(&value).map(Some),
@@ -62,7 +64,7 @@ impl TickSource {
         }
     }
 
-    /// The number that stands for the source in a capture's header; never 0.
+    /// The number of the source in a capture's header, never 0.
     pub const fn code(self) -> u32 {
         match self {
             TickSource::Tsc => 1,
@@ -72,7 +74,7 @@ impl TickSource {
         }
     }
 
-    /// The source that `code` stands for.
+    /// The source with this number.
     pub const fn from_code(code: u32) -> Option<TickSource> {
         match code {
             1 => Some(TickSource::Tsc),
@@ -83,7 +85,7 @@ impl TickSource {
         }
     }
 
-    /// Its name in words.
+    /// The name of the source for users.
     pub const fn name(self) -> &'static str {
         match self {
             TickSource::Tsc => "time-stamp counter",
@@ -94,28 +96,29 @@ impl TickSource {
     }
 }
 
-/// Code of this process's tick source, 0 until it is chosen.
+/// The code of this process's tick source, or 0 before it is chosen.
 static SOURCE: AtomicU32 = AtomicU32::new(0);
 
-/// Chooses this process's tick source unless that has been done, and says which it is.
+/// Chooses this process's tick source if that has not been done, and returns it.
 pub fn init() -> TickSource {
     if let Some(source) = TickSource::from_code(SOURCE.load(Relaxed)) {
         return source;
     }
     let chosen = TickSource::choose();
-    // Relaxed: the code is all there is to publish, nothing else is read on the strength of it.
+    // Relaxed: the code is all that is published; no other memory depends on it.
     match SOURCE.compare_exchange(0, chosen.code(), Relaxed, Relaxed) {
         Ok(_) => chosen,
-        // Another thread was first, and ticks may have been taken from its choice.
+        // Another thread was first, and ticks may have been read from its source.
         Err(code) => TickSource::from_code(code).unwrap_or(TickSource::Monotonic),
     }
 }
 
-/// The time now. One load, one predictable branch and the counter; the first call of the process
-/// chooses the source, which takes some tens of microseconds ([`init`] does so at a better moment).
+/// Reads the time: one load, one predictable branch and the counter. The first call of the process
+/// chooses the source,
+/// which takes some tens of microseconds; [`init`] does that ahead of time.
 ///
-/// The processor may read the counter a little earlier or later than its place in the program
-/// says, as the counter does not wait for its surroundings; see [`now_ordered`].
+/// The processor may execute the read a little earlier or later than its position in the program;
+/// see [`now_ordered`].
 #[inline(always)]
 pub fn now() -> Ticks {
     #[cfg(target_arch = "x86_64")]
@@ -130,8 +133,9 @@ pub fn now() -> Ticks {
     now_slow()
 }
 
-/// The time now, read after everything before the call and before everything after it. Takes
-/// about twice the time of [`now`]: for snapshots and pairs, not for records.
+/// Reads the time after all preceding and before all following instructions. Takes about twice as
+/// long as [`now`]: for
+/// snapshots and pairs, not for records.
 #[inline]
 pub fn now_ordered() -> Ticks {
     fence();
@@ -140,9 +144,7 @@ pub fn now_ordered() -> Ticks {
     now
 }
 
-/// Waits until the instructions before it have completed.
-/// The time now, in ticks of `source`: for looking at another process, which may have another source than
-/// this one.
+/// Reads the time in ticks of `source`, which another process may use.
 pub fn now_of(source: TickSource) -> Ticks {
     match source {
         #[cfg(target_arch = "x86_64")]
@@ -154,7 +156,7 @@ pub fn now_of(source: TickSource) -> Ticks {
     }
 }
 
-/// As [`now_of`], between all that stands before it and all that stands behind it.
+/// Like [`now_of`], after all preceding and before all following instructions.
 pub(crate) fn now_ordered_of(source: TickSource) -> Ticks {
     fence();
     let now = now_of(source);
@@ -162,6 +164,7 @@ pub(crate) fn now_ordered_of(source: TickSource) -> Ticks {
     now
 }
 
+/// Waits until all preceding instructions have completed.
 #[inline(always)]
 fn fence() {
     #[cfg(target_arch = "x86_64")]
@@ -192,13 +195,14 @@ fn counter() -> Ticks {
 fn now_slow() -> Ticks {
     match init() {
         TickSource::Monotonic | TickSource::Virtual => Ticks(SystemClock::Monotonic.read().0),
-        // Just chosen: the next one is fast.
+        // The source has just been chosen: this call takes the fast path.
         TickSource::Tsc | TickSource::Counter => now(),
     }
 }
 
-/// The processor's counter, where it is constant and never stops and the kernel keeps time by it:
-/// the kernel has checked that it agrees between cores, and watches it.
+/// The processor's counter, if it is invariant and the kernel keeps time by it: the kernel checks
+/// and monitors that it is
+/// synchronized between cores.
 fn hardware() -> Option<TickSource> {
     let source = if cfg!(target_arch = "x86_64") {
         ("tsc", TickSource::Tsc)
@@ -212,7 +216,7 @@ fn hardware() -> Option<TickSource> {
     (current.trim() == source.0 && invariant()).then_some(source.1)
 }
 
-/// Whether the processor says that its counter runs at one rate in every power state.
+/// Whether the processor's counter runs at one rate in every power state.
 fn invariant() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

@@ -489,7 +489,7 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
     }
     let start = clock::now();
     // Nothing is recorded before all that begins has its names.
-    process.board.names().together(0, |_| {
+    process.board.names().batch(0, |_| {
         if let Some(recorder) = (source.begin)(&process.board) {
             // Without this a child would write into its parent's blocks; the wiped table keeps it away
             // from them too, so a kernel without it is no reason not to record.

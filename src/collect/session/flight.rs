@@ -112,9 +112,9 @@ impl Flight {
         }
         let _ = writer.metadata_record(&clock::snapshot_of(live.ticks));
         // Last: what the records refer to was named before they were written.
-        let whole = capture::whole_bytes(&mut own)?;
+        let complete = capture::complete_bytes(&mut own)?;
         own.seek(SeekFrom::Start(header.len() as u64))?;
-        io::copy(&mut own.take(whole - header.len() as u64), &mut file)?;
+        io::copy(&mut own.take(complete - header.len() as u64), &mut file)?;
         let _ = writer.end();
         match writer.error() {
             Some((error, _)) => Err(io::Error::other(error)),

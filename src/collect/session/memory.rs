@@ -51,7 +51,7 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
 
 /// Takes to the capture what a process left in its pool, and says there how it ended.
 pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, end: End) {
-    let (what, words) = match end {
+    let (kind, text) = match end {
         End::Finished => {
             collector.finish();
             // An error stays with the writer.
@@ -82,7 +82,7 @@ pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, en
         ),
     };
     collector.stop();
-    capture::recover(mapping, writer, &Cause { what, words });
+    capture::recover(mapping, writer, &Cause { kind, text });
 }
 
 /// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.

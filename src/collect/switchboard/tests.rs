@@ -498,7 +498,7 @@ fn no_signal_handler_runs_while_its_thread_holds_the_switchboard() {
     let state = board.state();
     interrupt();
     drop(state);
-    board.names().holding(interrupt);
+    board.names().while_locked(interrupt);
     // SAFETY: as it was.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let (within, counted) = (

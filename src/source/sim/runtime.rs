@@ -163,7 +163,7 @@ impl Runtime {
     pub(super) fn new(recorder: &Recorder, seed: u64, devices: usize) -> Rc<Runtime> {
         let mut machine = Machine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
-        let devices = recorder.names().together(devices, |_| {
+        let devices = recorder.names().batch(devices, |_| {
             Function::name_all(recorder.names());
             (0..devices)
                 .map(|number| Device::new(recorder, &mut machine, host_link, seed, number))

@@ -135,8 +135,8 @@ impl Place {
         }
         if let (Some(enqueued), Some(start), Some(view)) = (self.enqueued, self.start, view) {
             let clamped = clamp(enqueued, start, view.bound);
-            match clamped.what {
-                Causality::Kept => {}
+            match clamped.causality {
+                Causality::Unchanged => {}
                 Causality::Clamped => report.clamped += 1,
                 Causality::Violated => report.before_enqueue += 1,
             }
