@@ -9,8 +9,10 @@ use gputrail::collect::context::{
 };
 use gputrail::collect::external::{self, ExternalError};
 use gputrail::collect::marker::{self, Mark, Unbalanced};
-use gputrail::collect::process::{self, Source};
+use gputrail::collect::operations::OperationInfo;
+use gputrail::collect::process;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::source::Source;
 use gputrail::collect::switchboard::Observed;
 use gputrail::record::*;
 use gputrail::trace::perfetto::reader::replay;
@@ -32,23 +34,40 @@ fn capture() -> PathBuf {
     FOLDER.get().unwrap().path().join("run.gputrail")
 }
 
+/// A source with one operation.
+struct OneCall;
+
+impl Source for OneCall {
+    fn domain(&self) -> Domain {
+        Domain::SIM
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        vec![OperationInfo {
+            operation: OPERATION,
+            name: "simCall",
+            group: OperationGroup::OTHER,
+            arguments: &[],
+            keeps_arguments: false,
+            observed: Observed::No,
+        }]
+    }
+
+    fn status_name(&self, _: i32) -> Option<&'static str> {
+        None
+    }
+}
+
 fn record() {
-    let source = Source {
-        operations: || vec![(OPERATION, Observed::No)],
-        begin: |board| {
-            let options = RecorderOptions::default();
-            let header = Recorder::file_header(options.ticks, ProcessId(std::process::id()));
-            let writer = Writer::create(&capture(), &header).ok()?;
-            let recorder = Recorder::start_on(board, &options, None, writer).ok()?;
-            recorder.describe_process("test");
-            recorder
-                .names()
-                .operation(OPERATION, "simCall", "", OperationGroup::OTHER);
-            Some(recorder)
-        },
-        prepare: |_| true,
-    };
-    assert!(process::attach(source));
+    let attached = process::attach_with(&OneCall, |board| {
+        let options = RecorderOptions::default();
+        let header = Recorder::file_header(options.ticks, ProcessId(std::process::id()));
+        let writer = Writer::create(&capture(), &header).ok()?;
+        let recorder = Recorder::start_on(board, &options, None, writer).ok()?;
+        recorder.describe_process("test");
+        Some(recorder)
+    });
+    assert!(attached);
 }
 
 fn call() {

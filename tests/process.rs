@@ -2,11 +2,12 @@
 
 use gputrail::capture::{Reader, Writer};
 use gputrail::clock;
+use gputrail::collect::operations::OperationInfo;
 use gputrail::collect::process;
-use gputrail::collect::process::Source;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::source::Source;
 use gputrail::collect::switchboard::{Observed, Switchboard};
-use gputrail::record::{Api, Domain, Operation, ProcessId};
+use gputrail::record::{Api, Domain, Operation, OperationGroup, ProcessId};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -25,11 +26,29 @@ fn capture_of(process: u32) -> PathBuf {
         .join(format!("{process}.gputrail"))
 }
 
-const SOURCE: Source = Source {
-    operations: || vec![(OPERATION, Observed::No)],
-    begin: record,
-    prepare: |_| true,
-};
+/// A source with one operation.
+struct OneCall;
+
+impl Source for OneCall {
+    fn domain(&self) -> Domain {
+        Domain::SIM
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        vec![OperationInfo {
+            operation: OPERATION,
+            name: "simCall",
+            group: OperationGroup::OTHER,
+            arguments: &[],
+            keeps_arguments: false,
+            observed: Observed::No,
+        }]
+    }
+
+    fn status_name(&self, _: i32) -> Option<&'static str> {
+        None
+    }
+}
 
 fn record(board: &Arc<Switchboard>) -> Option<Recorder> {
     let ticks = clock::init();
@@ -88,8 +107,11 @@ fn in_child(child: impl FnOnce() -> i32) -> (u32, i32) {
 fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     DIRECTORY.set(tempfile::tempdir().unwrap()).unwrap();
     assert!(!call(), "nothing is recorded before the process attaches");
-    assert!(process::attach(SOURCE));
-    assert!(!process::attach(SOURCE), "a process attaches once");
+    assert!(process::attach_with(&OneCall, record));
+    assert!(
+        !process::attach_with(&OneCall, record),
+        "a process attaches once"
+    );
     assert!(
         process::interest(Operation {
             domain: Domain::OPENCL,

@@ -6,6 +6,7 @@
 
 pub mod context;
 pub mod correlation;
+pub(crate) mod exit;
 pub mod external;
 pub mod marker;
 pub mod operations;
@@ -16,5 +17,6 @@ pub mod sampling;
 pub mod scope;
 #[cfg(target_os = "linux")]
 pub mod session;
+pub mod source;
 pub mod switchboard;
 pub mod times;

@@ -1,7 +1,7 @@
-//! Domains and their operations: numbers, names and arguments, enumerated and looked up both ways.
+//! Operations: the description of one, and the domains whose operations happen inside of API calls.
 //!
-//! An API's domain has its functions. The other domains are told to subscribers only, in the middle of the calls that
-//! they are about:
+//! The domain of an API has its functions, which its [source](super::source::Source) lists. The domains here reach
+//! subscribers only, in the middle of the calls that they are about:
 //!
 //! | domain | operations | phases | payload |
 //! |---|---|---|---|
@@ -15,14 +15,12 @@
 //! | | `COMPLETE` of barriers and markers | `Complete` | [`Completion`](crate::record::Completion) |
 //!
 //! The split into an enqueue, with enter and exit, and a completion, which has the user data of its enqueue, is
-//! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases. Queries follow
-//! CUPTI's `cuptiSupportedDomains` and `cuptiGetCallbackName`, and rocprofiler-sdk's
-//! `query_*_operation_name`, `iterate_*_operations` and `iterate_*_operation_args`.
+//! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases.
 
-use crate::collect::switchboard::{ArgumentInfo, OperationSet};
+use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::record::{Domain, MarkerKind, Operation, OperationGroup};
 
-/// What is known of an operation.
+/// The description of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OperationInfo {
     /// Domain and number.
@@ -33,13 +31,20 @@ pub struct OperationInfo {
     pub group: OperationGroup,
     /// Its arguments, if it is a function.
     pub arguments: &'static [ArgumentInfo],
+    /// Whether records keep the values of its arguments.
+    pub keeps_arguments: bool,
+    /// What its source does with a call of it besides recording it.
+    pub observed: Observed,
 }
 
 impl OperationInfo {
     /// The arguments that records keep, as `name:type,name:type`.
-    pub(crate) fn signature(arguments: &[ArgumentInfo]) -> String {
+    pub(crate) fn signature(&self) -> String {
         let mut signature = String::new();
-        for argument in arguments {
+        if !self.keeps_arguments {
+            return signature;
+        }
+        for argument in self.arguments {
             let Some(kind) = argument.kept.and_then(|kept| kept.name()) else {
                 continue;
             };
@@ -54,7 +59,7 @@ impl OperationInfo {
     }
 }
 
-/// Declares the operations of a domain that is told to subscribers only.
+/// Declares the operations of a domain that reaches subscribers only.
 macro_rules! told {
     ($($(#[$meta:meta])* $module:ident: $domain:ident {
         $($(#[$note:meta])* $operation:ident = $number:literal, $name:literal;)*
@@ -69,7 +74,7 @@ macro_rules! told {
             pub(super) const ALL: &[(Operation, &str)] = &[$(($operation, $name)),*];
         })*
 
-        /// The operations of a domain that is told to subscribers only.
+        /// The operations of a domain that reaches subscribers only.
         fn told(domain: Domain) -> &'static [(Operation, &'static str)] {
             match domain {
                 $(Domain::$domain => $module::ALL,)*
@@ -83,7 +88,7 @@ told! {
     /// Objects that come and go (CUPTI: `CUPTI_CB_DOMAIN_RESOURCE`; rocprofiler-sdk: code object and runtime
     /// initialization tracing).
     resource: RESOURCE {
-        /// The runtime has been initialized: told in the program's first call that is observed.
+        /// The runtime has been initialized: delivered in the program's first call that is observed.
         RUNTIME_INITIALIZED = 1, "runtime initialized";
         /// A context was created.
         CONTEXT_CREATED = 2, "context created";
@@ -156,19 +161,9 @@ told! {
     }
 }
 
-/// Every domain that this version knows, with its name. Some have no operations: they are reserved, or their source is
-/// not built in.
-pub fn domains() -> &'static [(Domain, &'static str)] {
-    Domain::ALL
-}
-
-/// Every operation of `domain`.
-pub fn of(domain: Domain) -> Vec<OperationInfo> {
+/// Every operation of `domain`; none of an API's.
+pub(crate) fn of(domain: Domain) -> Vec<OperationInfo> {
     match domain {
-        #[cfg(all(feature = "opencl", target_os = "linux"))]
-        Domain::OPENCL => crate::source::opencl::operations().collect(),
-        #[cfg(feature = "sim")]
-        Domain::SIM => crate::source::sim::operations().collect(),
         Domain::MARKER => MarkerKind::ALL
             .iter()
             .map(|(kind, _)| marker(*kind))
@@ -177,43 +172,18 @@ pub fn of(domain: Domain) -> Vec<OperationInfo> {
     }
 }
 
-/// Every operation that belongs to `group`, in any domain.
-pub(crate) fn of_group(group: OperationGroup) -> OperationSet {
-    let mut set = OperationSet::default();
-    let all = domains().iter().flat_map(|(domain, _)| of(*domain));
-    for info in all.filter(|info| info.group == group) {
-        set.set(info.operation, true);
-    }
-    set
+/// The description of `operation`, which is none of an API's.
+pub(crate) fn get(operation: Operation) -> Option<OperationInfo> {
+    let mut all = of(operation.domain).into_iter();
+    all.find(|info| info.operation == operation)
 }
 
-/// What is known of `operation`.
-pub fn get(operation: Operation) -> Option<OperationInfo> {
-    match operation.domain {
-        #[cfg(all(feature = "opencl", target_os = "linux"))]
-        Domain::OPENCL => crate::source::opencl::operation_info(operation.number),
-        #[cfg(feature = "sim")]
-        Domain::SIM => crate::source::sim::operations().find(|info| info.operation == operation),
-        Domain::MARKER => of(Domain::MARKER)
-            .into_iter()
-            .find(|info| info.operation == operation),
-        domain => told(domain)
-            .iter()
-            .find(|(told, _)| *told == operation)
-            .map(|one| of_told(*one)),
-    }
-}
-
-/// The name of `operation`.
-pub fn name(operation: Operation) -> Option<&'static str> {
-    get(operation).map(|info| info.name)
-}
-
-/// The operation of `domain` that has this name.
-pub fn find(domain: Domain, name: &str) -> Option<Operation> {
-    let all = of(domain);
-    let found = all.iter().find(|info| info.name == name)?;
-    Some(found.operation)
+/// The name of `operation`, which is none of an API's. Without allocating: callbacks have it.
+#[cfg(any(feature = "layer", feature = "sim"))]
+pub(crate) fn name(operation: Operation) -> &'static str {
+    let mut all = told(operation.domain).iter();
+    all.find(|(told, _)| *told == operation)
+        .map_or("", |(_, name)| name)
 }
 
 fn of_told((operation, name): (Operation, &'static str)) -> OperationInfo {
@@ -222,83 +192,14 @@ fn of_told((operation, name): (Operation, &'static str)) -> OperationInfo {
         name,
         group: OperationGroup::OTHER,
         arguments: &[],
+        keeps_arguments: false,
+        observed: Observed::No,
     }
 }
 
 fn marker(kind: MarkerKind) -> OperationInfo {
-    OperationInfo {
-        operation: crate::collect::marker::operation(kind),
-        name: kind.name().unwrap_or_default(),
-        group: OperationGroup::OTHER,
-        arguments: &[],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn every_operation_is_found_by_its_number_and_by_its_name() {
-        let mut seen = HashSet::new();
-        for (domain, domain_name) in domains() {
-            assert_eq!(Domain::from_name(domain_name), Some(*domain));
-            for info in of(*domain) {
-                assert_eq!(info.operation.domain, *domain);
-                assert!(seen.insert(info.operation), "{info:?}");
-                assert_eq!(get(info.operation), Some(info));
-                assert_eq!(name(info.operation), Some(info.name));
-                assert_eq!(find(*domain, info.name), Some(info.operation), "{info:?}");
-            }
-        }
-        assert!(seen.len() > 40);
-        let unknown = Operation {
-            domain: Domain::RESOURCE,
-            number: 999,
-        };
-        assert_eq!((get(unknown), find(Domain::RESOURCE, "?")), (None, None));
-    }
-
-    #[cfg(feature = "sim")]
-    #[test]
-    fn arguments_that_a_record_keeps_are_those_of_its_operation() {
-        use crate::collect::switchboard::CallArguments;
-        use crate::record::{Arguments, CorrelationId};
-        let operation = find(Domain::SIM, "simMemcpy").unwrap();
-        let record = Arguments::new(CorrelationId(1), operation, &[0x10, 0x20, 99]);
-        let arguments = CallArguments::of_record(&record).unwrap();
-        let shown: Vec<_> = arguments
-            .iter()
-            .map(|argument| (argument.info.name, argument.text(0)))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                ("destination", "0x10".to_owned()),
-                ("source", "0x20".to_owned()),
-                ("bytes", "99".to_owned()),
-            ]
-        );
-        assert_eq!(arguments.get("bytes"), Some(99));
-        let mut broken = record;
-        broken.count = 1000;
-        assert!(CallArguments::of_record(&broken).is_none());
-    }
-
-    #[cfg(all(feature = "opencl", target_os = "linux"))]
-    #[test]
-    fn a_functions_arguments_have_names_types_and_depths() {
-        let read = find(Domain::OPENCL, "clEnqueueReadBuffer").unwrap();
-        let info = get(read).unwrap();
-        let of = |name: &str| {
-            let argument = info.arguments.iter().find(|argument| argument.name == name);
-            let argument = argument.unwrap();
-            (argument.type_name, argument.dereference_depth())
-        };
-        assert_eq!(of("cb"), ("usize", 0));
-        assert_eq!(of("ptr"), ("*mut c_void", 1));
-        assert_eq!(of("event"), ("*mut cl_event", 1));
-        assert!(find(Domain::OPENCL, "clEnqueueMemcpyINTEL").is_some());
-    }
+    of_told((
+        crate::collect::marker::operation(kind),
+        kind.name().unwrap_or_default(),
+    ))
 }

@@ -1,20 +1,27 @@
-//! What an in-process source needs to know of the process it lives in: who wants its calls, which
-//! [`HostThread`] belongs to the calling thread, and when the process forks or ends.
+//! The observed process: its sources, its switchboard and recording, and the state of its threads.
 //!
-//! The table of who wants what lies in memory that the kernel wipes in forked children: a child reads
-//! "nobody" without being told. Its first call finds the table wiped, and begins anew: with a
-//! switchboard, a pool, names and capture of its own. What it inherited of its parent's is never touched again.
+//! A [source](super::source) [`attach`]es when its runtime is first used. The first one begins the recording that the
+//! environment asks for; sources observe from the moment on at which there is a recording or a tool ([`begin_for_tool`]).
+//! Until then a call passes through, at the cost of one look at the table.
+//!
+//! The table of who wants what lies in memory that the kernel wipes in forked children. A child's first call finds
+//! the table wiped, and the child begins anew, with a switchboard, a pool, names and capture of its own and the sources of
+//! its parent. It never touches again what it inherited.
 //!
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
 //! comes after that makes a new cell.
 
+use crate::capture::names::Names;
 use crate::clock;
 use crate::collect::correlation::HostThread;
+use crate::collect::exit;
 use crate::collect::recorder::Recorder;
 use crate::collect::scope::{Due, Gate};
+use crate::collect::source::{self, Source, SourceSet};
 use crate::collect::switchboard::{
-    Callback, Interest, Observed, SubscriberSet, Switchboard, ThreadState, Wanted,
+    Callback, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
+use crate::platform::inside::message;
 use crate::platform::sync::with_signals_blocked;
 use crate::platform::system;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
@@ -34,8 +41,9 @@ static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
 static PROCESS: AtomicPtr<ObservedProcess> = AtomicPtr::new(std::ptr::null_mut());
 /// The process and thread that is beginning one, `process << 32 | thread`, or 0.
 static BEGINNING: AtomicU64 = AtomicU64::new(0);
-/// How the first source attached; forked children attach in the same way.
-static SOURCE: OnceLock<Source> = OnceLock::new();
+/// The function that begins the recording of a process, which forked children call too. Null stands for
+/// [`session::begin`](super::session::begin), the recording that the environment asks for.
+static BEGIN_RECORDING: AtomicPtr<BeginRecording> = AtomicPtr::new(std::ptr::null_mut());
 /// Calls seen after the recording had ended.
 static LATE_CALLS: AtomicU64 = AtomicU64::new(0);
 /// Records that a signal handler could not write, because it had interrupted a write.
@@ -46,28 +54,23 @@ struct ObservedProcess {
     board: Arc<Switchboard>,
     generation: u64,
     recorder: OnceLock<Recorder>,
-    /// 1 once a source has attached.
+    /// The sources that have attached.
     attached: AtomicU32,
     /// 1 once a tool has begun the process.
     has_tools: AtomicU32,
-    /// 1 once the source observes, or has tried to.
-    observes: AtomicU32,
+    /// The sources that observe it, or have tried to.
+    observing: AtomicU32,
     ended: AtomicU32,
 }
 
-/// What a source in this process does with its operations, and how its recording begins.
-///
-/// A source observes only where somebody may want what it sees: there is a recording, or a tool
-/// ([`begin_for_tool`]). Until then its calls pass through, at the cost of the look that tells them so.
-#[derive(Copy, Clone)]
-pub struct Source {
-    /// Its operations.
-    pub operations: fn() -> Vec<(Operation, Observed)>,
-    /// Begins the recording that the environment asks for, if any.
-    pub begin: fn(&Arc<Switchboard>) -> Option<Recorder>,
-    /// Prepares the source to observe a process, which may be a forked child. `false`: it stays out.
-    pub prepare: fn(&Switchboard) -> bool,
+impl ObservedProcess {
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) != 0
+    }
 }
+
+/// Begins the recording of a process, whose records come by way of the switchboard; `None` if it is not recorded.
+pub type BeginRecording = fn(&Arc<Switchboard>) -> Option<Recorder>;
 
 /// One thread's state, on the heap. What every call needs comes first, and is near together.
 #[repr(C, align(64))]
@@ -290,18 +293,21 @@ fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Inte
 #[cold]
 #[inline(never)]
 fn new_process(operation: Operation) -> Interest {
-    // The parent's, as far as a child has inherited it.
-    let inherited = inherited();
-    if inherited.is_none_or(|parent| parent.attached.load(Ordering::Acquire) == 0) {
+    // The parent's, in a child that has inherited it.
+    let Some(parent) = inherited() else {
+        return Interest::NONE;
+    };
+    let sources = parent.attached.load(Ordering::Acquire);
+    if sources == 0 {
         return Interest::NONE;
     }
-    if inherited.is_some_and(|parent| parent.ended.load(Ordering::Acquire) != 0) {
+    if parent.has_ended() {
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
         return Interest::NONE;
     }
-    match SOURCE.get() {
-        Some(source) if attach(*source) => wanted().operation(operation),
-        _ => Interest::NONE,
+    match attach_all(|| sources) {
+        true => wanted().operation(operation),
+        false => Interest::NONE,
     }
 }
 
@@ -379,8 +385,13 @@ fn process() -> Option<&'static ObservedProcess> {
 /// The switchboard of this process, if it has begun and has not ended.
 pub fn board() -> Option<&'static Arc<Switchboard>> {
     process()
-        .filter(|process| process.ended.load(Ordering::Acquire) == 0)
+        .filter(|process| !process.has_ended())
         .map(|process| &process.board)
+}
+
+/// The names store of this process, if it has begun and has not ended.
+pub fn names() -> Option<&'static Names> {
+    board().map(|board| board.names())
 }
 
 /// The switchboard of this process, which begins with it where it has not. `None` where the system refuses the
@@ -392,7 +403,7 @@ pub fn begin() -> Option<&'static Arc<Switchboard>> {
     board()
 }
 
-/// The same for a tool: the process's source observes from now on.
+/// Begins the process for a tool: sources that are attached, or will be, observe from now on.
 pub fn begin_for_tool() -> Option<&'static Arc<Switchboard>> {
     let is_there = |process: &ObservedProcess| process.has_tools.load(Ordering::Acquire) != 0;
     if !process().is_some_and(is_there) {
@@ -460,7 +471,7 @@ fn begin_locked() {
         recorder: OnceLock::new(),
         attached: AtomicU32::new(0),
         has_tools: AtomicU32::new(0),
-        observes: AtomicU32::new(0),
+        observing: AtomicU32::new(0),
         ended: AtomicU32::new(0),
     }));
     PROCESS.store(new, Ordering::Release);
@@ -468,29 +479,55 @@ fn begin_locked() {
     WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// Lets `source` observe this process, with the recording that it begins or once there is a tool; in forked
-/// children this is done again. `false` if it has been attached before.
-pub fn attach(source: Source) -> bool {
-    SOURCE.get_or_init(|| source);
-    if process().is_some_and(|process| process.attached.load(Ordering::Acquire) != 0) {
-        return false;
+/// Lets `source` observe this process and its forked children, as soon as they are recorded or have a tool. The first source
+/// begins the recording that the environment asks for. `false` if it has attached before.
+///
+/// Tools that the environment names are loaded behind it.
+pub fn attach(source: &'static dyn Source) -> bool {
+    let attached = attach_all(|| source::add(source));
+    exit::begin();
+    attached
+}
+
+/// [Attaches](attach) `source` with a recording of the caller's own, if no source has attached yet: for programs that have
+/// the source inside.
+pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> bool {
+    let begin = Box::into_raw(Box::new(begin));
+    let first = BEGIN_RECORDING.compare_exchange(
+        std::ptr::null_mut(),
+        begin,
+        Ordering::AcqRel,
+        Ordering::Relaxed,
+    );
+    if first.is_err() {
+        // SAFETY: made just above, and not shared.
+        drop(unsafe { Box::from_raw(begin) });
     }
+    attach(source)
+}
+
+/// Attaches the sources that `sources` gives under the lock of the process. `false` if all of them have attached before.
+fn attach_all(sources: impl FnOnce() -> SourceSet) -> bool {
     alone(Patience::None, || {
         begin_locked();
-        process().is_some_and(|process| attach_locked(process, &source))
+        let sources = sources();
+        process().is_some_and(|process| attach_locked(process, sources))
     })
     .unwrap_or(false)
 }
 
-fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
+fn attach_locked(process: &ObservedProcess, sources: SourceSet) -> bool {
     // Not again at every call, whatever comes of it.
-    if process.attached.swap(1, Ordering::AcqRel) != 0 {
+    let before = process.attached.fetch_or(sources, Ordering::AcqRel);
+    if sources & !before == 0 || process.has_ended() {
         return false;
     }
     let start = clock::now();
     // Nothing is recorded before all that begins has its names.
     process.board.names().batch(0, |_| {
-        if let Some(recorder) = (source.begin)(&process.board) {
+        if before == 0
+            && let Some(recorder) = begin_recording(&process.board)
+        {
             // Without this a child would write into its parent's blocks; the wiped table keeps it away
             // from them too, so a kernel without it is no reason not to record.
             let _ = recorder.buffer().mapping().keep_from_children();
@@ -505,18 +542,44 @@ fn attach_locked(process: &ObservedProcess, source: &Source) -> bool {
     true
 }
 
-/// Has the source observe, if it is attached and there is somebody for whom.
+fn begin_recording(board: &Arc<Switchboard>) -> Option<Recorder> {
+    // SAFETY: null or a leaked box.
+    if let Some(begin) = unsafe { BEGIN_RECORDING.load(Ordering::Acquire).as_ref() } {
+        return begin(board);
+    }
+    #[cfg(target_os = "linux")]
+    // An error leaves tools as they are.
+    return super::session::begin(board).unwrap_or_else(|error| {
+        message(format_args!("{error}"));
+        None
+    });
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Has the attached sources observe, if a recording or a tool is there to take what they see.
 fn observe_locked(process: &ObservedProcess) {
-    let set = |word: &AtomicU32| word.load(Ordering::Acquire) != 0;
-    let wanted = process.recorder.get().is_some() || set(&process.has_tools);
-    let Some(source) = SOURCE.get() else {
-        return;
-    };
-    if !set(&process.attached) || !wanted || process.observes.swap(1, Ordering::AcqRel) != 0 {
+    let is_wanted =
+        process.recorder.get().is_some() || process.has_tools.load(Ordering::Acquire) != 0;
+    if !is_wanted {
         return;
     }
-    if (source.prepare)(&process.board) {
-        process.board.observe((source.operations)());
+    let attached = process.attached.load(Ordering::Acquire);
+    let before = process.observing.fetch_or(attached, Ordering::AcqRel);
+    let (board, names) = (&process.board, process.board.names());
+    for (_, source) in source::of(attached & !before) {
+        if let Err(error) = source.begin(board) {
+            let name = source.domain().name().unwrap_or_default();
+            message(format_args!("{name} is not observed: {error}"));
+            continue;
+        }
+        let operations = source.operations();
+        let named = operations.iter();
+        names.operations(
+            named.map(|info| (info.operation, info.name, info.signature(), info.group)),
+        );
+        board.on_flush(|flush| source.flush(flush));
+        board.observe(&operations);
     }
 }
 
@@ -535,7 +598,7 @@ fn process_table() -> Option<&'static Wanted> {
 pub fn recorder() -> Option<&'static Recorder> {
     let process = process()?;
     let recorder = process.recorder.get()?;
-    (process.ended.load(Ordering::Acquire) == 0).then_some(recorder)
+    (!process.has_ended()).then_some(recorder)
 }
 
 /// Stops everything: calls pass through from now on. Returns the recorder, to finish it, to the first
@@ -549,9 +612,15 @@ pub fn end() -> Option<&'static Recorder> {
     process.recorder.get()
 }
 
-/// Whether the source observes this process.
+/// Whether a source observes this process.
 pub fn is_observed() -> bool {
-    process().is_some_and(|process| process.observes.load(Ordering::Acquire) != 0)
+    observing().next().is_some()
+}
+
+/// The sources that observe this process.
+pub(super) fn observing() -> impl Iterator<Item = &'static dyn Source> {
+    let observing = process().map_or(0, |process| process.observing.load(Ordering::Acquire));
+    source::of(observing).map(|(_, source)| source)
 }
 
 /// Calls that came after the end of the recording.
@@ -592,6 +661,7 @@ fn new_cell() -> Option<Current> {
         // What a forked thread inherits stays where it is: its lane lies in memory that is gone.
         cell::set(cell);
         exit_key::set(cell.cast());
+        exit::at_end_of_thread();
         NonNull::new(cell).map(|cell| Current { cell })
     })
 }

@@ -7,6 +7,8 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(not(loom))]
+use crate::platform::inside::Uncancelled;
+#[cfg(not(loom))]
 use crate::platform::system;
 use std::time::Duration;
 
@@ -106,10 +108,12 @@ impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
     }
 }
 
-/// Every signal is blocked on the calling thread while this lives. A thread that is started meanwhile keeps them blocked.
+/// Every signal is blocked on the calling thread while this lives, and the thread is not cancelled. A thread that is
+/// started meanwhile keeps signals blocked.
 #[cfg(not(loom))]
 pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
+    _uncancelled: Uncancelled,
     /// It belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
 }
@@ -127,6 +131,7 @@ impl SignalsBlocked {
         };
         SignalsBlocked {
             before,
+            _uncancelled: Uncancelled::begin(),
             _here: std::marker::PhantomData,
         }
     }

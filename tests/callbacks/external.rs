@@ -58,7 +58,7 @@ fn ids_are_supplied(opencl: &OpenCl) {
         .supply_external_ids(OperationSet::all(), move |asked| {
             assert_eq!(
                 Some(asked.name),
-                gputrail::collect::operations::name(asked.operation)
+                gputrail::source::operations::name(asked.operation)
             );
             (asked.operation == launch).then(|| of_the_first(asked.correlation))
         })

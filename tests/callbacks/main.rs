@@ -11,13 +11,14 @@ use gputrail::collect::context::{
     CallArguments, Callback, Context, OperationSet, Payload, Phase, Subscriber,
 };
 use gputrail::collect::operations::{
-    self, kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
+    kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
 };
 use gputrail::collect::process;
 use gputrail::record::{
     Allocation, Completion, Context as ContextRecord, Domain, KernelDispatch, KernelSymbol,
     MemoryCopy, MemorySet, Module, Operation, Queue, Record, Synchronization,
 };
+use gputrail::source::operations;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;

@@ -5,11 +5,13 @@ mod tool;
 
 use gputrail::capture::Writer;
 use gputrail::clock;
-use gputrail::collect::process::{self, Source};
+use gputrail::collect::operations::OperationInfo;
+use gputrail::collect::process;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail::collect::source::Source;
 use gputrail::collect::switchboard::{Observed, Switchboard};
 use gputrail::record::ExternalKind;
-use gputrail::record::{Domain, ExternalId, Operation, ProcessId};
+use gputrail::record::{Domain, ExternalId, Operation, OperationGroup, ProcessId};
 use std::ffi::{CStr, OsStr, c_char};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +22,30 @@ const OPERATION: Operation = Operation {
     domain: Domain::SIM,
     number: 1,
 };
+
+/// A source with one operation.
+struct OneCall;
+
+impl Source for OneCall {
+    fn domain(&self) -> Domain {
+        Domain::SIM
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        vec![OperationInfo {
+            operation: OPERATION,
+            name: "simCall",
+            group: OperationGroup::OTHER,
+            arguments: &[],
+            keeps_arguments: false,
+            observed: Observed::No,
+        }]
+    }
+
+    fn status_name(&self, _: i32) -> Option<&'static str> {
+        None
+    }
+}
 
 static CAPTURE: OnceLock<Box<Path>> = OnceLock::new();
 
@@ -34,11 +60,7 @@ pub unsafe extern "C" fn cost_begin(path: *const c_char) -> bool {
     let path = unsafe { CStr::from_ptr(path) };
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
     CAPTURE.get_or_init(|| path.into());
-    let attached = process::attach(Source {
-        operations: || vec![(OPERATION, Observed::No)],
-        begin: recorder,
-        prepare: |_| true,
-    });
+    let attached = process::attach_with(&OneCall, recorder);
     attached && process::recorder().is_some()
 }
 

@@ -1,8 +1,7 @@
 //! Arguments of calls: those of calls in progress, which callbacks get, and those that records keep.
 
-use crate::collect::operations;
 use crate::platform::system::peek;
-use crate::record::{ArgumentType, Arguments, StringId};
+use crate::record::{ArgumentType, StringId};
 use std::fmt::Write;
 
 /// An argument of a function.
@@ -73,13 +72,6 @@ impl<'a> CallArguments<'a> {
             values,
             origin: Origin::Kept,
         }
-    }
-
-    /// Those of a record. `None` for an operation that this version does not know.
-    pub fn of_record(record: &'a Arguments) -> Option<CallArguments<'a>> {
-        let values = record.values.get(..record.count as usize)?;
-        let infos = operations::get(record.operation)?.arguments;
-        Some(CallArguments::kept(infos, values))
     }
 
     /// Each argument with its value, in the order of the function's signature.

@@ -4,9 +4,10 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::collect::context::is_delivering;
-use crate::collect::operations;
+use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
-use crate::record::{AgentId, ContextId, Domain, Kind, Operation, OperationGroup};
+use crate::record::{AgentId, ContextId, Domain, Kind, OperationGroup};
+
 /// Who gets what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
@@ -53,6 +54,8 @@ pub(super) struct Services {
     last_incarnation: u32,
     /// What sources do with operations, by domain and number; empty while there is no source.
     observed: Vec<[Observed; OPERATIONS]>,
+    /// The operations of sources that enqueue work.
+    enqueues: OperationSet,
     /// Operations at which a recording may begin or end.
     gated: OperationSet,
     /// The recording has ended.
@@ -171,12 +174,6 @@ impl Services {
         if !inside.is_none() {
             inside = inside.with(exits);
         }
-        // Looked up in one go, and only where somebody leaves them out.
-        let leaves_out = |(_, selection): &(Consumer, &Selection)| !selection.enqueue_arguments;
-        let enqueues = match !annotated.is_none() && running.iter().any(leaves_out) {
-            true => operations::of_group(OperationGroup::ENQUEUE),
-            false => OperationSet::default(),
-        };
         // What each wants of the operations that it selects, and of those among them that enqueue work.
         let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
             Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
@@ -217,7 +214,7 @@ impl Services {
             if !self.ended {
                 add(&mut row, &self.gated.of(*domain), Interest::GATED);
             }
-            let enqueues = enqueues.of(*domain);
+            let enqueues = self.enqueues.of(*domain);
             for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
                 let selected = selection.operations.of(*domain);
                 let and = |those: fn(u64, u64) -> u64| {
@@ -438,15 +435,21 @@ impl Switchboard {
             .map(|context| context.running)
     }
 
-    /// A source says what it does with its operations.
-    pub(crate) fn observe(&self, operations: impl IntoIterator<Item = (Operation, Observed)>) {
+    /// A source observes these operations from now on.
+    pub(crate) fn observe(&self, operations: &[OperationInfo]) {
         let mut state = self.state();
-        let observed = &mut state.services.observed;
-        observed.resize(DOMAINS, [Observed::No; OPERATIONS]);
-        for (operation, does) in operations {
-            let of_domain = observed.get_mut(operation.domain.0 as usize);
+        let services = &mut state.services;
+        services
+            .observed
+            .resize(DOMAINS, [Observed::No; OPERATIONS]);
+        for info in operations {
+            let operation = info.operation;
+            let of_domain = services.observed.get_mut(operation.domain.0 as usize);
             if let Some(of) = of_domain.and_then(|all| all.get_mut(operation.number as usize)) {
-                *of = does;
+                *of = info.observed;
+            }
+            if info.group == OperationGroup::ENQUEUE {
+                services.enqueues.set(operation, true);
             }
         }
         self.publish(&state);

@@ -432,8 +432,8 @@ fn the_state_of_every_callback_can_be_asked_and_set_at_once() {
     context.enable_all_callbacks(&subscriber, false).unwrap();
     thread.call(ONE, nothing);
     let known = || {
-        let domains = crate::collect::operations::domains().iter();
-        domains.flat_map(|(domain, _)| crate::collect::operations::of(*domain))
+        let domains = crate::source::operations::domains().iter();
+        domains.flat_map(|(domain, _)| crate::source::operations::of(*domain))
     };
     let enabled = context.enabled_callbacks(&subscriber).unwrap();
     assert!(known().all(|info| !enabled.has(info.operation)));

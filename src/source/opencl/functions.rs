@@ -196,21 +196,23 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// Whether the arguments of calls are kept.
-    pub fn annotated(&self) -> bool {
+    /// Whether records keep the arguments of calls.
+    pub fn keeps_arguments(&self) -> bool {
         matches!(
             self.group,
             OperationGroup::CREATE | OperationGroup::BUILD | OperationGroup::ENQUEUE
         )
     }
 
-    /// What everybody may know of it, as function `number`.
+    /// Its description as an operation, which is function `number`.
     pub fn info(&'static self, number: u16) -> OperationInfo {
         OperationInfo {
             operation: operation(number),
             name: self.name,
             group: self.group,
             arguments: self.arguments,
+            keeps_arguments: self.keeps_arguments(),
+            observed: self.observed,
         }
     }
 }

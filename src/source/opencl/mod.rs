@@ -10,27 +10,85 @@
 
 mod agents;
 mod device;
+mod environment;
 mod extension_table;
 mod ffi;
 mod functions;
 #[cfg(feature = "layer")]
 mod layer;
+mod status;
 mod table;
 
 pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
 pub use device::Device;
+pub use environment::{LAYERS_VARIABLE, can_name};
 pub use functions::Dispatch;
 #[cfg(feature = "layer")]
 pub use layer::{init_layer, layer_info};
 
 use crate::collect::operations::OperationInfo;
+use crate::collect::source::Source;
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+#[cfg(feature = "layer")]
+use {
+    crate::collect::process::Current,
+    crate::collect::switchboard::{Flush, Switchboard},
+};
 
-/// The functions of the dispatch table, and the extension functions that are known.
-pub(crate) fn operations() -> impl Iterator<Item = OperationInfo> {
-    functions::functions().map(|(number, function)| function.info(number))
-}
+/// The source of OpenCL.
+#[derive(Debug)]
+pub struct OpenCl;
 
-/// What is known of the function with this number.
-pub(crate) fn operation_info(number: u16) -> Option<OperationInfo> {
-    functions::description(number).map(|function| function.info(number))
+impl Source for OpenCl {
+    fn domain(&self) -> Domain {
+        Domain::OPENCL
+    }
+
+    /// The functions of the dispatch table, and the extension functions that are known.
+    fn operations(&self) -> Vec<OperationInfo> {
+        let all = functions::functions();
+        all.map(|(number, function)| function.info(number))
+            .collect()
+    }
+
+    fn operation(&self, number: u16) -> Option<OperationInfo> {
+        functions::description(number).map(|function| function.info(number))
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(status)
+    }
+
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        let layers = existing(LAYERS_VARIABLE);
+        let layers = environment::with(layers.as_deref(), outer_session, library);
+        vec![(LAYERS_VARIABLE, layers)]
+    }
+
+    #[cfg(feature = "layer")]
+    fn begin(&self, _: &Switchboard) -> std::io::Result<()> {
+        layer::begin()
+    }
+
+    #[cfg(feature = "layer")]
+    fn flush(&self, flush: Flush) {
+        layer::flush(flush);
+    }
+
+    #[cfg(feature = "layer")]
+    fn outstanding(&self, thread: Current) -> usize {
+        layer::outstanding(thread)
+    }
+
+    #[cfg(feature = "layer")]
+    fn end(&self, thread: Current) {
+        layer::end(thread);
+    }
 }

@@ -41,18 +41,34 @@ pub fn sampling_configurations() -> Vec<Configuration> {
     sampler::CONFIGURATIONS.to_vec()
 }
 
-/// The functions of the simulated runtime.
-pub(crate) fn operations() -> impl Iterator<Item = crate::collect::operations::OperationInfo> {
-    operations::Function::ALL
-        .iter()
-        .map(|function| function.info())
-}
-
+use crate::collect::operations::OperationInfo;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
-use crate::record::{AgentId, ExternalKind, Nanos, Process, ProcessId, ThreadId};
+use crate::collect::source::Source;
+use crate::record::{AgentId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId};
 use runtime::Runtime;
 use std::rc::Rc;
+
+/// The source of the simulated runtime.
+#[derive(Debug)]
+pub struct Simulated;
+
+impl Source for Simulated {
+    fn domain(&self) -> Domain {
+        Domain::SIM
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        let all = operations::Function::ALL.iter();
+        all.map(|function| function.info()).collect()
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        ["SUCCESS", "INVALID_VALUE", "OUT_OF_MEMORY", "NOT_READY"]
+            .get(usize::try_from(status).ok()?)
+            .copied()
+    }
+}
 
 /// A small training run on two devices.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use crate::capture::names::Names;
 use crate::collect::operations::OperationInfo;
-use crate::collect::switchboard::ArgumentInfo;
+use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::record::{ArgumentType, Domain, Nanos, Operation, OperationGroup};
 
 /// What the runtime calls the types of its arguments.
@@ -114,8 +114,7 @@ impl Function {
     pub(super) fn name_all(names: &Names) {
         for function in Function::ALL {
             let info = function.info();
-            let signature = OperationInfo::signature(info.arguments);
-            names.operation(info.operation, info.name, &signature, info.group);
+            names.operation(info.operation, info.name, &info.signature(), info.group);
         }
     }
 
@@ -127,6 +126,8 @@ impl Function {
             name,
             group,
             arguments,
+            keeps_arguments: !arguments.is_empty(),
+            observed: Observed::No,
         }
     }
 }

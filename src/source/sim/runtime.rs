@@ -5,6 +5,7 @@
 //! the compute queue that the stream was given, copies to the copy engine of their direction. A
 //! thread of the runtime's own, one per device, learns of completions and writes their records.
 
+use super::Simulated;
 use super::code::Loaded;
 use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
 use super::enqueue::KernelSource;
@@ -20,6 +21,7 @@ use super::time::{Moment, ticks, us};
 use crate::collect::correlation::{Call, HostThread};
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::SamplingError;
+use crate::collect::source::Source;
 use crate::record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -165,6 +167,7 @@ impl Runtime {
         let host_link = machine.engine(HOST_BANDWIDTH);
         let devices = recorder.names().batch(devices, |_| {
             Function::name_all(recorder.names());
+            recorder.board().observe(&Simulated.operations());
             (0..devices)
                 .map(|number| Device::new(recorder, &mut machine, host_link, seed, number))
                 .collect()

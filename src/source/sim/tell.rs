@@ -30,7 +30,7 @@ fn callback<'a>(
     phase: Phase,
     correlation: CorrelationId,
 ) -> Callback<'a> {
-    let name = operations::name(operation).unwrap_or_default();
+    let name = operations::name(operation);
     let mut callback = Callback::new(operation, name, phase);
     (callback.thread, callback.correlation) = (host.thread(), correlation);
     callback.with_kernel(KernelId::NONE, host.board().names())

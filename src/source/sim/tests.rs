@@ -592,7 +592,7 @@ fn a_tool_is_told_of_every_call_and_all_work() {
     let subscriber = context.call_back(OperationSet::all(), move |callback| {
         let key = (callback.operation, callback.phase);
         *into.lock().unwrap().entry(key).or_default() += 1;
-        let launch = crate::collect::operations::find(Domain::SIM, "simLaunchKernel");
+        let launch = crate::source::operations::find(Domain::SIM, "simLaunchKernel");
         match callback.phase {
             Phase::Enter => {
                 assert_eq!(callback.user_data, 0);
@@ -659,7 +659,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let context = Context::on(recorder.board()).unwrap();
-    let launch = crate::collect::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
+    let launch = crate::source::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
     let supplied = |correlation: CorrelationId| ExternalId(1 << 40 | correlation.0);
     let supplier = context.supply_external_ids(OperationSet::all(), move |asked| {
         assert_eq!(asked.operation.domain, Domain::SIM);

@@ -6,8 +6,8 @@ use super::status::{Failure, Status};
 use super::text::{self, kept};
 use super::{Answer, checked, done};
 use crate::collect::context::{self, ArgumentInfo, CallArguments};
-use crate::collect::operations;
 use crate::record::{ArgumentType, Arguments, Header, Operation};
+use crate::source::operations;
 use core::ffi::c_char;
 
 /// An argument of a call.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn gputrail_record_argument(
         let held = bytes.len().saturating_sub(Arguments::bytes_for(0)) / 8;
         let count = (read.count as usize).min(held).min(read.values.len());
         read.count = count as _;
-        let known = CallArguments::of_record(&read).ok_or_else(|| unknown(read.operation))?;
+        let known = operations::arguments_of(&read).ok_or_else(|| unknown(read.operation))?;
         let found = at(&known, place)?;
         // SAFETY: the caller's promise.
         unsafe { sized::write(argument, &described(found.info, found.value)) }

@@ -3,8 +3,8 @@
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
-use crate::collect::operations;
 use crate::record::{Domain, Kind, Operation, OperationGroup};
+use crate::source::operations;
 use core::ffi::c_char;
 
 /// Writes as many of `all` as there is room for, and how many there are.
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn gputrail_operations(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        let all = crate::collect::operations::of(domain);
+        let all = crate::source::operations::of(domain);
         let all: Vec<Operation> = all.iter().map(|info| info.operation).collect();
         // SAFETY: the caller's promises.
         unsafe { list(&all, operations, capacity, count) }

@@ -51,9 +51,8 @@ pub use time::*;
 pub use timeline::*;
 pub use tools::{
     FinaliseTool, InitialiseTool, TOOLS_VARIABLE, ToolDescription, ToolHandle, ToolHost,
-    gputrail_tool_finish, gputrail_tool_probe,
+    gputrail_tool_finish, gputrail_tool_probe, serve_tools,
 };
-pub(crate) use tools::{finalise_tools, load_tools};
 
 #[cfg(feature = "tool")]
 pub(crate) use sized::Sized_;

@@ -10,6 +10,8 @@ use super::objects::Class;
 use super::sized::{self, Sized_, sized};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
+use crate::collect::exit;
+use crate::platform::inside::message;
 use crate::platform::sync::lock_std;
 use core::ffi::{CStr, c_char, c_void};
 use std::ffi::{CString, OsStr};
@@ -114,8 +116,17 @@ static LOADED: Mutex<Loaded> = Mutex::new(Loaded {
 /// waits for may be the very callback in which the program ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Has the tools that the environment names loaded as soon as a source attaches to this process, and finalised when the
+/// process ends.
+pub fn serve_tools() {
+    exit::set_tools(&exit::Tools {
+        load: load_tools,
+        finalise: finalise_tools,
+    });
+}
+
 /// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
-pub(crate) fn load_tools() {
+fn load_tools() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
         return;
@@ -126,20 +137,14 @@ pub(crate) fn load_tools() {
             Ok(())
         });
         if refused != Status::OK {
-            say(format_args!("tools are not loaded: a fault in gputrail"));
+            message(format_args!("tools are not loaded: a fault in gputrail"));
         }
     });
 }
 
-fn say(what: std::fmt::Arguments<'_>) {
-    use std::io::Write;
-    // Nobody may be listening.
-    let _ = writeln!(std::io::stderr(), "gputrail: {what}");
-}
-
 fn load(paths: &OsStr) {
     if gputrail_initialise() != Status::OK {
-        return say(format_args!(
+        return message(format_args!(
             "tools are not loaded: gputrail is not available in this process"
         ));
     }
@@ -153,7 +158,7 @@ fn load(paths: &OsStr) {
         match configure(path, place, paths.len(), false) {
             Ok(tool) => tools.extend(tool),
             Err(failure) => {
-                say(format_args!(
+                message(format_args!(
                     "tool {}: not loaded: {}",
                     String::from_utf8_lossy(path),
                     failure.text
@@ -171,7 +176,7 @@ fn load(paths: &OsStr) {
                 let (name, path) = (&tool.name, tool.path.to_string_lossy());
                 // SAFETY: the text lasts for ever.
                 let status = unsafe { CStr::from_ptr(super::gputrail_status_name(status)) };
-                say(format_args!(
+                message(format_args!(
                     "tool {name} ({path}): discarded: its initialisation returned {}",
                     status.to_string_lossy()
                 ));
@@ -254,7 +259,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
 }
 
 /// Finalises the tools: the program ends.
-pub(crate) fn finalise_tools() {
+fn finalise_tools() {
     done(|| {
         let mut loaded = lock_std(&LOADED);
         if loaded.process != std::process::id() {

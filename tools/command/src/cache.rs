@@ -5,7 +5,8 @@
 //! whoever writes to it changes that. Wherever anything is not so, or the cache cannot be had, there is none, and
 //! the library is written for one recording alone.
 
-use crate::{Carried, layers, private_dir};
+use crate::{Carried, private_dir};
+use gputrail::source::opencl;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
@@ -65,7 +66,7 @@ fn library_in(cache: &Path, bytes: &[u8], id: &str) -> Option<Cached> {
 /// Where the library is, if it can be there.
 fn path_in(cache: &Path, id: &str) -> Option<PathBuf> {
     let path = directory_in(cache)?.join(format!("{PREFIX}{id}{SUFFIX}"));
-    layers::can_name(&path).then_some(path)
+    opencl::can_name(&path).then_some(path)
 }
 
 /// Our directory in `cache`, made where it is missing, without links on the way to it.

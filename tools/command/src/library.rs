@@ -2,9 +2,9 @@
 //! written for one recording.
 
 use crate::cache::{self, Cached};
-use crate::layers;
 use crate::private_dir::{self, PrivateDir};
 use anyhow::{Context, Result, bail};
+use gputrail::source::{self, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -77,8 +77,11 @@ fn unpack_in(parent: &Path, bytes: &[u8], cached: &mut Option<Cached>) -> Result
     if !parent.is_absolute() {
         bail!("not an absolute path");
     }
-    if !layers::can_name(parent) {
-        bail!("{} cannot name a path with a colon", layers::VARIABLE);
+    if !opencl::can_name(parent) {
+        bail!(
+            "{} cannot name a path with a colon",
+            opencl::LAYERS_VARIABLE
+        );
     }
     if parent.as_os_str().len() > LONGEST_PARENT {
         bail!("too long for a socket's name, which has room for {LONGEST_PARENT} bytes of it");
@@ -131,11 +134,11 @@ pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsS
             .with_context(|| format!("cannot write {}", header.display()))?;
     }
     let path = std::path::absolute(path)?;
-    if !layers::can_name(&path) {
+    if !opencl::can_name(&path) {
         bail!(
             "{}: {} cannot name a path with a colon",
             path.display(),
-            layers::VARIABLE
+            opencl::LAYERS_VARIABLE
         );
     }
     let parent = path
@@ -148,17 +151,11 @@ pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsS
     write_new(&new, bytes).with_context(cannot_write)?;
     std::fs::rename(&new, &path).with_context(cannot_write)?;
 
-    let existing = std::env::var_os(layers::VARIABLE);
-    let variables = [
-        (
-            layers::VARIABLE,
-            layers::with(existing.as_deref(), None, &path),
-        ),
-        (
-            gputrail::collect::session::CAPTURE_VARIABLE,
-            capture.to_owned(),
-        ),
-    ];
+    let mut variables = source::environment(&path, None);
+    variables.extend([(
+        gputrail::collect::session::CAPTURE_VARIABLE,
+        capture.to_owned(),
+    )]);
     let mut output = std::io::stdout().lock();
     for (name, value) in variables {
         output.write_all(b"export ")?;
@@ -197,7 +194,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let unpacked = unpack_in(parent.path(), b"its bytes", &mut None).unwrap();
         assert_eq!(std::fs::read(&unpacked.library).unwrap(), b"its bytes");
-        assert!(layers::can_name(&unpacked.library));
+        assert!(opencl::can_name(&unpacked.library));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Carried, Failure, layers, sampling, say, summary_text, tools, view};
+use crate::{Carried, Failure, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
@@ -212,14 +212,12 @@ fn variables(
     scope: &Scope,
     source: SampleSource,
 ) -> Vec<(&'static str, OsString)> {
-    let existing = std::env::var_os(layers::VARIABLE);
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
-    let layers = layers::with(existing.as_deref(), outer.as_deref(), &unpacked.library);
-    let mut variables = vec![
-        (layers::VARIABLE, layers),
+    let mut variables = gputrail::source::environment(&unpacked.library, outer.as_deref());
+    variables.extend([
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),
-    ];
+    ]);
     let variable = sampling::variable(source);
     variables.extend(variable.map(|(name, value)| (name, value.into())));
     if !tools.is_empty() {

@@ -3,9 +3,10 @@
 use crate::cli::{Contents, Summary as Arguments};
 use crate::input::observe;
 use crate::tables::{Cell, Column, Table};
-use crate::{Failure, say, status, stdout, tables};
+use crate::{Failure, say, stdout, tables};
 use gputrail::analysis::summary::{Distribution, Summary, WorkSummary};
 use gputrail::record::Nanos;
+use gputrail::source;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
@@ -152,7 +153,7 @@ fn failures(summary: &Summary) -> Table {
     let rows = summary.failures().into_iter().map(|failure| {
         vec![
             Cell::Text(failure.name),
-            Cell::Text(status::named(failure.domain, failure.code)),
+            Cell::Text(source::status_text(failure.domain, failure.code)),
             Cell::Count(failure.count),
         ]
     });

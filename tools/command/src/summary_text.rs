@@ -2,10 +2,10 @@
 
 use crate::figures::{bytes, count, grouped, shortened, time};
 use crate::say;
-use crate::status;
 use crate::trace::Made;
 use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail::record::{Nanos, OperationGroup};
+use gputrail::source;
 use gputrail::trace::perfetto::Report;
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn failures(text: &mut String, summary: &Summary) {
     }
     let _ = writeln!(text, "{} failed:", count(total, "call"));
     for failure in failures.iter().take(MAX_LINES) {
-        let code = status::named(failure.domain, failure.code);
+        let code = source::status_text(failure.domain, failure.code);
         let _ = writeln!(
             text,
             "{:>12} x  {}  {code}",

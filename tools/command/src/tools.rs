@@ -1,9 +1,10 @@
 //! `gputrail record --tool`: tools are looked at before the program runs, each in a process of its own, since a library
 //! that is none may do anything when it is opened.
 
-use crate::{Failure, layers};
+use crate::Failure;
 use anyhow::{Context, Result, anyhow, bail};
 use gputrail::collect::session::signal_name;
+use gputrail::source::opencl;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -22,7 +23,7 @@ pub fn paths(asked: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let found = path
             .canonicalize()
             .with_context(|| format!("--tool {}", path.display()))?;
-        if !layers::can_name(&found) {
+        if !opencl::can_name(&found) {
             bail!(
                 "--tool {}: a path with a colon cannot be passed on",
                 path.display()

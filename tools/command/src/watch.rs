@@ -1,8 +1,8 @@
 //! Looks at what the program and its children have loaded while they run, to be able to say why
 //! nothing was recorded: an OpenCL library without our layer.
 
-use crate::layers;
 use crate::library::FILE_NAME;
+use gputrail::source::opencl;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -147,7 +147,7 @@ impl Sighting {
                 text,
                 "it was started with an environment in which {} does not name our layer; \
                  `gputrail library --help` shows how to pass it on",
-                layers::VARIABLE
+                opencl::LAYERS_VARIABLE
             );
         } else if self.other_user {
             text += "it runs as another user (setuid?), who can neither read our layer nor reach this \
@@ -224,7 +224,7 @@ fn loaded_libraries(maps: &str) -> Vec<&Path> {
 
 /// The layers that an environment names.
 fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
-    let prefix = format!("{}=", layers::VARIABLE);
+    let prefix = format!("{}=", opencl::LAYERS_VARIABLE);
     environment
         .split(|&byte| byte == 0)
         .filter_map(move |variable| variable.strip_prefix(prefix.as_bytes()))
@@ -234,7 +234,7 @@ fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
 
 /// A loader that reads the variable has its name in its text.
 fn knows_layers(loader: &Path) -> bool {
-    let name = layers::VARIABLE.as_bytes();
+    let name = opencl::LAYERS_VARIABLE.as_bytes();
     std::fs::read(loader).map_or(true, |bytes| {
         bytes.windows(name.len()).any(|window| window == name)
     })

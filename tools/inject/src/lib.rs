@@ -44,7 +44,10 @@ mod layer {
             // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
             Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret) },
             // SAFETY: the caller's promise.
-            None => unsafe { opencl::init_layer(entries, target, entries_ret, layer_ret) },
+            None => unsafe {
+                gputrail::tool::c::serve_tools();
+                opencl::init_layer(entries, target, entries_ret, layer_ret)
+            },
         }
     }
 

@@ -5,9 +5,11 @@
 use super::{Delivered, Dice, Shared, times};
 use crate::buffer::BlockView;
 use crate::collect::context::*;
-use crate::collect::process::{self, Source};
+use crate::collect::operations::OperationInfo;
+use crate::collect::process;
+use crate::collect::source::Source;
 use crate::collect::switchboard::{Observed, Within};
-use crate::record::Domain;
+use crate::record::{Domain, OperationGroup};
 use std::cell::Cell;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,11 +29,29 @@ const CALL: Operation = Operation {
     number: 1,
 };
 
-const SOURCE: Source = Source {
-    operations: || vec![(CALL, Observed::No)],
-    begin: |_| None,
-    prepare: |_| true,
-};
+/// A source with one operation.
+struct OneCall;
+
+impl Source for OneCall {
+    fn domain(&self) -> Domain {
+        Domain::SIM
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        vec![OperationInfo {
+            operation: CALL,
+            name: "simCall",
+            group: OperationGroup::OTHER,
+            arguments: &[],
+            keeps_arguments: false,
+            observed: Observed::No,
+        }]
+    }
+
+    fn status_name(&self, _: i32) -> Option<&'static str> {
+        None
+    }
+}
 
 /// Calls whose exit was seen: a record for each buffer that wanted the call.
 static EXITS: AtomicU64 = AtomicU64::new(0);
@@ -238,7 +258,7 @@ fn come_and_go(running: &AtomicBool) {
 }
 
 fn under_pressure() {
-    assert!(process::attach(SOURCE));
+    assert!(process::attach_with(&OneCall, |_| None));
     let context = Context::new().unwrap();
     let mut kept = Vec::new();
     for (policy, kilobytes) in [

@@ -3,7 +3,6 @@
 //! It looks up the thread's state once. Times are taken next to the runtime's own work; what the
 //! layer does afterwards is not in them.
 
-use super::attach;
 use super::clocks;
 use super::completion::{self, OUTSTANDING};
 use super::dispatch::{contained, next};
@@ -233,7 +232,7 @@ impl Call {
         }
         // SAFETY: the caller's promise.
         let text = unsafe { CStr::from_ptr(text) };
-        attach::names().map_or(0, |names| {
+        process::names().map_or(0, |names| {
             u64::from(names.string(&text.to_string_lossy()).0)
         })
     }

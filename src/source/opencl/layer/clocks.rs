@@ -4,10 +4,10 @@
 //! a reading of both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer
 //! works it is asked instead.
 
-use super::attach;
 use super::dispatch::{below, next};
 use super::ffi::*;
 use crate::clock;
+use crate::collect::process;
 use crate::record::{AgentId, ClockPair, DeviceTime, Ticks};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -110,7 +110,7 @@ fn pair(agent: AgentId, window: (Ticks, Ticks), device: DeviceTime) -> ClockPair
 }
 
 fn keep(pair: ClockPair) {
-    if let Some(names) = attach::names() {
+    if let Some(names) = process::names() {
         names.clock_pair(pair);
     }
 }

@@ -6,7 +6,7 @@
 use super::call::Call;
 use super::dispatch::{below, next};
 use super::ffi::*;
-use super::{attach, device, devices, programs};
+use super::{device, devices, programs};
 use crate::collect::process;
 use crate::record::NoteKind;
 use core::ffi::CStr;
@@ -77,7 +77,7 @@ fn say(adds: Added) {
             }
             false => "programs were built with -g for source lines",
         };
-        if let Some(names) = attach::names() {
+        if let Some(names) = process::names() {
             names.note(NoteKind::OTHER, what);
         }
     });

@@ -1,12 +1,12 @@
 //! Devices, and the agents that they are in records.
 
-use super::attach;
 use super::clocks;
 use super::device::{describe, text};
 use super::dispatch::{below, next};
 use super::ffi::*;
 use super::handles::Handles;
 use super::sampling;
+use crate::collect::process;
 use crate::record::{Agent, AgentId, Domain, StringId};
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
@@ -33,7 +33,7 @@ pub(super) fn agent(device: cl_device_id) -> AgentId {
 
 #[cold]
 fn name(device: cl_device_id) -> AgentId {
-    let Some(names) = attach::names().filter(|_| !device.is_null()) else {
+    let Some(names) = process::names().filter(|_| !device.is_null()) else {
         return AgentId::NONE;
     };
     let known = describe(below(), device);

@@ -4,7 +4,6 @@
 //! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of
 //! the first few platforms.
 
-use super::attach;
 use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
@@ -18,6 +17,7 @@ use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
 use super::work::Work;
 use super::{devices, memory, programs, queues, rect};
+use crate::collect::process;
 use crate::record::{MemoryKind, NoteKind};
 use core::ffi::CStr;
 use core::ptr;
@@ -205,7 +205,7 @@ fn list(name: &str) {
     static LISTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
     if listed.get_or_insert_default().insert(name.to_owned())
-        && let Some(names) = attach::names()
+        && let Some(names) = process::names()
     {
         names.note(NoteKind::UNOBSERVED_FUNCTION, name);
     }

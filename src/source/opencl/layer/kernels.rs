@@ -7,8 +7,9 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{Object, object};
-use super::{attach, programs};
+use super::programs;
 use crate::collect::operations::resource;
+use crate::collect::process;
 use crate::record::{KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
@@ -188,7 +189,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     {
         local.remove(&kernel.into());
     }
-    let Some(names) = attach::names() else {
+    let Some(names) = process::names() else {
         return info;
     };
     let device = programs::first_device(program);
@@ -237,7 +238,7 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     if let Some(info) = NATIVE.get(key) {
         return info.launch.id;
     }
-    let Some(names) = attach::names() else {
+    let Some(names) = process::names() else {
         return KernelId::NONE;
     };
     let mut record = KernelSymbol::blank();

@@ -1,6 +1,5 @@
-//! The layer itself: what is called in place of the runtime, and what it keeps and writes.
+//! The layer itself: the functions that are called in place of the runtime, and the books that it keeps.
 
-mod attach;
 mod call;
 mod clocks;
 mod command_buffers;
@@ -24,9 +23,12 @@ mod waits;
 mod work;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::Flush;
+use completion::OUTSTANDING;
 use ffi::*;
 
-/// What the layer is called.
+/// The name of the layer, for loaders.
 const NAME: &[u8] = b"gputrail\0";
 
 /// The body of the layer's `clGetLayerInfo`.
@@ -60,8 +62,32 @@ pub unsafe fn layer_info(
     CL_SUCCESS
 }
 
-/// The body of the layer's `clInitLayer`: begins to record, if the environment asks for it, and hands out
-/// the layer's functions. A loader with fewer functions than we know gets as many.
+/// Prepares to observe this process: forgets the objects of a parent process.
+pub(super) fn begin() -> std::io::Result<()> {
+    objects::forget_all();
+    sampling::begin();
+    OUTSTANDING.open()
+}
+
+/// Somebody flushes.
+pub(super) fn flush(flush: Flush) {
+    completion::flush(flush);
+}
+
+/// The number of pieces of work that have not completed.
+pub(super) fn outstanding(thread: Current) -> usize {
+    completion::sweep(thread);
+    OUTSTANDING.len()
+}
+
+/// The process ends.
+pub(super) fn end(thread: Current) {
+    sampling::finish();
+    completion::abandon(thread);
+}
+
+/// The body of the layer's `clInitLayer`: attaches the source to the process, and hands out the layer's functions. A
+/// loader with fewer functions than we know gets as many.
 ///
 /// # Safety
 ///
@@ -77,8 +103,8 @@ pub unsafe fn init_layer(
     }
     // SAFETY: the caller's promise.
     let (layer, entries) = unsafe { dispatch::install(target, entries as usize) };
-    attach::start();
-    // SAFETY: the loader's places for its answer.
+    process::attach(&super::OpenCl);
+    // SAFETY: the loader's places for the answer.
     unsafe {
         entries_ret.write(entries as u32);
         layer_ret.write(layer);

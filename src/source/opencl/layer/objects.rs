@@ -11,8 +11,9 @@ use super::dispatch::{below, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
-use super::{attach, command_buffers, kernels, memory, programs, queues, waits};
+use super::{command_buffers, kernels, memory, programs, queues, waits};
 use crate::collect::operations::resource;
+use crate::collect::process;
 use crate::record::{AgentId, Context, ContextId, Domain};
 use bytemuck::{Pod, Zeroable};
 
@@ -152,7 +153,7 @@ pub(super) fn context(context: cl_context) -> ContextInfo {
 #[cold]
 fn name_context(context: cl_context) -> ContextInfo {
     let mut info = ContextInfo::zeroed();
-    let Some(names) = attach::names().filter(|_| !context.is_null()) else {
+    let Some(names) = process::names().filter(|_| !context.is_null()) else {
         return info;
     };
     let mut devices = [cl_device_id::NULL; 64];

@@ -1,6 +1,5 @@
 //! Programs and their builds.
 
-use super::attach;
 use super::call::Call;
 use super::debug_info;
 use super::dispatch::{below, contained, next};
@@ -55,7 +54,7 @@ pub(super) unsafe fn created_from_source(
 ) {
     created(call, program);
     debug_info::new_program(program);
-    let (Some(recorder), Some(names)) = (process::recorder(), attach::names()) else {
+    let (Some(recorder), Some(names)) = (process::recorder(), process::names()) else {
         return;
     };
     if !recorder.keeps_source() {
@@ -131,7 +130,7 @@ fn unload(teller: &Teller, module: ModuleId) {
 
 /// Tells of the machine code that `program` has got, for each of its devices. OpenCL does not say where it lies.
 fn load(teller: &Teller, program: cl_program, module: ModuleId) {
-    let Some(names) = attach::names() else {
+    let Some(names) = process::names() else {
         return;
     };
     let devices = devices(program);
@@ -205,7 +204,7 @@ fn lookup(program: cl_program) -> ProgramInfo {
 #[cold]
 fn name(program: cl_program) -> ProgramInfo {
     let mut info = ProgramInfo::zeroed();
-    let Some(names) = attach::names().filter(|_| !program.is_null()) else {
+    let Some(names) = process::names().filter(|_| !program.is_null()) else {
         return info;
     };
     let context = ask!(below(), clGetProgramInfo(program, CL_PROGRAM_CONTEXT) -> cl_context);
@@ -270,7 +269,7 @@ impl Build {
             user_data: core::ptr::null_mut(),
             correlation: call.correlation(),
             start: call.start(),
-            options: attach::names()
+            options: process::names()
                 .map(|names| names.string(&text))
                 .unwrap_or_default(),
         }
@@ -297,7 +296,7 @@ impl Build {
     /// The build has ended. Says what it took, and what the program was built with.
     fn ended(&self, program: cl_program, end: Ticks) {
         let info = lookup(program);
-        let Some(names) = attach::names() else {
+        let Some(names) = process::names() else {
             return;
         };
         let mut module = module_of(program, &info);

@@ -1,6 +1,5 @@
 //! Command queues. Profiling is forced on, and what the program asks is answered as if it were not.
 
-use super::attach;
 use super::call::Call;
 use super::devices;
 use super::dispatch::{below, contained, next};
@@ -9,6 +8,7 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::objects;
 use crate::collect::operations::resource;
+use crate::collect::process;
 use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
@@ -320,7 +320,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     let mut info = QueueInfo::zeroed();
     info.set_properties(asked, actual);
     info.references = 1;
-    if let Some(names) = attach::names() {
+    if let Some(names) = process::names() {
         let context = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
         info.ids.agent = device.map(devices::agent).unwrap_or_default();

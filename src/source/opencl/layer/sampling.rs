@@ -1,7 +1,6 @@
 //! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Says which they are, and what the
 //! sampler has to know of their work. What goes wrong in here ends here: the rest of the layer goes on.
 
-use super::attach;
 use super::device::Device;
 use super::dispatch::contained;
 use super::work::Place;
@@ -57,7 +56,7 @@ fn offer(agent: AgentId, device: &Device) {
         && let Err(error) = recorder.sample(agent, &device.name)
     {
         eprintln!("gputrail: {error}");
-        if let Some(names) = attach::names() {
+        if let Some(names) = process::names() {
             names.note(NoteKind::OTHER, &format!("PC sampling: {error}"));
         }
     }

@@ -4,7 +4,6 @@
 //! runtime's own callback, on a thread of its choice and perhaps under its locks. On a thread that is in a callback
 //! already they wait in the work's slot until that has returned.
 
-use super::attach;
 use super::call::Call;
 use super::completion::OUTSTANDING;
 use super::dispatch;
@@ -14,7 +13,7 @@ use super::queues::QueueIds;
 use super::work::Enqueue;
 use crate::collect::correlation::HostThread;
 use crate::collect::operations::{self, memory_allocation, resource, synchronization};
-use crate::collect::process::Current;
+use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
 };
@@ -71,7 +70,7 @@ impl Teller {
     }
 
     fn callback<'a>(&'a self, operation: Operation, phase: Phase) -> Callback<'a> {
-        let name = operations::name(operation).unwrap_or_default();
+        let name = operations::name(operation);
         let mut callback = Callback::new(operation, name, phase);
         (callback.thread, callback.correlation) = (self.id, self.correlation);
         callback.with_kernel(KernelId::NONE, self.board.names())
@@ -326,7 +325,7 @@ impl Call {
     /// Tells of an object that has come or is going: `id` is that of an `R`.
     pub(super) fn tell_object<R: Record>(&self, operation: Operation, id: u32) {
         if let Some(teller) = self.tells_inside() {
-            let record = attach::names().and_then(|names| names.get::<R>(id));
+            let record = process::names().and_then(|names| names.get::<R>(id));
             let payload = record.as_ref().map(RecordRef::of);
             teller.instant(operation, payload.map_or(Payload::None, Payload::Record));
         }

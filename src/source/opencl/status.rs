@@ -1,26 +1,7 @@
-//! What the return codes of APIs are called.
+//! The names of OpenCL's status codes.
 
-use gputrail::record::Domain;
-
-/// The code with its name: `CL_INVALID_VALUE (-30)`.
-pub fn named(domain: Domain, code: i32) -> String {
-    match name(domain, code) {
-        Some(name) => format!("{name} ({code})"),
-        None => code.to_string(),
-    }
-}
-
-fn name(domain: Domain, code: i32) -> Option<&'static str> {
-    match domain {
-        Domain::OPENCL => opencl(code),
-        Domain::SIM => ["SUCCESS", "INVALID_VALUE", "OUT_OF_MEMORY", "NOT_READY"]
-            .get(usize::try_from(code).ok()?)
-            .copied(),
-        _ => None,
-    }
-}
-
-fn opencl(code: i32) -> Option<&'static str> {
+/// The name of a code that a function returns.
+pub(super) fn name(code: i32) -> Option<&'static str> {
     Some(match code {
         -1 => "CL_DEVICE_NOT_FOUND",
         -2 => "CL_DEVICE_NOT_AVAILABLE",
@@ -87,16 +68,4 @@ fn opencl(code: i32) -> Option<&'static str> {
         -1001 => "CL_PLATFORM_NOT_FOUND_KHR",
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn known_codes_have_names_and_others_are_numbers() {
-        assert_eq!(named(Domain::OPENCL, -30), "CL_INVALID_VALUE (-30)");
-        assert_eq!(named(Domain::OPENCL, -12345), "-12345");
-        assert_eq!(named(Domain::SIM, -30), "-30");
-    }
 }

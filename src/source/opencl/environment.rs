@@ -1,20 +1,25 @@
-//! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders put between
-//! program and driver. The last one is next to the program.
+//! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders put between program and driver. The
+//! last one is next to the program.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-pub const VARIABLE: &str = "OPENCL_LAYERS";
+/// Names the layers that a loader loads.
+pub const LAYERS_VARIABLE: &str = "OPENCL_LAYERS";
 
 /// Whether a path can stand in the variable: there is no way to write a colon.
 pub fn can_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b':')
 }
 
-/// The variable's value with `ours` added to what it names already. The layer of the session that we
+/// The variable's value with `ours` added to those that it names already. The layer of the session that we
 /// ourselves run in, if any, and copies of ours make way: two of them would record every call twice.
-pub fn with(existing: Option<&OsStr>, outer_session: Option<&Path>, ours: &Path) -> OsString {
+pub(crate) fn with(
+    existing: Option<&OsStr>,
+    outer_session: Option<&Path>,
+    ours: &Path,
+) -> OsString {
     debug_assert!(can_name(ours));
     let others = existing
         .unwrap_or_default()

@@ -1,0 +1,117 @@
+//! Sources: what observes one runtime and produces records.
+//!
+//! A source is one implementation of [`Source`]. Its library calls [`process::attach`](super::process::attach) when the
+//! runtime is first used; from then on the process drives it. It calls [`Source::begin`] in this process and again in
+//! each forked child, [`Source::flush`] when somebody flushes, [`Source::outstanding`] while an ending program waits for
+//! work in flight, and [`Source::end`] last.
+//!
+//! The source itself calls down into this room:
+//!
+//! * around each call of its API, [`process::interest`](super::process::interest), and
+//!   [`HostThread::enter_wanted`](super::correlation::HostThread::enter_wanted) and `exit` of the calling thread;
+//! * for asynchronous work, [`outstanding`](super::outstanding), with a key of its own choice, such as the handle of an
+//!   event or a vendor's correlation id;
+//! * for agents, queues, code and clock pairs, the names store; what an agent can sample goes to the sampling service.
+//!
+//! Several sources may live in one process. They share its threads, correlation ids, external ids and buffers.
+
+use super::operations::OperationInfo;
+use super::process::Current;
+use super::switchboard::{Flush, Switchboard};
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The observer of one runtime.
+pub trait Source: Sync {
+    /// The domain of the runtime's API. No two sources have the same.
+    fn domain(&self) -> Domain;
+
+    /// The operations of the API.
+    fn operations(&self) -> Vec<OperationInfo>;
+
+    /// The operation with this number.
+    fn operation(&self, number: u16) -> Option<OperationInfo> {
+        let mut all = self.operations().into_iter();
+        all.find(|info| info.operation.number == number)
+    }
+
+    /// The name of a status that the API's functions return.
+    fn status_name(&self, status: i32) -> Option<&'static str>;
+
+    /// Variables that a program is to be started with, so that its runtime loads `library`, the injected library.
+    /// `existing` gives the variables that it would have otherwise; a library in `outer_session`, the folder of the
+    /// session that the calling process is recorded in, makes way.
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        let _ = (library, outer_session, existing);
+        Vec::new()
+    }
+
+    /// Prepares to observe this process, which may be a forked child: forgets what the parent process knew. Called once
+    /// in a process, before any call is observed. The error says why the source stays out.
+    fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
+        let _ = board;
+        Ok(())
+    }
+
+    /// Writes completions, on the calling thread, as `flush` asks. Must not wait for work.
+    fn flush(&self, flush: Flush) {
+        let _ = flush;
+    }
+
+    /// The number of pieces of work that have not completed, after asking the runtime. Their completions, and what else the
+    /// runtime hands out late, are written by `thread`, the calling one.
+    fn outstanding(&self, thread: Current) -> usize {
+        let _ = thread;
+        0
+    }
+
+    /// The process ends: writes of all work that is still outstanding that it did not finish. Must not call the runtime,
+    /// which may be going away.
+    fn end(&self, thread: Current) {
+        let _ = thread;
+    }
+}
+
+/// Sources that a process can have.
+pub const MAX_SOURCES: usize = 8;
+
+/// The sources that have attached, in this process or in one that it was forked from. Each leads to a leaked box.
+static ATTACHED: [AtomicPtr<&'static dyn Source>; MAX_SOURCES] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_SOURCES];
+
+/// A set of attached sources: a bit for each place in the list.
+pub(super) type SourceSet = u32;
+
+/// Adds `source` to the list unless it is there, and returns it as a set; the empty set if the list is full. The caller
+/// holds the lock of the process.
+pub(super) fn add(source: &'static dyn Source) -> SourceSet {
+    for (place, entry) in ATTACHED.iter().enumerate() {
+        // SAFETY: null or a leaked box.
+        match unsafe { entry.load(Ordering::Acquire).as_ref() } {
+            Some(there) if there.domain() != source.domain() => {}
+            Some(_) => return 1 << place,
+            None => {
+                entry.store(Box::into_raw(Box::new(source)), Ordering::Release);
+                return 1 << place;
+            }
+        }
+    }
+    0
+}
+
+/// The sources of a set, each with its bit.
+pub(super) fn of(set: SourceSet) -> impl Iterator<Item = (SourceSet, &'static dyn Source)> {
+    let listed = ATTACHED.iter().enumerate().filter_map(|(place, entry)| {
+        // SAFETY: null or a leaked box.
+        let source = unsafe { entry.load(Ordering::Acquire).as_ref() }?;
+        Some((1 << place, *source))
+    });
+    listed.filter(move |(bit, _)| set & bit != 0)
+}

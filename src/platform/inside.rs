@@ -1,0 +1,72 @@
+//! Running inside of somebody else's program: its threads end by cancellation, are interrupted by signals and fork, and
+//! what goes wrong in our code must end there.
+
+use std::fmt::{Arguments, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `work`. A panic in it ends there: the caller goes on.
+#[inline(always)]
+pub(crate) fn contain(work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        // It may be anything, and may panic when it is dropped.
+        std::mem::forget(panic);
+    }
+}
+
+/// Writes a line to the program's error output. Takes no lock, unlike `eprintln`: a forked child may have inherited that lock
+/// from a thread that it does not have.
+pub(crate) fn message(text: Arguments<'_>) {
+    let mut line = String::from("gputrail: ");
+    let _ = writeln!(line, "{text}");
+    let _uncancelled = Uncancelled::begin();
+    // Nobody may be listening.
+    // SAFETY: writes bytes that are there.
+    let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// The calling thread is not cancelled while this lives: pthread_cancel takes effect at the next cancellation point after it.
+///
+/// System calls that we make are cancellation points, and a cancellation unwinds the stack. Unwinding through our frames
+/// would leave locks held, and through `catch_unwind` it ends the program.
+pub(crate) struct Uncancelled {
+    #[cfg(target_os = "linux")]
+    before: i32,
+    /// It belongs to its thread.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    // <pthread.h>
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+impl Uncancelled {
+    #[inline]
+    pub fn begin() -> Uncancelled {
+        #[cfg(target_os = "linux")]
+        let mut before = 0;
+        #[cfg(target_os = "linux")]
+        {
+            const PTHREAD_CANCEL_DISABLE: i32 = 1;
+            // SAFETY: a state that there is, and a place for the one before.
+            unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
+        }
+        Uncancelled {
+            #[cfg(target_os = "linux")]
+            before,
+            _here: std::marker::PhantomData,
+        }
+    }
+}
+
+impl Drop for Uncancelled {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: the state that the thread had.
+        unsafe {
+            pthread_setcancelstate(self.before, std::ptr::null_mut())
+        };
+    }
+}
