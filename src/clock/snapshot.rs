@@ -9,16 +9,14 @@ use std::time::Duration;
 /// unlikely to hit all.
 const TRIES: usize = 8;
 
-/// The shortest span over which [`frequency`] measures. A pair of readings is off by at most 50 ns,
-/// so the error is
-/// at most 500 ppm.
+/// The shortest span over which [`frequency`] measures. A pair of readings is off by at most 50 ns, so the
+/// error is at most 500 ppm.
 const CALIBRATION: Duration = Duration::from_micros(200);
 
 /// Reads the host's clocks: the narrowest of several attempts.
 ///
-/// A capture needs one at its start and one at its end. One at least every second bounds the effect
-/// of slewing of
-/// CLOCK_MONOTONIC in between.
+/// A capture needs one at its start and one at its end. One at least every second bounds the effect of
+/// slewing of CLOCK_MONOTONIC in between.
 pub fn snapshot() -> ClockSnapshot {
     snapshot_of(init())
 }

@@ -1,5 +1,5 @@
-//! Times of agents by the clock that stamps samples. PoCL stamps its work with that very clock, as far as is known; readings
-//! of both tell, and where they say otherwise, times are told in the other's.
+//! Conversion of device times to the clock that stamps samples. PoCL normally uses that same clock; clock
+//! pairs decide whether a device does, and the times of other clocks are converted.
 
 use crate::capture::names::Names;
 use crate::clock;
@@ -7,29 +7,29 @@ use crate::clock::{AgentClock, Domain, HostClock, SystemClock};
 use crate::record::{AgentId, ClockSnapshot, DeviceTime};
 use std::collections::HashMap;
 
-/// Snapshots of the host's clocks that are kept.
-const SNAPSHOTS: usize = 64;
-/// Readings of an agent's clock, beyond which no more are needed to tell which clock it is.
-const ENOUGH: u64 = 20;
+/// The most snapshots of the host's clocks that are kept.
+const MAX_SNAPSHOTS: usize = 64;
+/// The number of clock pairs after which an agent's clock is no longer measured again.
+const MAX_PAIRS: u64 = 20;
 
-/// The clocks of the agents that are sampled.
+/// The clocks of the sampled agents.
 pub struct Clocks {
     names: Names,
     snapshots: Vec<ClockSnapshot>,
-    /// As they were after so many readings.
-    agents: HashMap<AgentId, (u64, Known)>,
+    /// Each with the number of clock pairs that it was derived from.
+    agents: HashMap<AgentId, (u64, DeviceClock)>,
 }
 
-/// What is known of an agent's clock.
-enum Known {
-    /// It stamps samples, too; or nothing says otherwise.
-    Same,
-    /// It is another one.
+/// The clock of an agent.
+enum DeviceClock {
+    /// The samples' clock, as far as the pairs show.
+    Samples,
+    /// Another clock, and its conversion.
     Other(Box<(HostClock, AgentClock)>),
 }
 
 impl Clocks {
-    /// The clocks of the agents that `names` names.
+    /// The clocks of the agents in `names`.
     pub fn new(names: Names) -> Clocks {
         Clocks {
             names,
@@ -38,21 +38,21 @@ impl Clocks {
         }
     }
 
-    /// The times `begin` and `end` of `agent` as the clock of samples showed them.
-    pub fn by_clock_of_samples(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
+    /// Converts two times of `agent` to the samples' clock.
+    pub fn to_sample_clock(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
         let read = self.names.clock_pairs_read(agent);
         let is_known = self
             .agents
             .get(&agent)
             .is_some_and(|(of, known)| match known {
-                Known::Same => *of == read || *of >= ENOUGH,
-                Known::Other(_) => *of == read,
+                DeviceClock::Samples => *of == read || *of >= MAX_PAIRS,
+                DeviceClock::Other(_) => *of == read,
             });
         if !is_known {
             let known = self.measure(agent);
             self.agents.insert(agent, (read, known));
         }
-        let Some((_, Known::Other(clocks))) = self.agents.get(&agent) else {
+        let Some((_, DeviceClock::Other(clocks))) = self.agents.get(&agent) else {
             return (begin, end);
         };
         let (host, device) = &**clocks;
@@ -64,34 +64,34 @@ impl Clocks {
         to(begin).zip(to(end)).unwrap_or((begin, end))
     }
 
-    fn measure(&mut self, agent: AgentId) -> Known {
-        if self.snapshots.len() == SNAPSHOTS {
+    fn measure(&mut self, agent: AgentId) -> DeviceClock {
+        if self.snapshots.len() == MAX_SNAPSHOTS {
             self.snapshots.remove(1);
         }
         self.snapshots.push(clock::snapshot());
         let frequency = clock::frequency();
         let Ok(host) = HostClock::new(clock::init(), frequency, &self.snapshots) else {
-            return Known::Same;
+            return DeviceClock::Samples;
         };
         let device = AgentClock::new(&host, &self.names.clock_pairs(agent));
         match device.domain() {
-            Domain::System(SystemClock::MonotonicRaw) | Domain::Unknown => Known::Same,
-            _ => Known::Other(Box::new((host, device))),
+            Domain::System(SystemClock::MonotonicRaw) | Domain::Unknown => DeviceClock::Samples,
+            _ => DeviceClock::Other(Box::new((host, device))),
         }
     }
 }
 
-/// When a dispatch ran, by both clocks.
+/// The execution of a dispatch, by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// As its device says.
+pub struct Execution {
+    /// By the device's clock.
     pub device: (u64, u64),
-    /// By the clock of samples.
+    /// By the samples' clock.
     pub samples: (u64, u64),
 }
 
-impl Span {
-    /// The device's time of a sample in it.
+impl Execution {
+    /// Converts the time of a sample to the device's clock.
     pub fn to_device(self, time: u64) -> u64 {
         if self.device == self.samples {
             return time;
@@ -121,25 +121,25 @@ mod tests {
     }
 
     #[test]
-    fn times_of_the_clock_that_stamps_samples_stay_what_they_are() {
+    fn times_of_the_samples_clock_are_unchanged() {
         let names = Names::new();
         let mut clocks = Clocks::new(names.clone());
         assert_eq!(
-            clocks.by_clock_of_samples(AGENT, (5, 9)),
+            clocks.to_sample_clock(AGENT, (5, 9)),
             (5, 9),
             "nothing is known"
         );
         read(&names, || SystemClock::MonotonicRaw.read().0);
         let now = SystemClock::MonotonicRaw.read().0;
         assert_eq!(
-            clocks.by_clock_of_samples(AGENT, (now, now + 7)),
+            clocks.to_sample_clock(AGENT, (now, now + 7)),
             (now, now + 7)
         );
     }
 
     #[test]
-    fn times_of_another_clock_are_told_in_that_of_samples() {
-        // CLOCK_MONOTONIC_RAW goes otherwise than these; one runs ahead by a day.
+    fn times_of_another_clock_are_converted() {
+        // Clocks that differ from CLOCK_MONOTONIC_RAW in rate or offset.
         let day = 86_400_000_000_000;
         let ahead = move || SystemClock::MonotonicRaw.read().0 + day;
         let realtime = || SystemClock::Realtime.read().0;
@@ -151,10 +151,10 @@ mod tests {
             let time = device();
             let after = SystemClock::MonotonicRaw.read().0;
             let device = (time, time + 1_000_000);
-            let samples = clocks.by_clock_of_samples(AGENT, device);
+            let samples = clocks.to_sample_clock(AGENT, device);
             let slack = 10_000_000;
             assert!(before - slack <= samples.0 && samples.0 <= after + slack);
-            let span = Span { device, samples };
+            let span = Execution { device, samples };
             assert_eq!(span.to_device(samples.0), device.0);
             assert_eq!(span.to_device(samples.1), device.1);
             let middle = span.to_device((samples.0 + samples.1) / 2);

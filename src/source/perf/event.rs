@@ -1,44 +1,26 @@
-//! Perf events of single threads: the kernel's CPU clock samples a thread's program counter while it runs, and writes
-//! into a ring that we read now and then. Nothing interrupts the thread but the kernel, and no signal is sent.
+//! Perf events of single threads. The kernel's CPU clock samples the program counter of a running thread into
+//! a ring that the drain thread reads. It sends no signal.
 //!
-//! Once its ring is mapped, an event needs no open file: the mapping keeps it alive. So the program's table of open files
-//! has none of ours, its forked children inherit none, and a program that closes whatever it finds closes none. A forked
-//! child does not get the mapping either: the kernel keeps those of perf events out of children.
+//! A mapped event needs no open file: the mapping keeps it alive. The program's descriptor table therefore
+//! contains none of ours, forked children inherit none, and a program that closes unknown descriptors closes
+//! none. Forked children do not inherit the mapping either: the kernel excludes those of perf events.
 
 use super::ring::RingRecords;
+use crate::clock::SystemClock;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The clock that stamps samples.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum SampleClock {
-    /// `CLOCK_MONOTONIC_RAW`: what PoCL stamps the work of its devices with.
-    MonotonicRaw,
-    /// `CLOCK_MONOTONIC`.
-    Monotonic,
+/// The clock that stamps samples: PoCL uses it for the times of its devices.
+pub(super) const SAMPLE_CLOCK: SystemClock = SystemClock::MonotonicRaw;
+
+/// The current time of [`SAMPLE_CLOCK`], in nanoseconds. Async-signal-safe.
+pub fn sample_time() -> u64 {
+    SAMPLE_CLOCK.read().0
 }
 
-impl SampleClock {
-    fn id(self) -> libc::clockid_t {
-        match self {
-            SampleClock::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
-            SampleClock::Monotonic => libc::CLOCK_MONOTONIC,
-        }
-    }
-
-    /// What it shows, ns.
-    pub fn now(self) -> u64 {
-        // SAFETY: zeros are valid for it.
-        let mut now: libc::timespec = unsafe { std::mem::zeroed() };
-        // SAFETY: a clock that every Linux has, and a place for its time.
-        unsafe { libc::clock_gettime(self.id(), &raw mut now) };
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-    }
-}
-
-/// `struct perf_event_attr` in its sixth version.
+/// `struct perf_event_attr`, version 6.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -69,31 +51,30 @@ const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 /// Instruction pointer, thread, time, CPU.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 7;
-/// Not the kernel, not the hypervisor; executable mappings, forks and exits; rather bytes than records until somebody
-/// is woken, of which there is nobody; thread, time and CPU in every record; the clock is ours to choose.
+/// exclude_kernel, exclude_hv, mmap, task (fork and exit), watermark, sample_id_all, use_clockid.
 const FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 14 | 1 << 18 | 1 << 25;
 const FLAG_CLOEXEC: u64 = 1 << 3;
 
-/// Offsets of the ring's ends in its first page.
+/// Offsets of head and tail in the first page of the mapping.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-/// One thread, being sampled until this is dropped.
+/// The perf event of one thread, which is sampled until this is dropped.
 pub struct ThreadEvent {
-    /// A page of control, then the ring.
+    /// The control page, followed by the ring.
     memory: NonNull<u8>,
     page: usize,
-    /// Bytes of the ring, a power of two.
+    /// Size of the ring, a power of two.
     ring: usize,
 }
 
-// SAFETY: the mapping belongs to the process, and all of it but the kernel's end of the ring to whoever has this.
+// SAFETY: the mapping belongs to the process, and this value owns all of it but the kernel's end of the ring.
 unsafe impl Send for ThreadEvent {}
 
 impl ThreadEvent {
-    /// Samples `thread` of this process, 0 being the calling one, every `interval` ns that it runs, into a ring of `ring`
-    /// bytes or, where the system has no room for that, less.
-    pub fn open(thread: u32, interval: u64, clock: SampleClock, ring: usize) -> io::Result<Self> {
+    /// Samples `thread` of this process (0: the caller) every `interval` ns of its CPU time, into a ring of
+    /// `ring` bytes, or fewer if the limit of locked memory is reached.
+    pub fn open(thread: u32, interval: u64, ring: usize) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
             size: size_of::<Attributes>() as u32,
@@ -102,10 +83,10 @@ impl ThreadEvent {
             sample_type: SAMPLE_TYPE,
             flags: FLAGS,
             wakeup: u32::MAX,
-            clock: clock.id(),
+            clock: libc::CLOCK_MONOTONIC_RAW,
             ..Attributes::default()
         };
-        // SAFETY: attributes of the size that they say.
+        // SAFETY: the attributes have the size that they state.
         let file = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -119,28 +100,28 @@ impl ThreadEvent {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call made it for us.
+        // SAFETY: the call returned a new descriptor.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         let page = rustix::param::page_size();
         let mut ring = ring.next_power_of_two().max(page);
         loop {
             match map(&file, page + ring) {
                 Ok(memory) => return Ok(ThreadEvent { memory, page, ring }),
-                // What a user may lock into memory is used up: by others of ours, or by the program.
+                // The limit of locked memory is reached.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) && ring > page => ring /= 2,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Takes out what has come, and hands it to `read`.
+    /// Removes the records in the ring and passes them to `read`.
     pub fn drain<R>(
         &mut self,
         scratch: &mut Vec<u8>,
         read: impl FnOnce(RingRecords<'_>) -> R,
     ) -> R {
         let head = self.end(HEAD).load(Ordering::Relaxed);
-        // Pairs with the kernel's barrier before it moves the head: the records up to there are written.
+        // Pairs with the kernel's barrier before it moves the head: the records before it are complete.
         fence(Ordering::Acquire);
         let tail = self.end(TAIL).load(Ordering::Relaxed);
         let length = (head.wrapping_sub(tail) as usize).min(self.ring);
@@ -155,27 +136,27 @@ impl ThreadEvent {
             scratch.extend_from_slice(part);
         }
         let result = read(RingRecords::new(scratch));
-        // Release: what was read has been read before the kernel may write there again.
+        // Release: all reads happen before the kernel may overwrite the records.
         self.end(TAIL).store(head, Ordering::Release);
         result
     }
 
-    /// One end of the ring.
+    /// The head or tail of the ring.
     fn end(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: within the first page, aligned, and a number that both sides only load and store whole.
+        // SAFETY: within the first page, aligned, and accessed atomically by both sides.
         unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast()) }
     }
 }
 
 impl Drop for ThreadEvent {
     fn drop(&mut self) {
-        // SAFETY: our mapping, for the last time.
+        // SAFETY: our mapping, which is not used afterwards.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.page + self.ring) };
     }
 }
 
 fn map(file: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: a new mapping at an address chosen by the kernel.
     let memory = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -192,7 +173,7 @@ fn map(file: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
     }
 }
 
-/// Says why perf events cannot be had, and what to change.
+/// Explains why a perf event cannot be opened, and the remedy.
 pub fn explain(error: &io::Error) -> String {
     const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
     let level = std::fs::read_to_string(SETTING).unwrap_or_default();
@@ -236,15 +217,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_runs_is_sampled_with_the_clocks_time() {
-        let clock = SampleClock::MonotonicRaw;
-        let before = clock.now();
-        let mut event = ThreadEvent::open(0, 100_000, clock, 1 << 16).unwrap_or_else(|error| {
+        let before = sample_time();
+        let mut event = ThreadEvent::open(0, 100_000, 1 << 16).unwrap_or_else(|error| {
             panic!("{}", explain(&error));
         });
         let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
         let mut taken = Vec::new();
         let mut scratch = Vec::new();
-        // Until there is something: how long that takes is the machine's affair.
+        // Until there are samples: the rate depends on the machine.
         while taken.len() < 50 {
             spin(1 << 20);
             event.drain(&mut scratch, |records| {
@@ -254,7 +234,7 @@ mod tests {
                 }));
             });
         }
-        let after = clock.now();
+        let after = sample_time();
         let thread = crate::platform::system::thread_id();
         assert!(taken.iter().all(|taken| taken.thread == thread));
         assert!(
@@ -270,8 +250,7 @@ mod tests {
 
     #[test]
     fn a_ring_that_is_not_read_counts_what_it_loses() {
-        let clock = SampleClock::MonotonicRaw;
-        let mut event = ThreadEvent::open(0, 50_000, clock, 4096).unwrap();
+        let mut event = ThreadEvent::open(0, 50_000, 4096).unwrap();
         let mut scratch = Vec::new();
         let (mut lost, mut rounds) = (0, 0);
         while lost == 0 {

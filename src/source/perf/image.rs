@@ -1,24 +1,23 @@
-//! A look at an ELF file that was mapped: whether it is the code of one of PoCL's kernels, and where its addresses lie in
-//! memory. It reads a few hundred bytes of most files; all else is for whoever makes the trace.
+//! Identification of mapped ELF files: whether one is the code of a PoCL kernel, and where it is loaded.
+//! Reads a few hundred bytes of most files; full parsing happens when the trace is made.
 
 use crate::capture::code::pocl_kernel;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Most bytes of a kernel's dynamic symbols and their names: a kernel has a handful.
+/// The largest dynamic symbol table and string table. A kernel has a handful of symbols.
 const MAX_SYMBOLS: u64 = 64 << 10;
-/// Most program and section headers that are looked at.
+/// The most program and section headers.
 const MAX_HEADERS: u16 = 128;
 
-/// Reads so many bytes at a place of a file.
+/// Reads a length at an offset of a file.
 type Read<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
 
-/// The code of a kernel.
+/// The ELF image of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelImage {
     /// The kernel's name.
     pub kernel: String,
-    /// Its segments.
     segments: Vec<Segment>,
 }
 
@@ -31,7 +30,7 @@ struct Segment {
 }
 
 impl KernelImage {
-    /// What `file` is, if it is the code of a kernel.
+    /// The image in `file`, if it is the code of a kernel.
     pub fn of(file: &File) -> Option<KernelImage> {
         KernelImage::read(&|offset, length| {
             let mut bytes = vec![0; usize::try_from(length).ok()?];
@@ -40,7 +39,7 @@ impl KernelImage {
         })
     }
 
-    /// The same of the bytes of a file.
+    /// The image in `file`, given as bytes.
     pub fn of_bytes(file: &[u8]) -> Option<KernelImage> {
         KernelImage::read(&|offset, length| {
             let from = usize::try_from(offset).ok()?;
@@ -83,7 +82,7 @@ impl KernelImage {
         })
     }
 
-    /// The address that `offset` in the file has in memory, less what the file says.
+    /// The difference between addresses in memory and in the file, given a mapping of `offset` at `start`.
     pub fn load_base(&self, start: u64, offset: u64) -> Option<u64> {
         let page = !(rustix::param::page_size() as u64 - 1);
         let segment = self.segments.iter().find(|segment| {
@@ -96,7 +95,7 @@ impl KernelImage {
         Some(start.wrapping_sub(address))
     }
 
-    /// Bytes that it takes in memory.
+    /// The size of the image in memory.
     pub fn load_size(&self) -> u64 {
         let ends = self
             .segments
@@ -106,7 +105,7 @@ impl KernelImage {
     }
 }
 
-/// The kernel that one of the dynamic symbols names.
+/// The kernel that a dynamic symbol names.
 fn kernel(read: Read<'_>, sections: &[u8]) -> Option<String> {
     const DYNAMIC_SYMBOLS: u64 = 11;
     let section = |number: usize| sections.get(number * 64..(number + 1) * 64);
@@ -122,13 +121,13 @@ fn kernel(read: Read<'_>, sections: &[u8]) -> Option<String> {
     symbols.chunks_exact(24).find_map(|symbol| {
         let name = names.get((word(symbol, 0)? & 0xffff_ffff) as usize..)?;
         let end = name.iter().position(|byte| *byte == 0)?;
-        // Symbols of a section are its own; those of none are of other libraries.
+        // Only defined symbols: undefined ones refer to other libraries.
         let defined = u16::from_le_bytes([symbol[6], symbol[7]]) != 0;
         let name = std::str::from_utf8(&name[..end]).ok()?;
         defined.then(|| pocl_kernel(name))?.map(str::to_owned)
     })
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }

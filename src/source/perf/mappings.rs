@@ -1,9 +1,9 @@
-//! What lies where in the process: code of kernels, and everything else. Known from `/proc/self/maps` at first, then from
-//! what the kernel says of new mappings, with their times: a kernel that was unloaded and another one that took its place
-//! are told apart.
+//! The executable mappings of the process: code of kernels and everything else. They are read from
+//! `/proc/self/maps` first and followed through the kernel's mmap records, whose times distinguish a kernel
+//! from a later one at the same addresses.
 
+use super::deleted_file::{DELETED, FileMapping, rebuild};
 use super::image::KernelImage;
-use super::loaded::{DELETED, Part, rebuilt};
 use crate::capture::code::{CodeOffset, MAX_CODE_OBJECT};
 use crate::capture::names::Names;
 use crate::record::{
@@ -14,21 +14,21 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Most mappings that are told apart, and most names of places outside of kernels.
+/// The limit mappings, and the limit names of mappings outside of kernels.
 const MAX_MAPPINGS: usize = 1 << 14;
-/// What is not known.
+/// The name of unknown memory.
 const UNKNOWN: &str = "(unknown)";
 
-/// Where an address lies.
+/// The location of an address.
 #[derive(Clone, Debug)]
-pub enum Place {
-    /// In the code of a kernel.
+pub enum CodeLocation {
+    /// Code of a kernel.
     Kernel(Arc<KernelCode>, CodeOffset),
-    /// Elsewhere: in the file, or other memory, of this name.
+    /// Other memory: the name of its mapping.
     Elsewhere(Arc<str>),
 }
 
-/// The code of a kernel, loaded.
+/// The loaded code of a kernel.
 #[derive(Debug)]
 pub struct KernelCode {
     /// Its code object.
@@ -40,7 +40,7 @@ pub struct KernelCode {
 
 #[cfg(test)]
 impl KernelCode {
-    /// Code of `kernel`, at address 0.
+    /// Code of `kernel` at address 0.
     pub fn new(id: CodeObjectId, kernel: &str) -> KernelCode {
         KernelCode {
             id,
@@ -59,7 +59,7 @@ enum Owner {
 struct Mapping {
     start: u64,
     end: u64,
-    /// When it came, by the clock of samples.
+    /// The time of the mapping, by the samples' clock.
     since: u64,
     path: Box<[u8]>,
     owner: Owner,
@@ -68,21 +68,22 @@ struct Mapping {
 /// The executable mappings of the process.
 #[derive(Default)]
 pub struct Mappings {
-    /// In the order in which they came.
+    /// In order of time.
     all: Vec<Mapping>,
     names: HashMap<Box<str>, Arc<str>>,
-    /// Modules that code objects are known to be of.
+    /// The modules of code objects, as far as known.
     modules: HashMap<CodeObjectId, ModuleId>,
-    /// Code that could not be kept.
-    pub not_kept: u64,
+    /// Code objects whose bytes could not be stored.
+    pub not_stored: u64,
 }
 
 impl Mappings {
-    /// Reads the list of the process's mappings. Those that are known already stay what they were.
+    /// Reads `/proc/self/maps` and adds the mappings that are new.
     pub fn read_all(&mut self, since: u64, agent: AgentId, names: &Names) {
-        let text = list();
+        let text = read_maps();
         for line in text.split(|byte| *byte == b'\n') {
-            let Some(line) = Line::read(line).filter(|line| line.has_right(2, b'x')) else {
+            let Some(line) = MapsEntry::read(line).filter(|line| line.has_permission(2, b'x'))
+            else {
                 continue;
             };
             let (start, end) = (line.start, line.end);
@@ -95,7 +96,7 @@ impl Mappings {
         }
     }
 
-    /// Something was mapped.
+    /// Adds a mapping.
     #[expect(
         clippy::too_many_arguments,
         reason = "what the kernel says of a mapping"
@@ -117,7 +118,7 @@ impl Mappings {
             None => Owner::Elsewhere(self.name(&path)),
         };
         if self.all.len() >= MAX_MAPPINGS {
-            // The oldest are the likeliest to be gone.
+            // The oldest mappings are the limit likely to be unmapped.
             self.all.drain(..MAX_MAPPINGS / 4);
         }
         self.all.push(Mapping {
@@ -129,18 +130,18 @@ impl Mappings {
         });
     }
 
-    /// Where `address` was at `time`; `None` if nothing is known of it.
-    pub fn find(&self, address: u64, time: u64) -> Option<Place> {
+    /// The location of `address` at `time`, or `None` if it was not mapped then.
+    pub fn find(&self, address: u64, time: u64) -> Option<CodeLocation> {
         Some(match &self.newest(address, time)?.owner {
-            Owner::Kernel(code) => Place::Kernel(
+            Owner::Kernel(code) => CodeLocation::Kernel(
                 code.clone(),
                 CodeOffset(address.wrapping_sub(code.load_base)),
             ),
-            Owner::Elsewhere(name) => Place::Elsewhere(name.clone()),
+            Owner::Elsewhere(name) => CodeLocation::Elsewhere(name.clone()),
         })
     }
 
-    /// A place that is not known.
+    /// The name of unknown memory.
     pub fn unknown(&mut self) -> Arc<str> {
         self.name(UNKNOWN)
     }
@@ -151,8 +152,8 @@ impl Mappings {
         })
     }
 
-    /// A sample of `code` was one of `kernel`: so it is code of that kernel's program.
-    pub fn belongs(&mut self, code: &KernelCode, kernel: KernelId, names: &Names) {
+    /// Records that `code` set_module to the program of `kernel`, as a sample has shown.
+    pub fn set_module(&mut self, code: &KernelCode, kernel: KernelId, names: &Names) {
         let Some(module) = names
             .get::<KernelSymbol>(kernel.0)
             .map(|symbol| symbol.module)
@@ -168,7 +169,8 @@ impl Mappings {
         }
     }
 
-    /// The code of a kernel, if that is what was mapped: named, and its bytes kept before the file vanishes.
+    /// Identifies the code of a kernel: names it as a code object and stores its bytes before the
+    /// file is deleted.
     fn kernel(
         &mut self,
         path: &str,
@@ -177,15 +179,15 @@ impl Mappings {
         agent: AgentId,
         names: &Names,
     ) -> Option<Arc<KernelCode>> {
-        let (path, is_gone) = match path.strip_suffix(DELETED) {
+        let (path, is_deleted) = match path.strip_suffix(DELETED) {
             Some(path) => (path, true),
             None => (path, false),
         };
-        // Libraries have a version behind it, or a prefix; kernels are named after themselves.
+        // Libraries have a version suffix or a `lib` prefix; PoCL names the file after the kernel.
         if !path.starts_with('/') || !path.ends_with(".so") {
             return None;
         }
-        let file = match is_gone {
+        let file = match is_deleted {
             true => None,
             false => File::open(path).ok(),
         };
@@ -193,14 +195,14 @@ impl Mappings {
             Some(mut file) => {
                 let image = KernelImage::of(&file)?;
                 let mut bytes = Vec::new();
-                let most = MAX_CODE_OBJECT as u64 + 1;
-                let read = (&mut file).take(most).read_to_end(&mut bytes);
-                let whole = matches!(read, Ok(length) if length <= MAX_CODE_OBJECT);
-                (image, whole.then_some(bytes), 0)
+                let limit = MAX_CODE_OBJECT as u64 + 1;
+                let read = (&mut file).take(limit).read_to_end(&mut bytes);
+                let is_complete = matches!(read, Ok(length) if length <= MAX_CODE_OBJECT);
+                (image, is_complete.then_some(bytes), 0)
             }
-            // Gone before anybody looked: what was loaded of it is still there.
+            // Deleted before it was seen: its loaded parts are still in memory.
             None => {
-                let bytes = rebuilt(parts(&list(), path), start)?;
+                let bytes = rebuild(file_mappings(&read_maps(), path), start)?;
                 let image = KernelImage::of_bytes(&bytes)?;
                 (image, Some(bytes), code_bytes::FROM_MEMORY)
             }
@@ -212,7 +214,7 @@ impl Mappings {
         let id = names.code_object(object);
         match bytes {
             Some(bytes) => names.code_bytes(id, &bytes, flags),
-            None => self.not_kept += 1,
+            None => self.not_stored += 1,
         }
         Some(Arc::new(KernelCode {
             id,
@@ -238,62 +240,62 @@ impl Mappings {
     }
 }
 
-/// The list of the process's mappings; nothing if there is none to be had: then everything is elsewhere until it is
-/// mapped anew.
-fn list() -> Vec<u8> {
+/// The contents of `/proc/self/maps`, or nothing on error: then locations are unknown until mmap
+/// records arrive.
+fn read_maps() -> Vec<u8> {
     let mut text = Vec::new();
     let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut text));
     text
 }
 
-/// The mappings of the file at `path`, which may be gone.
-fn parts(list: &[u8], path: &str) -> Vec<Part> {
+/// The mappings of the file at `path`, which may have been deleted.
+fn file_mappings(list: &[u8], path: &str) -> Vec<FileMapping> {
     let lines = list.split(|byte| *byte == b'\n');
     let parts = lines.filter_map(|line| {
-        let line = Line::read(line)?;
+        let line = MapsEntry::read(line)?;
         let of = line.path;
         let of = of.strip_suffix(DELETED.as_bytes()).unwrap_or(of);
-        (of == path.as_bytes() && line.end > line.start).then_some(Part {
+        (of == path.as_bytes() && line.end > line.start).then_some(FileMapping {
             start: line.start,
             end: line.end,
             offset: line.offset,
-            is_writable: line.has_right(1, b'w'),
+            is_writable: line.has_permission(1, b'w'),
         })
     });
     parts.collect()
 }
 
-/// A line of the list of mappings.
+/// A line of `/proc/self/maps`.
 #[derive(Debug, PartialEq, Eq)]
-struct Line<'a> {
+struct MapsEntry<'a> {
     start: u64,
     end: u64,
-    /// A letter each, or a dash.
-    rights: &'a [u8],
-    /// Place in the file.
+    /// A letter or a dash each.
+    permissions: &'a [u8],
+    /// Offset in the file.
     offset: u64,
     path: &'a [u8],
 }
 
-impl<'a> Line<'a> {
-    fn read(line: &'a [u8]) -> Option<Line<'a>> {
+impl<'a> MapsEntry<'a> {
+    fn read(line: &'a [u8]) -> Option<MapsEntry<'a>> {
         let mut words = line.splitn(6, |byte| *byte == b' ');
-        let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
+        let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
         let path = words.nth(2).unwrap_or_default().trim_ascii_start();
         let number =
             |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
         let dash = range.iter().position(|byte| *byte == b'-')?;
-        Some(Line {
+        Some(MapsEntry {
             start: number(&range[..dash])?,
             end: number(&range[dash + 1..])?,
-            rights,
+            permissions,
             offset: number(offset)?,
             path,
         })
     }
 
-    fn has_right(&self, place: usize, letter: u8) -> bool {
-        self.rights.get(place) == Some(&letter)
+    fn has_permission(&self, index: usize, letter: u8) -> bool {
+        self.permissions.get(index) == Some(&letter)
     }
 }
 
@@ -304,24 +306,24 @@ mod tests {
     #[test]
     fn lines_of_the_list_of_mappings_are_read() {
         let line = b"7f00-7f80 r-xp 00001000 fe:01 1234      /tmp/a kernel.so";
-        let kernel = Line {
+        let kernel = MapsEntry {
             start: 0x7f00,
             end: 0x7f80,
-            rights: b"r-xp",
+            permissions: b"r-xp",
             offset: 0x1000,
             path: b"/tmp/a kernel.so",
         };
-        assert_eq!(Line::read(line), Some(kernel));
-        let unnamed = Line::read(b"7f00-7f80 rw-p 0 00:00 0").unwrap();
+        assert_eq!(MapsEntry::read(line), Some(kernel));
+        let unnamed = MapsEntry::read(b"7f00-7f80 rw-p 0 00:00 0").unwrap();
         assert_eq!(unnamed.path, b"");
-        assert!(unnamed.has_right(1, b'w') && !unnamed.has_right(2, b'x'));
-        assert_eq!(Line::read(b"7f00 r-xp 0 00:00 0"), None);
-        assert_eq!(Line::read(b""), None);
+        assert!(unnamed.has_permission(1, b'w') && !unnamed.has_permission(2, b'x'));
+        assert_eq!(MapsEntry::read(b"7f00 r-xp 0 00:00 0"), None);
+        assert_eq!(MapsEntry::read(b""), None);
     }
 
     #[cfg(feature = "symbols")]
     #[test]
-    fn a_kernel_whose_file_is_gone_is_kept_from_memory() {
+    fn a_kernel_whose_file_is_deleted_is_kept_from_memory() {
         use crate::capture::{FileHeader, Reader, Writer};
         use crate::code::symbols::{Missing, Symbols};
         use crate::record::ProcessId;
@@ -344,7 +346,7 @@ mod tests {
                 .expect("gcc");
             assert!(status.success());
             let path = CString::new(library.as_os_str().as_bytes()).unwrap();
-            // SAFETY: a library without constructors, and a name in it.
+            // SAFETY: the library has no constructors, and the symbol exists.
             let address = unsafe {
                 let loaded = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
                 assert!(!loaded.is_null());
@@ -355,11 +357,11 @@ mod tests {
             let names = Names::new();
             let mut mappings = Mappings::default();
             mappings.read_all(0, AgentId(1), &names);
-            let Some(Place::Kernel(code, offset)) = mappings.find(address, 1) else {
+            let Some(CodeLocation::Kernel(code, offset)) = mappings.find(address, 1) else {
                 panic!("{style}: no kernel");
             };
             assert_eq!(&*code.kernel, "sum");
-            assert_eq!(mappings.not_kept, 0);
+            assert_eq!(mappings.not_stored, 0);
 
             let capture = directory.path().join(format!("{style}.gputrail"));
             let header = FileHeader::new(0, ProcessId(1), 1_000_000_000, 0, [0; 16]);
@@ -386,7 +388,7 @@ mod tests {
         map(0x1000, 0x3000, b"/lib/first.so.1", 10);
         map(0x2000, 0x4000, b"/lib/second.so.1", 20);
         let at = |address, time| match mappings.find(address, time) {
-            Some(Place::Elsewhere(name)) => Some(name.to_string()),
+            Some(CodeLocation::Elsewhere(name)) => Some(name.to_string()),
             _ => None,
         };
         assert_eq!(at(0x2800, 15).as_deref(), Some("first.so.1"));

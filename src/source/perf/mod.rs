@@ -1,21 +1,23 @@
-//! PC sampling of agents that are processors of the host, and whose kernels run on threads of the program: PoCL's.
+//! PC sampling of agents that are processors of the host and run kernels on threads of the program,
+//! such as PoCL's.
 //!
-//! Each thread of the program has a perf event of its own (`event`), stamped with the clock that stamps the agent's work.
-//! A thread of ours in the program drains the events' rings ten times a second, finds out which kernel's code a sample
-//! is in (`mappings`) and which dispatch it belongs to (`book`), and writes the records. It is there only while
-//! something is sampled. It has to be in the program: the completions are known there, tools get their records there, a
-//! kernel's file has to be copied before it vanishes, and it is the same with and without a parent. It takes no signals, and
-//! a forked child has neither the thread nor the events.
+//! Each thread of the program has its own perf event (`event`), stamped with the clock that PoCL uses for its
+//! work. A drain thread inside the program empties the rings of the events ten times a second, finds the
+//! kernel whose code a sample lies in (`mappings`) and the dispatch that it belongs to (`attribution`), and
+//! writes the records. It exists only while an agent is sampled. It runs inside the program because
+//! completions are known there, tools receive their records there, the file of a kernel must be copied before
+//! it is deleted, and recording must work without a parent. It blocks all signals. A forked child has neither
+//! the thread nor the events.
 //!
-//! Where perf events are forbidden, timers may take the samples, if that is asked for (`source`, `timer`).
+//! Where perf events are forbidden, POSIX timers can take the samples on request (`source`, `timer`).
 //!
-//! Samples outside of kernels (the runtime, its compiler, the program) are counted by where they are.
+//! Samples outside of kernels (the runtime, its compiler, the program) are counted by mapping.
 
-mod book;
+mod attribution;
 mod clocks;
+mod deleted_file;
 mod event;
 mod image;
-mod loaded;
 mod mappings;
 mod ring;
 mod sampler;
@@ -23,11 +25,10 @@ mod source;
 mod threads;
 mod timer;
 
-pub use book::Enqueued;
-pub use event::SampleClock;
-pub use ring::{RingRecord, RingRecords, Taken};
+pub use attribution::EnqueuedKernel;
+pub use ring::{RingRecord, RingRecords, RingSample};
 pub use sampler::HostSampler;
 pub use source::SampleSource;
 
 #[cfg(feature = "layer")]
-pub(crate) use book::Note;
+pub(crate) use attribution::DispatchEvent;

@@ -1,52 +1,52 @@
-//! What the kernel writes into an event's ring: samples, and what happened to the thread in between.
+//! The records that the kernel writes to the ring of a perf event.
 //!
 //! ```text
 //! header 8      type u32, misc u16, size u16 (header included)
 //! sample 24     instruction pointer; process, thread u32; time; CPU, 0 u32
-//! others        their own fields, then the last three of a sample's
+//! others        their own fields, then the last three of a sample
 //! ```
 
-/// A record of the kernel's.
+/// A record in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingRecord<'a> {
-    /// A sample was taken.
-    Sample(Taken),
-    /// The ring had no room for so many records before this one.
+    /// A sample.
+    Sample(RingSample),
+    /// Records were lost before this one because the ring was full.
     Lost {
-        /// How many.
+        /// The number of lost records.
         count: u64,
-        /// When that was found out.
+        /// The time of this record.
         time: u64,
     },
-    /// The thread mapped a file that may be executed.
+    /// The thread mapped an executable file.
     Mapped {
-        /// Where.
+        /// Start address.
         start: u64,
-        /// How many bytes.
+        /// Size in bytes.
         length: u64,
-        /// Place in the file.
+        /// Offset in the file.
         offset: u64,
-        /// The file's name, or a word in its place.
+        /// The path of the file, or a description of other memory.
         path: &'a [u8],
-        /// When.
+        /// The time of the mapping.
         time: u64,
     },
-    /// The thread has ended.
+    /// The thread exited.
     Exit,
-    /// The kernel held sampling back for a while: there were too many.
+    /// The kernel throttled sampling because of too many samples.
     Throttled,
 }
 
-/// A sample as it was taken.
+/// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct RingSample {
     /// The program counter.
     pub address: u64,
-    /// The thread.
+    /// The thread that was sampled.
     pub thread: u32,
-    /// When, by the clock that was asked for, ns.
+    /// The time by [`SAMPLE_CLOCK`](super::event::SAMPLE_CLOCK), in nanoseconds.
     pub time: u64,
-    /// On which CPU.
+    /// The CPU on which the thread ran.
     pub cpu: u32,
 }
 
@@ -58,10 +58,10 @@ const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 
 const HEADER: usize = 8;
-/// Process and thread, time, CPU at the end of a record that is no sample.
+/// Size of the sample_id at the end of records other than samples: process and thread, time, CPU.
 const TRAILER: usize = 24;
 
-/// The records of a run of bytes. Those that are not of interest are skipped; what cannot be a record ends it.
+/// Iterates over the records in `bytes`. Skips other types, and ends at a malformed record.
 #[derive(Clone, Debug)]
 pub struct RingRecords<'a> {
     bytes: &'a [u8],
@@ -69,7 +69,7 @@ pub struct RingRecords<'a> {
 }
 
 impl<'a> RingRecords<'a> {
-    /// The records of `bytes`, which begin with one.
+    /// Creates an iterator over `bytes`, which must start at a record.
     pub fn new(bytes: &'a [u8]) -> RingRecords<'a> {
         RingRecords {
             bytes,
@@ -77,7 +77,7 @@ impl<'a> RingRecords<'a> {
         }
     }
 
-    /// Whether it ended before its bytes did.
+    /// Whether the iteration ended at a malformed record.
     pub fn is_damaged(&self) -> bool {
         self.is_damaged
     }
@@ -93,12 +93,12 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(half.try_into().ok()?))
 }
 
-/// What stands in the record's body; `None` if it is too short, or of no interest.
+/// Parses a record, or returns `None` if it is too short or of another type.
 fn read(kind: u32, body: &[u8]) -> Option<RingRecord<'_>> {
     let trailer = || body.len().checked_sub(TRAILER);
     let time = || word(body, trailer()? + 8);
     Some(match kind {
-        SAMPLE => RingRecord::Sample(Taken {
+        SAMPLE => RingRecord::Sample(RingSample {
             address: word(body, 0)?,
             thread: half(body, 12)?,
             time: word(body, 16)?,
@@ -200,7 +200,7 @@ mod tests {
         let mut records = RingRecords::new(&run);
         let read: Vec<_> = records.by_ref().collect();
         assert!(!records.is_damaged());
-        let taken = Taken {
+        let taken = RingSample {
             address: 0x7f00,
             thread: 11,
             time: 500,

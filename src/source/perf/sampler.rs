@@ -1,12 +1,15 @@
-//! The sampler of a process: its thread, its rounds, and what it writes.
+//! The sampler of a process: its drain thread, which works in rounds, and the records that it writes.
 
-use super::book::{Book, Counted, Enqueued, Held, Note, Notes, Verdict};
-use super::clocks::{Clocks, Span};
-use super::event::SampleClock;
-use super::mappings::{Mappings, Place};
+use super::attribution::{
+    Attributed, Attribution, DispatchEvent, DispatchEvents, DispatchTotals, EnqueuedKernel,
+    KernelSample,
+};
+use super::clocks::{Clocks, Execution};
+use super::event::sample_time;
+use super::mappings::{CodeLocation, Mappings};
 use super::ring::RingRecord;
 use super::source::SampleSource;
-use super::threads::{Threads, Told};
+use super::threads::{ThreadData, Threads};
 use crate::capture::names::Names;
 use crate::collect::correlation::HostThread;
 use crate::collect::process;
@@ -21,60 +24,61 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The longest time between two rounds.
+/// The longest pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
-/// The first one: threads are made, and kernels loaded, when a program begins.
+/// The first pause: programs create threads and load kernels when they start.
 const FIRST_ROUND: Duration = Duration::from_millis(10);
-/// Rounds that a ring holds, if the thread runs all the time: whoever drains it may lose its core for a while.
+/// The number of rounds that fit a ring of a thread that runs all the time: the drain thread may be
+/// descheduled.
 const ROUNDS_IN_RING: u64 = 4;
-/// Bytes of a sample in a ring.
+/// The size of a sample in a ring.
 const SAMPLE_BYTES: u64 = 40;
 const RINGS: std::ops::RangeInclusive<usize> = 4 << 10..=256 << 10;
-/// Places outside of kernels that a note names.
+/// The most mappings outside of kernels that are listed in notes.
 const MAX_LOCATIONS: usize = 40;
 
-/// Whether the process's sampler is on.
-static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Whether any agent of the process is sampled.
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// The process's sampler. Its agents share it, since they share the processors.
+/// The sampler of the process. Agents share it, since they share the processors.
 pub struct HostSampler {
     source: SampleSource,
-    notes: Notes,
+    events: DispatchEvents,
     state: Mutex<State>,
     wake: Signal,
 }
 
 #[derive(Default)]
 struct State {
-    /// What the agents are configured to do, all of them the same.
+    /// The configuration, the same for all agents.
     request: Option<Request>,
     configured: Vec<AgentId>,
     started: HashMap<AgentId, Delivery>,
-    run: Option<Run>,
-    /// Tells a thread of an earlier run to end.
+    run: Option<ActiveRun>,
+    /// Increased to end the drain thread.
     generation: u64,
 }
 
-/// What there is while something is sampled.
-struct Run {
+/// The state while an agent is sampled.
+struct ActiveRun {
     threads: Threads,
     mappings: Mappings,
-    book: Book,
-    notes: Vec<Note>,
+    attribution: Attribution,
+    events: Vec<DispatchEvent>,
     interval: u64,
-    clock: SampleClock,
-    /// The agent that code objects are said to be for.
+    /// The agent named in code objects.
     agent: AgentId,
     clocks: Clocks,
     names: Names,
     lines: Lines,
     elsewhere: HashMap<Arc<str>, u64>,
-    /// Of those agents that want them: samples by dispatch and address, until the dispatch completes.
-    folded: HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
-    /// Samples in kernels whose dispatch is not known.
+    /// Sample counts by dispatch and address until the dispatch completes, for agents that deliver
+    /// aggregates.
+    aggregates: HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
+    /// Samples in kernels without a known dispatch.
     unknown: u64,
-    /// The thread that drains.
-    drainer: u32,
+    /// The thread id of the drain thread.
+    drain_thread: u32,
 }
 
 /// One agent of the sampler.
@@ -90,18 +94,18 @@ impl Default for HostSampler {
 }
 
 impl HostSampler {
-    /// A sampler of this process.
+    /// Creates the sampler of this process.
     pub fn new() -> HostSampler {
-        IS_ON.store(false, Ordering::Relaxed);
+        IS_ACTIVE.store(false, Ordering::Relaxed);
         HostSampler {
             source: SampleSource::requested(),
-            notes: Notes::default(),
+            events: DispatchEvents::default(),
             state: Mutex::default(),
             wake: Signal::default(),
         }
     }
 
-    /// What the sampling service gets to know of `agent`.
+    /// The interface of `agent` to the sampling service.
     pub fn agent(self: &Arc<Self>, agent: AgentId) -> Arc<dyn Sampler> {
         Arc::new(HostAgent {
             sampler: self.clone(),
@@ -109,18 +113,18 @@ impl HostSampler {
         })
     }
 
-    /// Whether anything is sampled in this process: what a source asks before it puts a note down.
+    /// Whether any agent of this process is sampled. Sources check this before they report events.
     #[inline(always)]
-    pub fn is_any_on() -> bool {
-        IS_ON.load(Ordering::Relaxed)
+    pub fn is_active() -> bool {
+        IS_ACTIVE.load(Ordering::Relaxed)
     }
 
-    /// A kernel was put into a queue. Never waits.
-    pub(crate) fn note(&self, note: Note) {
-        self.notes.put(note);
+    /// Queues a dispatch event without waiting.
+    pub(crate) fn report(&self, event: DispatchEvent) {
+        self.events.push(event);
     }
 
-    /// The process ends: writes everything that waits, with what was sampled outside of kernels.
+    /// Ends sampling at process exit: writes all waiting samples and the notes.
     pub fn finish(&self) {
         let mut state = self.state();
         self.round(&mut state, true);
@@ -140,16 +144,16 @@ impl HostSampler {
         if state.run.is_some() {
             return;
         }
-        let mut run = Run::new(self.source, request.interval, agent, board.names().clone());
+        let mut run = ActiveRun::new(self.source, request.interval, agent, board.names().clone());
         run.mappings.read_all(0, agent, &run.names);
-        run.threads.look(0);
+        run.threads.scan(0);
         state.run = Some(run);
         state.generation += 1;
         let generation = state.generation;
         drop(state);
-        IS_ON.store(true, Ordering::Relaxed);
+        IS_ACTIVE.store(true, Ordering::Relaxed);
         let sampler = self.clone();
-        // Without a thread, rounds are made when somebody flushes.
+        // If the thread cannot be created, flushing runs rounds.
         let _ = crate::platform::internal_thread::spawn(move || sampler.run(generation));
     }
 
@@ -162,12 +166,12 @@ impl HostSampler {
         }
     }
 
-    /// Nothing is sampled any more.
+    /// Ends sampling.
     fn end(&self, state: &mut State) {
-        IS_ON.store(false, Ordering::Relaxed);
+        IS_ACTIVE.store(false, Ordering::Relaxed);
         state.generation += 1;
         if let Some(run) = state.run.take() {
-            run.say_what_went_wrong(self.notes.lost());
+            run.write_notes(self.events.lost());
         }
         self.wake.raise();
     }
@@ -186,10 +190,10 @@ impl HostSampler {
                 return;
             }
             if let Some(run) = &mut state.run {
-                run.drainer = me;
+                run.drain_thread = me;
             }
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.round(&mut state, false))) {
-                // It may be anything, and may panic when it is dropped.
+                // The payload may panic when it is dropped.
                 std::mem::forget(panic);
                 self.end(&mut state);
                 return;
@@ -200,14 +204,15 @@ impl HostSampler {
         }
     }
 
-    /// Takes what there is, and writes what is known. `all`: also what waits for completions.
+    /// Drains all samples and writes those that are attributed. `all` includes samples that wait
+    /// for a completion.
     fn round(&self, state: &mut State, all: bool) {
         let State { run, started, .. } = state;
         let (Some(run), Some(thread)) = (run, process::current()) else {
             return;
         };
-        // In a signal handler that interrupted a write it cannot be borrowed: the next round does it.
-        thread.with(|host| run.round(&self.notes, started, host, all));
+        // Not possible in a signal handler that interrupted a write: the next round does it.
+        thread.with(|host| run.round(&self.events, started, host, all));
     }
 }
 
@@ -217,83 +222,80 @@ impl fmt::Debug for HostSampler {
     }
 }
 
-impl Run {
-    fn new(source: SampleSource, interval: u64, agent: AgentId, names: Names) -> Run {
+impl ActiveRun {
+    fn new(source: SampleSource, interval: u64, agent: AgentId, names: Names) -> ActiveRun {
         let samples = ROUNDS_IN_RING * ROUND.as_nanos() as u64 / interval.max(1);
         let ring = (samples * SAMPLE_BYTES).clamp(*RINGS.start() as u64, *RINGS.end() as u64);
-        let clock = SampleClock::MonotonicRaw;
-        Run {
-            threads: Threads::new(source, interval, clock, ring as usize),
+        ActiveRun {
+            threads: Threads::new(source, interval, ring as usize),
             mappings: Mappings::default(),
-            book: Book::default(),
-            notes: Vec::new(),
+            attribution: Attribution::default(),
+            events: Vec::new(),
             interval,
-            clock,
             agent,
             clocks: Clocks::new(names.clone()),
             names,
             lines: Lines::default(),
             elsewhere: HashMap::new(),
-            folded: HashMap::new(),
+            aggregates: HashMap::new(),
             unknown: 0,
-            drainer: 0,
+            drain_thread: 0,
         }
     }
 
     fn round(
         &mut self,
-        notes: &Notes,
+        events: &DispatchEvents,
         started: &HashMap<AgentId, Delivery>,
         host: &mut HostThread,
         all: bool,
     ) {
-        // First the notes: see `book`.
-        notes.take(&mut self.notes);
-        self.threads.look(self.drainer);
+        // Events first: see `attribution`.
+        events.take(&mut self.events);
+        self.threads.scan(self.drain_thread);
         self.take_samples();
-        self.book.sort();
-        let mut waiting = std::mem::take(&mut self.notes);
-        for note in waiting.drain(..) {
-            match note {
-                Note::Enqueued(enqueued) => {
+        self.attribution.sort();
+        let mut waiting = std::mem::take(&mut self.events);
+        for event in waiting.drain(..) {
+            match event {
+                DispatchEvent::Enqueued(enqueued) => {
                     if started.contains_key(&enqueued.agent) {
                         let names = &self.names;
-                        self.book
-                            .enqueued(enqueued, || kernel_name(names, enqueued.kernel));
+                        self.attribution
+                            .enqueue(enqueued, || kernel_name(names, enqueued.kernel));
                     }
                 }
-                Note::Completed { work, start, end } => {
+                DispatchEvent::Completed { work, start, end } => {
                     self.completed(work, (start, end), started, host);
                 }
             }
         }
-        self.notes = waiting;
-        if all || self.book.is_full() {
-            self.give_all(started, host);
+        self.events = waiting;
+        if all || self.attribution.is_full() {
+            self.emit_all(started, host);
         }
         if all {
-            for counted in self.book.unfinished() {
+            for counted in self.attribution.unfinished() {
                 self.write_totals(&counted, started, host);
             }
         }
     }
 
-    /// Takes what the rings hold, and finds out where it is.
+    /// Drains the rings and locates the samples.
     fn take_samples(&mut self) {
-        let Run {
+        let ActiveRun {
             threads,
             mappings,
-            book,
+            attribution,
             elsewhere,
             names,
             agent,
-            clock,
             ..
         } = self;
         let mut samples = Vec::new();
-        threads.drain(|told| match told {
-            Told::Record(RingRecord::Sample(taken)) => samples.push(taken),
-            Told::Record(RingRecord::Mapped {
+        threads.drain(|data| match data {
+            ThreadData::Record(RingRecord::Sample(taken)) => samples.push(taken),
+            ThreadData::Record(RingRecord::Mapped {
                 start,
                 length,
                 offset,
@@ -308,30 +310,30 @@ impl Run {
                 *agent,
                 names,
             ),
-            Told::Record(_) => {}
-            Told::Gap(from, to, lost) => book.gap(from, to, lost),
+            ThreadData::Record(_) => {}
+            ThreadData::Gap { from, to, lost } => attribution.add_gap(from, to, lost),
         });
         let mut has_read = false;
-        if !threads.tells_mappings() && !samples.is_empty() {
-            mappings.read_all(clock.now(), *agent, names);
+        if !threads.reports_mappings() && !samples.is_empty() {
+            mappings.read_all(sample_time(), *agent, names);
         }
         for taken in samples {
-            let mut place = mappings.find(taken.address, taken.time);
-            if place.is_none() && !has_read {
-                // Mapped by a thread that was not sampled when it did.
+            let mut location = mappings.find(taken.address, taken.time);
+            if location.is_none() && !has_read {
+                // Mapped by a thread before it was sampled.
                 has_read = true;
-                mappings.read_all(clock.now(), *agent, names);
-                place = mappings.find(taken.address, u64::MAX);
+                mappings.read_all(sample_time(), *agent, names);
+                location = mappings.find(taken.address, u64::MAX);
             }
-            match place {
-                Some(Place::Kernel(code, offset)) => book.hold(Held {
+            match location {
+                Some(CodeLocation::Kernel(code, offset)) => attribution.add_sample(KernelSample {
                     time: taken.time,
                     offset,
                     thread: taken.thread,
                     cpu: taken.cpu,
                     code,
                 }),
-                Some(Place::Elsewhere(name)) => *elsewhere.entry(name).or_default() += 1,
+                Some(CodeLocation::Elsewhere(name)) => *elsewhere.entry(name).or_default() += 1,
                 None => *elsewhere.entry(mappings.unknown()).or_default() += 1,
             }
         }
@@ -344,39 +346,55 @@ impl Run {
         started: &HashMap<AgentId, Delivery>,
         host: &mut HostThread,
     ) {
-        let agent = self.book.agent_of(work);
-        let span = Span {
+        let agent = self.attribution.agent_of(work);
+        let execution = Execution {
             device: times,
-            samples: agent.map_or(times, |agent| self.clocks.by_clock_of_samples(agent, times)),
+            samples: agent.map_or(times, |agent| self.clocks.to_sample_clock(agent, times)),
         };
-        let (mappings, names, folded) = (&mut self.mappings, &self.names, &mut self.folded);
-        let counted = self
-            .book
-            .completed(work, span.samples, |mut held, verdict| {
-                held.time = span.to_device(held.time);
-                give(held, verdict, mappings, names, folded, started, host)
-            });
+        let (mappings, names, aggregates) = (&mut self.mappings, &self.names, &mut self.aggregates);
+        let counted =
+            self.attribution
+                .complete(work, execution.samples, |mut sample_in_code, attributed| {
+                    sample_in_code.time = execution.to_device(sample_in_code.time);
+                    write_sample(
+                        sample_in_code,
+                        attributed,
+                        mappings,
+                        names,
+                        aggregates,
+                        started,
+                        host,
+                    )
+                });
         if let Some(counted) = counted.filter(|counted| counted.enqueued.is_recorded) {
             self.write_totals(&counted, started, host);
         }
     }
 
-    fn give_all(&mut self, started: &HashMap<AgentId, Delivery>, host: &mut HostThread) {
-        let (mappings, names, folded) = (&mut self.mappings, &self.names, &mut self.folded);
+    fn emit_all(&mut self, started: &HashMap<AgentId, Delivery>, host: &mut HostThread) {
+        let (mappings, names, aggregates) = (&mut self.mappings, &self.names, &mut self.aggregates);
         let unknown = &mut self.unknown;
-        self.book.give_all(|held, verdict| {
-            *unknown += u64::from(matches!(verdict, Verdict::Unknown));
-            give(held, verdict, mappings, names, folded, started, host)
+        self.attribution.emit_all(|sample_in_code, attributed| {
+            *unknown += u64::from(matches!(attributed, Attributed::Unknown));
+            write_sample(
+                sample_in_code,
+                attributed,
+                mappings,
+                names,
+                aggregates,
+                started,
+                host,
+            )
         });
     }
 
     fn write_totals(
         &mut self,
-        counted: &Counted,
+        counted: &DispatchTotals,
         started: &HashMap<AgentId, Delivery>,
         host: &mut HostThread,
     ) {
-        let Enqueued {
+        let EnqueuedKernel {
             work,
             correlation,
             agent,
@@ -386,7 +404,7 @@ impl Run {
             return;
         };
         for ((code_object, offset, kernel), samples) in
-            self.folded.remove(&work).unwrap_or_default()
+            self.aggregates.remove(&work).unwrap_or_default()
         {
             let mut aggregate = SampleAggregate::blank();
             (aggregate.correlation, aggregate.work) = (correlation, work);
@@ -404,15 +422,15 @@ impl Run {
         host.write_to(to.buffers, totals);
     }
 
-    /// Says in the capture what was sampled outside of kernels, and what is missing.
-    fn say_what_went_wrong(self, notes_lost: u64) {
+    /// Writes notes about samples outside of kernels and about losses.
+    fn write_notes(self, events_lost: u64) {
         let names = &self.names;
-        let mut places: Vec<_> = self.elsewhere.into_iter().collect();
-        places.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-        for (place, samples) in places.into_iter().take(MAX_LOCATIONS) {
+        let mut locations: Vec<_> = self.elsewhere.into_iter().collect();
+        locations.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        for (location, samples) in locations.into_iter().take(MAX_LOCATIONS) {
             names.note(
                 NoteKind::SAMPLES_ELSEWHERE,
-                &format!("{samples} samples in {place}"),
+                &format!("{samples} samples in {location}"),
             );
         }
         let say = |count: u64, what: &str| {
@@ -425,11 +443,11 @@ impl Run {
             "samples in kernels belong to no dispatch that is known",
         );
         say(
-            self.book.lost_elsewhere,
+            self.attribution.lost_outside,
             "samples were lost that belong to no dispatch",
         );
         say(
-            self.book.forgotten + notes_lost,
+            self.attribution.forgotten + events_lost,
             "dispatches were too many to be remembered: their samples belong to none",
         );
         say(
@@ -438,9 +456,9 @@ impl Run {
         );
         say(
             self.threads.throttled,
-            "times the kernel held sampling back: a longer interval avoids that",
+            "times the kernel sample_in_code sampling back: a longer interval avoids that",
         );
-        say(self.mappings.not_kept, "code objects could not be kept");
+        say(self.mappings.not_stored, "code objects could not be kept");
         if let Some(why) = self.threads.why_refused() {
             let what = format!("threads could not be sampled: {why}");
             say(self.threads.refused().max(1) as u64, &what);
@@ -448,13 +466,13 @@ impl Run {
     }
 }
 
-/// Writes a sample to who wants it. `false` if there was no room for it.
-fn give(
-    held: Held,
-    verdict: Verdict<'_>,
+/// Writes a sample to the buffers that record it. Returns `false` if it was dropped.
+fn write_sample(
+    sample_in_code: KernelSample,
+    attributed: Attributed<'_>,
     mappings: &mut Mappings,
     names: &Names,
-    folded: &mut HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
+    aggregates: &mut HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
     started: &HashMap<AgentId, Delivery>,
     host: &mut HostThread,
 ) -> bool {
@@ -462,16 +480,16 @@ fn give(
     let never = Absent::EXEC_MASK
         .with(Absent::WORKGROUP)
         .with(Absent::WAVE_IN_GROUP);
-    sample.time = DeviceTime(held.time);
-    (sample.code_object, sample.offset) = (held.code.id, held.offset.0);
-    sample.hardware = HardwareId::of_cpu(held.cpu as u16);
-    sample.thread = ThreadId(held.thread);
+    sample.time = DeviceTime(sample_in_code.time);
+    (sample.code_object, sample.offset) = (sample_in_code.code.id, sample_in_code.offset.0);
+    sample.hardware = HardwareId::of_cpu(sample_in_code.cpu as u16);
+    sample.thread = ThreadId(sample_in_code.thread);
     sample.absent = never;
-    let to = match verdict {
-        Verdict::LeftOut => return true,
-        Verdict::Of(dispatch, kernel) => {
+    let to = match attributed {
+        Attributed::Unrecorded => return true,
+        Attributed::To(dispatch, kernel) => {
             let enqueued = &dispatch.enqueued;
-            mappings.belongs(&held.code, kernel, names);
+            mappings.set_module(&sample_in_code.code, kernel, names);
             (sample.correlation, sample.external) = (enqueued.correlation, enqueued.external);
             (sample.work, sample.agent, sample.kernel) = (enqueued.work, enqueued.agent, kernel);
             let Some(to) = started.get(&enqueued.agent) else {
@@ -479,7 +497,7 @@ fn give(
             };
             if to.deliver == Deliver::Aggregates {
                 let at = (sample.code_object, sample.offset, kernel);
-                *folded
+                *aggregates
                     .entry(enqueued.work)
                     .or_default()
                     .entry(at)
@@ -488,13 +506,13 @@ fn give(
             }
             to
         }
-        Verdict::Unknown => {
+        Attributed::Unknown => {
             sample.absent = never
                 .with(Absent::DISPATCH)
                 .with(Absent::CORRELATION)
                 .with(Absent::EXTERNAL)
                 .with(Absent::KERNEL);
-            // Which of several agents it was, nobody knows.
+            // The agent is unknown.
             let Some((agent, to)) = started.iter().next() else {
                 return true;
             };
@@ -522,7 +540,7 @@ impl Sampler for HostAgent {
     }
 
     fn configure(&self, request: &Request) -> Result<(), Refusal> {
-        // Now, and not when the first kernel runs, is the time to say that it does not work.
+        // Configuring is the time to report that sampling does not work, not the first kernel.
         let source = self.sampler.source;
         source
             .permitted(request.interval)

@@ -1,38 +1,38 @@
-//! What takes the samples of a thread: a perf event of its own, or, on request, a timer that sends it signals.
+//! The mechanism that samples a thread: a perf event or, on request, a POSIX timer that sends it signals.
 
-use super::event::{SampleClock, ThreadEvent, explain};
+use super::event::{ThreadEvent, explain};
 use super::ring::RingRecord;
-use super::threads::Told;
+use super::threads::ThreadData;
 use super::timer::{self, ThreadTimer};
 use crate::collect::sampling::Configuration;
 use crate::record::{SamplingMethod, SamplingUnit};
 use std::io;
 
-/// The shortest interval of perf events: a sample takes some microseconds.
+/// The shortest interval of perf events. A sample takes some microseconds.
 const SHORTEST: u64 = 50_000;
 /// The longest interval.
 const LONGEST: u64 = 1_000_000_000;
-/// Bytes of the ring that is made to see whether one can be.
+/// Size of the ring of the event that tests for permission.
 const SMALL_RING: usize = 4 << 10;
 
-/// What takes samples.
+/// The mechanism that takes samples.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum SampleSource {
-    /// Perf events: nothing interrupts the program but the kernel.
+    /// Perf events, which do not send signals.
     #[default]
     PerfEvents,
-    /// POSIX timers: they send the program signals, which may interrupt its system calls, and are no faster than the
-    /// kernel's tick, 250 Hz mostly.
+    /// POSIX timers. Their signals may interrupt system calls of the program, and their rate is limited by
+    /// the kernel's tick, usually 250 Hz.
     Timers,
 }
 
 impl SampleSource {
-    /// The environment variable that says `timer` where timers are wanted.
+    /// The environment variable that selects the mechanism.
     pub const VARIABLE: &str = "GPUTRAIL_SAMPLING_SOURCE";
-    /// What it says then.
+    /// Its value for [`SampleSource::Timers`].
     pub const TIMER: &str = "timer";
 
-    /// What the environment asks for.
+    /// The mechanism selected by the environment.
     pub fn requested() -> SampleSource {
         match std::env::var_os(Self::VARIABLE) {
             Some(source) if source == Self::TIMER => SampleSource::Timers,
@@ -40,7 +40,7 @@ impl SampleSource {
         }
     }
 
-    /// What an agent can do that is a processor of the host.
+    /// The configurations that an agent on the host's processors supports.
     pub fn possible(self) -> Vec<Configuration> {
         let min = match self {
             SampleSource::PerfEvents => SHORTEST,
@@ -56,20 +56,18 @@ impl SampleSource {
         }]
     }
 
-    /// Whether the system lets this process do that; if not, what to change.
+    /// Checks whether the system permits this mechanism. The error names the remedy.
     pub fn permitted(self, interval: u64) -> Result<(), String> {
         match self {
-            SampleSource::PerfEvents => {
-                ThreadEvent::open(0, interval, SampleClock::MonotonicRaw, SMALL_RING)
-                    .map(drop)
-                    .map_err(|error| explain(&error))
-            }
-            // Whoever may run programs may have timers; that a signal is free shows where it is needed.
+            SampleSource::PerfEvents => ThreadEvent::open(0, interval, SMALL_RING)
+                .map(drop)
+                .map_err(|error| explain(&error)),
+            // Timers need no permission; opening one reports a missing signal.
             SampleSource::Timers => Ok(()),
         }
     }
 
-    /// Why a thread cannot be sampled, and what to change.
+    /// Explains why a thread cannot be sampled, and the remedy.
     pub fn explain(self, error: &io::Error) -> String {
         match (self, error.raw_os_error()) {
             (SampleSource::PerfEvents, _) => explain(error),
@@ -80,62 +78,62 @@ impl SampleSource {
         }
     }
 
-    /// Samples `thread` of this process every `interval` ns that it runs.
-    pub(super) fn open(
-        self,
-        thread: u32,
-        interval: u64,
-        clock: SampleClock,
-        ring: usize,
-    ) -> io::Result<ThreadSampler> {
+    /// Samples `thread` of this process every `interval` ns of its CPU time.
+    pub(super) fn open(self, thread: u32, interval: u64, ring: usize) -> io::Result<ThreadSampler> {
         Ok(match self {
             SampleSource::PerfEvents => {
-                ThreadSampler::Event(ThreadEvent::open(thread, interval, clock, ring)?)
+                ThreadSampler::Event(ThreadEvent::open(thread, interval, ring)?)
             }
-            SampleSource::Timers => {
-                ThreadSampler::Timer(ThreadTimer::open(thread, interval, clock)?)
-            }
+            SampleSource::Timers => ThreadSampler::Timer(ThreadTimer::open(thread, interval)?),
         })
     }
 }
 
-/// One thread, being sampled until this is dropped.
+/// The sampler of one thread, which is sampled until this is dropped.
 pub(super) enum ThreadSampler {
     Event(ThreadEvent),
     Timer(ThreadTimer),
 }
 
 impl ThreadSampler {
-    /// Takes out what has come since `last`, and tells it. `true`: there was something that is no record.
+    /// Reports everything sample since `last`. Returns `true` if the ring contained a malformed record.
     pub fn drain(
         &mut self,
         scratch: &mut Vec<u8>,
         last: &mut u64,
-        mut tell: impl FnMut(Told<'_>),
+        mut report: impl FnMut(ThreadData<'_>),
     ) -> bool {
         match self {
             ThreadSampler::Event(event) => event.drain(scratch, |mut records| {
                 for record in records.by_ref() {
                     match record {
-                        RingRecord::Sample(taken) => *last = taken.time,
+                        RingRecord::Sample(sample) => *last = sample.time,
                         RingRecord::Lost { count, time } => {
-                            tell(Told::Gap(*last, time, count));
+                            report(ThreadData::Gap {
+                                from: *last,
+                                to: time,
+                                lost: count,
+                            });
                             *last = time;
                             continue;
                         }
                         _ => {}
                     }
-                    tell(Told::Record(record));
+                    report(ThreadData::Record(record));
                 }
                 records.is_damaged()
             }),
             ThreadSampler::Timer(timer) => {
-                let (lost, now) = timer.drain(|taken| {
-                    *last = taken.time;
-                    tell(Told::Record(RingRecord::Sample(taken)));
+                let (lost, now) = timer.drain(|sample| {
+                    *last = sample.time;
+                    report(ThreadData::Record(RingRecord::Sample(sample)));
                 });
                 if lost > 0 {
-                    tell(Told::Gap(*last, now, lost));
+                    report(ThreadData::Gap {
+                        from: *last,
+                        to: now,
+                        lost: lost,
+                    });
                     *last = now;
                 }
                 false

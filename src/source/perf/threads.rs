@@ -1,8 +1,8 @@
-//! The threads of the process that are sampled: all of them but ours. Which of them run kernels is the runtime's affair: its
-//! worker threads, and those that wait. A thread that runs no kernels costs what any thread costs that is sampled: a share
-//! of the time that it runs.
+//! The sampled threads: all threads of the process except the drain thread, as any thread may run kernels:
+//! the workers of the runtime, and threads that wait for work. Sampling a thread costs a share of its CPU
+//! time.
 
-use super::event::SampleClock;
+use super::event::sample_time;
 use super::ring::RingRecord;
 use super::source::{SampleSource, ThreadSampler};
 use super::timer;
@@ -10,65 +10,70 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// The list of the process's threads.
+/// The directory that lists the threads of the process.
 const THREADS: &str = "/proc/self/task";
-/// Looks of which one reads the list, even if it has as many threads as before.
-const FULL_LOOK: u64 = 8;
+/// The number of scans after which the directory is read even if its link count is unchanged.
+const FULL_SCAN: u64 = 8;
 
-/// Threads that are sampled at a time.
+/// The most threads that are sampled at the same time.
 const MAX_THREADS: usize = 1024;
-/// Looks at the list of threads after which one that could not be sampled is tried again.
+/// The number of scans after which a thread that could not be sampled is tried again.
 const RETRY: u64 = 64;
 
-/// The threads of this process, being sampled.
+/// The sampled threads of this process.
 pub struct Threads {
     source: SampleSource,
     interval: u64,
-    clock: SampleClock,
     ring: usize,
     sampled: HashMap<u32, Sampled>,
-    /// Those that could not be sampled, and when that was tried.
+    /// Threads that could not be sampled, with the scan of the last attempt.
     refused: HashMap<u32, u64>,
-    looks: u64,
-    /// Links of the list of threads at the last full look.
+    scans: u64,
+    /// The link count of the directory at the last full scan.
     links: u64,
     scratch: Vec<u8>,
-    /// Why a thread could not be sampled, the first time.
+    /// The first error of opening a sampler.
     error: Option<io::Error>,
-    /// Rings in which something stood that is no record.
+    /// Rings that contained a malformed record.
     pub damaged: u64,
-    /// Times at which the kernel held sampling back.
+    /// The number of times that the kernel throttled sampling.
     pub throttled: u64,
 }
 
 struct Sampled {
     sampler: ThreadSampler,
-    /// The latest time that its ring said.
+    /// The time of its latest record.
     last: u64,
     has_ended: bool,
-    look: u64,
+    scan: u64,
 }
 
-/// What the rings tell.
+/// Data from a sampled thread.
 #[derive(Clone, Copy)]
-pub enum Told<'a> {
+pub enum ThreadData<'a> {
     /// A record.
     Record(RingRecord<'a>),
-    /// So many samples were lost between these times.
-    Gap(u64, u64, u64),
+    /// An interval in which samples were lost.
+    Gap {
+        /// Start, by the samples' clock.
+        from: u64,
+        /// End.
+        to: u64,
+        /// The number of lost samples.
+        lost: u64,
+    },
 }
 
 impl Threads {
-    /// No threads yet. Rings hold `ring` bytes.
-    pub fn new(source: SampleSource, interval: u64, clock: SampleClock, ring: usize) -> Threads {
+    /// Creates an empty set. The ring of each thread will have `ring` bytes.
+    pub fn new(source: SampleSource, interval: u64, ring: usize) -> Threads {
         Threads {
             source,
             interval,
-            clock,
             ring,
             sampled: HashMap::new(),
             refused: HashMap::new(),
-            looks: 0,
+            scans: 0,
             links: 0,
             scratch: Vec::with_capacity(ring),
             error: None,
@@ -77,108 +82,106 @@ impl Threads {
         }
     }
 
-    /// Samples the threads that there are now, but for `ours`.
-    pub fn look(&mut self, ours: u32) {
-        self.looks += 1;
-        if self.source == SampleSource::Timers && timer::is_taken_away() {
+    /// Updates the set to the threads that exist now, except `own_thread`.
+    pub fn scan(&mut self, own_thread: u32) {
+        self.scans += 1;
+        if self.source == SampleSource::Timers && timer::is_overridden() {
             self.sampled.clear();
             let error = "the program handles the timers' signal itself: sampling has ended";
             self.error.get_or_insert(io::Error::other(error));
             return;
         }
-        let look = self.looks;
-        // Its links are as many as there are threads: mostly, nothing has changed.
+        let scan = self.scans;
+        // The link count equals the number of threads plus two. It is mostly unchanged.
         let links = std::fs::metadata(THREADS).map_or(0, |list| list.nlink());
-        if links == self.links && !look.is_multiple_of(FULL_LOOK) {
+        if links == self.links && !scan.is_multiple_of(FULL_SCAN) {
             let all = self.sampled.values_mut();
-            return all.for_each(|known| known.look = look);
+            return all.for_each(|known| known.scan = scan);
         }
         self.links = links;
         let Ok(list) = std::fs::read_dir(THREADS) else {
             return;
         };
-        let now = self.clock.now();
+        let now = sample_time();
         for entry in list.flatten() {
             let name = entry.file_name();
             let Some(thread) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
             if let Some(known) = self.sampled.get_mut(&thread) {
-                known.look = look;
+                known.scan = scan;
                 continue;
             }
             let tried = self.refused.get(&thread);
-            if thread == ours
+            if thread == own_thread
                 || self.sampled.len() >= MAX_THREADS
-                || tried.is_some_and(|tried| look - tried < RETRY)
+                || tried.is_some_and(|tried| scan - tried < RETRY)
             {
                 continue;
             }
-            let opened = self
-                .source
-                .open(thread, self.interval, self.clock, self.ring);
+            let opened = self.source.open(thread, self.interval, self.ring);
             match opened {
                 Ok(sampler) => {
                     let sampled = Sampled {
                         sampler,
                         last: now,
                         has_ended: false,
-                        look,
+                        scan,
                     };
                     self.sampled.insert(thread, sampled);
                 }
-                // It has ended meanwhile.
+                // The thread has exited.
                 Err(_) if !std::path::Path::new(THREADS).join(name).exists() => {}
                 Err(error) => {
                     self.error.get_or_insert(error);
-                    self.refused.insert(thread, look);
+                    self.refused.insert(thread, scan);
                 }
             }
         }
-        self.refused.retain(|_, tried| look - *tried < RETRY);
+        self.refused.retain(|_, tried| scan - *tried < RETRY);
     }
 
-    /// Takes what has come of all of them, and lets go of those that have ended.
-    pub fn drain(&mut self, mut tell: impl FnMut(Told<'_>)) {
-        let (looks, scratch) = (self.looks, &mut self.scratch);
+    /// Reports everything taken from all threads, and removes threads that have exited.
+    pub fn drain(&mut self, mut report: impl FnMut(ThreadData<'_>)) {
+        let (scans, scratch) = (self.scans, &mut self.scratch);
         let (damaged, throttled) = (&mut self.damaged, &mut self.throttled);
         let mut has_changed = false;
         self.sampled.retain(|_, thread| {
             let (mut last, mut has_ended) = (thread.last, thread.has_ended);
-            let is_damaged = thread.sampler.drain(scratch, &mut last, |told| {
-                match told {
-                    Told::Record(RingRecord::Exit) => has_ended = true,
-                    Told::Record(RingRecord::Throttled) => *throttled += 1,
+            let is_damaged = thread.sampler.drain(scratch, &mut last, |data| {
+                match data {
+                    ThreadData::Record(RingRecord::Exit) => has_ended = true,
+                    ThreadData::Record(RingRecord::Throttled) => *throttled += 1,
                     _ => {}
                 }
-                tell(told);
+                report(data);
             });
             *damaged += u64::from(is_damaged);
             thread.last = last;
-            // Another one may have taken its place.
+            // Another thread may have been created: the link count may be unchanged.
             has_changed |= has_ended;
-            // The note of its end may be lost: then the list of threads says so.
-            let stays = !thread.has_ended && (!has_ended && thread.look == looks);
+            // The exit record may have been lost: the directory decides then.
+            let keep = !thread.has_ended && (!has_ended && thread.scan == scans);
             thread.has_ended = has_ended;
-            stays
+            keep
         });
         if has_changed {
             self.links = 0;
         }
     }
 
-    /// How many could not be sampled of late.
+    /// The number of threads that could not be sampled recently.
     pub fn refused(&self) -> usize {
         self.refused.len()
     }
 
-    /// Why a thread could not be sampled, the first time, for people.
+    /// Explains the first error of opening a sampler.
     pub fn why_refused(&self) -> Option<String> {
         Some(self.source.explain(self.error.as_ref()?))
     }
 
-    /// Whether it is told what the threads map.
-    pub fn tells_mappings(&self) -> bool {
+    /// Whether mappings of the threads are reported.
+    pub fn reports_mappings(&self) -> bool {
         self.source == SampleSource::PerfEvents
     }
 }

@@ -1,19 +1,19 @@
-//! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Says which they are, and what the
-//! sampler has to know of their work. What goes wrong in here ends here: the rest of the layer goes on.
+//! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Offers them to the sampling
+//! service and reports their dispatches to the sampler. Panics are contained here and do not affect the layer.
 
 use super::device::Device;
 use super::dispatch::contained;
 use super::work::Place;
 use crate::collect::process;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
-use crate::source::perf::{Enqueued, HostSampler, Note};
+use crate::source::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The sampler of this process. Never freed: a thread may be at it.
+/// The sampler of this process. Never freed, since a thread may be using it.
 static SAMPLER: AtomicPtr<Arc<HostSampler>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The process begins, perhaps as a forked child: what its parent sampled is none of its business.
+/// Creates the sampler when the process begins, also in a forked child.
 pub(super) fn begin() {
     let new = Box::leak(Box::new(Arc::new(HostSampler::new())));
     SAMPLER.store(new, Ordering::Release);
@@ -24,7 +24,7 @@ fn sampler() -> Option<&'static Arc<HostSampler>> {
     unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
 }
 
-/// The same while something is sampled.
+/// The sampler, if any agent is sampled.
 #[inline(always)]
 fn sampling() -> Option<&'static Arc<HostSampler>> {
     match is_on() {
@@ -33,13 +33,14 @@ fn sampling() -> Option<&'static Arc<HostSampler>> {
     }
 }
 
-/// Whether anything is sampled.
+/// Whether any agent is sampled.
 #[inline(always)]
 pub(super) fn is_on() -> bool {
-    HostSampler::is_any_on()
+    HostSampler::is_active()
 }
 
-/// A device has become an agent: it can be sampled if its kernels run here, and is if the recording asks for it.
+/// Offers a new agent to the sampling service if its kernels run in this process, and starts sampling it if
+/// the recording asks for that.
 pub(super) fn new_agent(agent: AgentId, device: &Device) {
     contained(|| offer(agent, device));
 }
@@ -62,12 +63,12 @@ fn offer(agent: AgentId, device: &Device) {
     }
 }
 
-/// A kernel was put into a queue.
+/// Reports an enqueued kernel.
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
-        // Put together here, so that the place itself need not be anywhere in memory.
-        let enqueued = Enqueued {
+        // Built here, so that `place` can stay in registers.
+        let enqueued = EnqueuedKernel {
             work: place.work,
             kernel,
             correlation: place.correlation,
@@ -75,26 +76,26 @@ pub(super) fn enqueued(kernel: KernelId, place: &Place) {
             agent: place.agent,
             is_recorded: !place.buffers.is_none(),
         };
-        put_down(sampler, enqueued);
+        report_enqueued(sampler, enqueued);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn put_down(sampler: &HostSampler, enqueued: Enqueued) {
-    contained(|| sampler.note(Note::Enqueued(enqueued)));
+fn report_enqueued(sampler: &HostSampler, enqueued: EnqueuedKernel) {
+    contained(|| sampler.report(DispatchEvent::Enqueued(enqueued)));
 }
 
-/// Work has completed; times of 0 are not known.
+/// Reports completed work. Unknown times are 0.
 #[inline(always)]
 pub(super) fn completed(work: WorkId, start: DeviceTime, end: DeviceTime) {
     if let Some(sampler) = sampling() {
         let (start, end) = (start.0, end.0);
-        contained(|| sampler.note(Note::Completed { work, start, end }));
+        contained(|| sampler.report(DispatchEvent::Completed { work, start, end }));
     }
 }
 
-/// The program ends, and everything that will complete has.
+/// Ends sampling at process exit, after the last completion.
 pub(super) fn finish() {
     if let Some(sampler) = sampling() {
         contained(|| sampler.finish());

@@ -1,40 +1,41 @@
-//! A kernel's library whose file is gone: what is left of it is in memory. From that a file is made again which holds what was
-//! loaded: the code, and the symbols that the linker needed; neither a whole symbol table nor lines.
+//! Reconstruction of a kernel's library whose file was deleted, from its mappings in memory. The result
+//! contains the loaded parts: code and dynamic symbols, but no full symbol table and no line table.
 
+use super::image::word;
 use crate::capture::code::MAX_CODE_OBJECT;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the list of mappings says behind the name of a file that is gone.
+/// The suffix of the path of a deleted file in `/proc/self/maps`.
 pub const DELETED: &str = " (deleted)";
-/// Most entries of a dynamic section, and most dynamic symbols.
+/// The most dynamic section entries and dynamic symbols.
 const MAX_DYNAMIC_ENTRIES: u64 = 1 << 14;
 
-/// A mapping of the file.
+/// A mapping of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Where it begins.
+pub struct FileMapping {
+    /// Start address.
     pub start: u64,
-    /// Where it ends.
+    /// End address.
     pub end: u64,
-    /// Its place in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Whether it may have been changed.
+    /// Whether the memory may have been modified.
     pub is_writable: bool,
 }
 
-/// The file that `parts` are mappings of, as far as they hold it. One of them begins at `address`: the file may have
-/// been loaded more than once.
-pub fn rebuilt(mut parts: Vec<Part>, address: u64) -> Option<Vec<u8>> {
+/// Reconstructs the file from its mappings. The file may be loaded several times; `address` is the start of a
+/// mapping of the copy to use.
+pub fn rebuild(mut parts: Vec<FileMapping>, address: u64) -> Option<Vec<u8>> {
     parts.sort_by_key(|part| part.start);
-    let begins = |part: &Part| part.offset == 0;
+    let begins = |part: &FileMapping| part.offset == 0;
     let first = parts
         .iter()
         .rposition(|part| begins(part) && part.start <= address)?;
     let after = parts[first + 1..].iter().position(begins);
     let after = after.map_or(parts.len(), |next| first + 1 + next);
     let parts = &parts[first..after];
-    let memory = Memory(File::open("/proc/self/mem").ok()?);
+    let memory = ProcessMemory(File::open("/proc/self/mem").ok()?);
     let ends = parts
         .iter()
         .map(|part| part.offset.saturating_add(part.end - part.start));
@@ -43,12 +44,12 @@ pub fn rebuilt(mut parts: Vec<Part>, address: u64) -> Option<Vec<u8>> {
         return None;
     }
     let mut file = vec![0; size];
-    // What may have been changed first: other mappings of the same page have it as it was.
+    // Writable mappings first: read-only mappings of the same pages contain the original and overwrite them.
     for is_writable in [true, false] {
         for part in parts.iter().filter(|part| part.is_writable == is_writable) {
             let length = (part.end - part.start) as usize;
             let at = part.offset as usize;
-            // A guard page between segments cannot be read, and has nothing.
+            // Guard pages between segments are unreadable and contain nothing.
             let _ = memory.read_into(part.start, &mut file[at..at + length]);
         }
     }
@@ -56,10 +57,10 @@ pub fn rebuilt(mut parts: Vec<Part>, address: u64) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// The memory of this process: reading what is not there is an error, and nothing worse.
-struct Memory(File);
+/// The memory of this process. Reading an unmapped address returns an error.
+struct ProcessMemory(File);
 
-impl Memory {
+impl ProcessMemory {
     fn read_into(&self, address: u64, to: &mut [u8]) -> Option<()> {
         self.0.read_exact_at(to, address).ok()
     }
@@ -77,7 +78,7 @@ impl Memory {
     }
 }
 
-/// A section of the file that is made.
+/// A section header to be written.
 struct Section {
     name: &'static str,
     kind: u32,
@@ -85,13 +86,13 @@ struct Section {
     address: u64,
     offset: u64,
     size: u64,
-    /// The number of the section that has its names.
+    /// The index of the string table section.
     link: u32,
     entry: u64,
 }
 
-/// Writes sections behind the file, which was loaded at `start`: the table that it had was not loaded.
-fn add_sections(file: &mut Vec<u8>, memory: &Memory, start: u64) -> Option<()> {
+/// Appends section headers to the file loaded at `start`: the original ones were not loaded.
+fn add_sections(file: &mut Vec<u8>, memory: &ProcessMemory, start: u64) -> Option<()> {
     const LOAD: u32 = 1;
     const DYNAMIC: u32 = 2;
     const EXECUTABLE: u32 = 1;
@@ -125,7 +126,7 @@ fn add_sections(file: &mut Vec<u8>, memory: &Memory, start: u64) -> Option<()> {
         }
     }
     let entry = |tag| entries.iter().find(|(of, _)| *of == tag).map(|of| of.1);
-    // The linker makes addresses of what the file has, on some architectures.
+    // On some architectures the dynamic linker has relocated the addresses in the dynamic section.
     let address = |tag| {
         entry(tag).map(|value| match value >= load_base {
             true => value - load_base,
@@ -175,9 +176,9 @@ fn add_sections(file: &mut Vec<u8>, memory: &Memory, start: u64) -> Option<()> {
     Some(())
 }
 
-/// How many dynamic symbols there are: that stands in the hash table.
+/// The number of dynamic symbols, taken from the hash table.
 fn symbol_count(
-    memory: &Memory,
+    memory: &ProcessMemory,
     load_base: u64,
     address: &dyn Fn(u64) -> Option<u64>,
 ) -> Option<u64> {
@@ -188,20 +189,20 @@ fn symbol_count(
         return (u64::from(count) <= MAX_DYNAMIC_ENTRIES).then_some(count.into());
     }
     let table = load_base.wrapping_add(address(GNU_HASH)?);
-    let number = |place: u64| memory.half(table + 4 * place).map(u64::from);
+    let number = |index: u64| memory.half(table + 4 * index).map(u64::from);
     let (buckets, first, bloom) = (number(0)?, number(1)?, number(2)?);
     if buckets > MAX_DYNAMIC_ENTRIES || bloom > MAX_DYNAMIC_ENTRIES {
         return None;
     }
-    let bucket = |place| number(4 + 2 * bloom + place);
+    let bucket = |index| number(4 + 2 * bloom + index);
     let mut last = 0;
-    for place in 0..buckets {
-        last = last.max(bucket(place)?);
+    for index in 0..buckets {
+        last = last.max(bucket(index)?);
     }
     if last < first {
         return Some(first);
     }
-    // The last chain ends at an odd number.
+    // An odd hash ends a chain.
     (last..MAX_DYNAMIC_ENTRIES)
         .find(|symbol| {
             number(4 + 2 * bloom + buckets + symbol - first).is_none_or(|hash| hash & 1 == 1)
@@ -209,7 +210,7 @@ fn symbol_count(
         .map(|symbol| symbol + 1)
 }
 
-/// Appends the table of `sections`, before which there is one of nothing and behind which that of names.
+/// Appends the table of `sections`, between the null section and the section name table.
 fn write(file: &mut Vec<u8>, sections: &[Section]) {
     let mut names = vec![0];
     let mut table = vec![0; 64];
@@ -254,13 +255,9 @@ fn write(file: &mut Vec<u8>, sections: &[Section]) {
     let (at, count) = (file.len() as u64, sections.len() as u16 + 2);
     file.extend_from_slice(&table);
     file[40..48].copy_from_slice(&at.to_le_bytes());
-    for (place, half) in [(58, 64), (60, count), (62, count - 1)] {
-        file[place..place + 2].copy_from_slice(&u16::to_le_bytes(half));
+    for (at, half) in [(58, 64), (60, count), (62, count - 1)] {
+        file[at..at + 2].copy_from_slice(&u16::to_le_bytes(half));
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
