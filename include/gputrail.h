@@ -24,7 +24,7 @@
 #define GPUTRAIL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 
 /* Version of this API. */
-#define GPUTRAIL_API_VERSION 1
+#define GPUTRAIL_API_VERSION 2
 /* Most argument values that one record holds. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
 
@@ -1106,6 +1106,30 @@ typedef struct gputrail_sampling_period {
   uint8_t reserved[7];
 } gputrail_sampling_period;
 
+/* The fields that all work records share, right after the gputrail_record_header: which call put which work where. 56 bytes. */
+typedef struct gputrail_record_work_header {
+  /* The work, as its completion names it. The parts of one command buffer share it. None for waits of the host. */
+  gputrail_work_id id;
+  /* The call that enqueued the work, or that waits. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* When that call was entered. */
+  gputrail_ticks enqueued;
+  /* The agent that executes the work. */
+  gputrail_agent_id agent;
+  /* The context of the queue. */
+  gputrail_context_id context;
+  /* The queue that the work was put into. */
+  gputrail_queue_id queue;
+  /* The stream that the work was put into, where the runtime has streams. */
+  gputrail_stream_id stream;
+  /* The thread that made the call. */
+  gputrail_thread_id thread;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_work_header;
+
 /*
  * One API call, from enter to exit. 64 bytes.
  *
@@ -1161,30 +1185,14 @@ typedef struct gputrail_record_arguments {
 typedef struct gputrail_record_kernel_dispatch {
   /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The dispatch, as its completion will name it. Kernels of one command buffer share it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
-  /* Which kernel. */
+  /* The dispatch, and where it was put. */
+  struct gputrail_record_work_header work;
+  /* The kernel. */
   gputrail_kernel_id kernel;
-  /* Where it runs. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into, where the runtime has streams. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
-  /* Work-items in x, y, z; 1 in dimensions that are not used. */
-  uint64_t grid[3];
   /* Work-items per workgroup in x, y, z; 0 where the runtime chose. */
   uint32_t workgroup[3];
+  /* Work-items in x, y, z; 1 in dimensions that are not used. */
+  uint64_t grid[3];
   /* Registers per work-item. */
   uint32_t registers;
   /* Local memory that the kernel declares, bytes per workgroup. */
@@ -1193,12 +1201,12 @@ typedef struct gputrail_record_kernel_dispatch {
   uint32_t dynamic_local_memory;
   /* Private memory, bytes per work-item. */
   uint32_t private_memory;
-  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
-  uint32_t executed_local_memory;
   /* Private memory of the whole launch, bytes (CUPTI: localMemoryTotal). */
   uint64_t private_memory_total;
   /* The launch's number in its grid hierarchy, 0 if there is none (CUPTI: gridId). */
   int64_t grid_id;
+  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
+  uint32_t executed_local_memory;
   /* Cache configuration asked for, as the runtime counts them. */
   uint8_t cache_requested;
   /* Cache configuration in effect. */
@@ -1212,43 +1220,29 @@ typedef struct gputrail_record_kernel_dispatch {
   /* Dimensions that the launch named, 0 if unknown. */
   uint8_t dimensions;
   /* 0. */
-  uint8_t reserved[2];
-  /* 0. */
-  uint64_t reserved2;
+  uint8_t reserved[6];
 } gputrail_record_kernel_dispatch;
 
-/* A transfer was enqueued. 112 bytes. */
+/* A transfer was enqueued. 120 bytes. */
 typedef struct gputrail_record_memory_copy {
   /* Kind GPUTRAIL_KIND_MEMORY_COPY. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, as its completion will name it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
+  /* The transfer, and where it was put. */
+  struct gputrail_record_work_header work;
   /* Bytes moved. */
   uint64_t bytes;
   /* Address or handle of the source, 0 if not known. */
   uint64_t source_address;
   /* Address or handle of the destination. */
   uint64_t destination_address;
+  /* Offset in the source, bytes. */
+  uint64_t source_offset;
+  /* Offset in the destination, bytes. */
+  uint64_t destination_offset;
   /* Where the source lies; none is the host. */
   gputrail_agent_id source_agent;
   /* Where the destination lies; none is the host. */
   gputrail_agent_id destination_agent;
-  /* The agent whose queue does it. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
   /* Direction. */
   gputrail_transfer_kind transfer;
   /* Memory at the source. */
@@ -1256,49 +1250,27 @@ typedef struct gputrail_record_memory_copy {
   /* Memory at the destination. */
   gputrail_memory_kind destination_memory;
   /* 0. */
-  uint8_t reserved;
-  /* Offset in the source, bytes. */
-  uint64_t source_offset;
-  /* Offset in the destination, bytes. */
-  uint64_t destination_offset;
+  uint8_t reserved[5];
 } gputrail_record_memory_copy;
 
 /* A fill was enqueued. 88 bytes. */
 typedef struct gputrail_record_memory_set {
   /* Kind GPUTRAIL_KIND_MEMORY_SET. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, as its completion will name it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
+  /* The fill, and where it was put. */
+  struct gputrail_record_work_header work;
   /* Bytes set. */
   uint64_t bytes;
   /* Address or handle of the memory. */
   uint64_t address;
-  /* The agent whose queue does it. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
   /* First 4 bytes of the pattern. */
   uint32_t value;
+  /* Length of the pattern, bytes. */
+  uint16_t pattern_bytes;
   /* What kind of memory. */
   gputrail_memory_kind memory;
   /* 0. */
   uint8_t reserved;
-  /* Length of the pattern, bytes. */
-  uint16_t pattern_bytes;
-  /* 0. */
-  uint32_t reserved2;
 } gputrail_record_memory_set;
 
 /*
@@ -1339,44 +1311,28 @@ typedef struct gputrail_record_allocation {
 } gputrail_record_allocation;
 
 /*
- * A wait of the host, from start to end; or a marker or barrier put into a queue, which is work
- * with a completion of its own. 96 bytes.
+ * A wait of the host, from work.enqueued to end; or a marker or barrier put into a queue, which is work with a
+ * completion of its own. 104 bytes.
  */
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The call that did it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, for markers and barriers; none for waits of the host. */
-  gputrail_work_id work;
-  /* When the call was entered. */
-  gputrail_ticks start;
+  /* The marker or barrier, and where it was put. Of waits of the host: the call, and the queue it waits for. */
+  struct gputrail_record_work_header work;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;
   /* Handle of the (first) event waited for, 0 if none. */
   uint64_t event_handle;
+  /* The last work of the queue that a wait of the host waited for, if known. */
+  gputrail_work_id waited_for;
   /* Number of events waited for. */
   uint32_t events;
   /* The event waited for, where events are named. */
   gputrail_event_id event;
-  /* The agent of the queue. */
-  gputrail_agent_id agent;
-  /* The context. */
-  gputrail_context_id context;
-  /* The queue, if one is concerned. */
-  gputrail_queue_id queue;
-  /* The stream, if one is concerned. */
-  gputrail_stream_id stream;
-  /* The calling thread. */
-  gputrail_thread_id thread;
   /* What waits for what. */
   gputrail_synchronization_type what;
   /* 0. */
-  uint8_t reserved[3];
-  /* The last work of the queue that a wait of the host waited for, if known. */
-  gputrail_work_id waited_for;
+  uint8_t reserved[7];
 } gputrail_record_synchronization;
 
 /* Overhead on a thread, or on an object of the runtime. 56 bytes. */

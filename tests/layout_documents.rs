@@ -40,14 +40,14 @@ fn is_without_gaps(rows: &[Row<'_>], size: usize) -> bool {
 }
 
 fn check<R: Record>(sources: &str) {
-    let name = std::any::type_name::<R>().rsplit("::").next().unwrap();
-    let heading = format!(
-        "### `{name}`: kind {:#04x}, {} bytes",
-        R::KIND.0,
-        size_of::<R>()
-    );
+    check_layout::<R>(sources, &format!("kind {:#04x}, ", R::KIND.0));
+}
+
+fn check_layout<T>(sources: &str, kind: &str) {
+    let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+    let heading = format!("### `{name}`: {kind}{} bytes", size_of::<T>());
     let rows = table(RECORDS, &heading);
-    assert!(is_without_gaps(&rows, size_of::<R>()), "{heading}");
+    assert!(is_without_gaps(&rows, size_of::<T>()), "{heading}");
     let (_, declaration) = sources
         .split_once(&format!("\npub struct {name} {{\n"))
         .unwrap();
@@ -81,6 +81,7 @@ macro_rules! records {
                 include_str!("../src/record/work.rs"),
             );
             $(check::<$type>(sources);)*
+            check_layout::<WorkHeader>(sources, "");
         }
     };
 }

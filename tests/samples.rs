@@ -90,12 +90,15 @@ fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8
         writer.records(&view).unwrap();
     };
     let dispatch = KernelDispatch {
-        work: WorkId(1),
-        correlation: CorrelationId(1),
-        enqueued: Ticks(900_000),
+        work: WorkHeader {
+            id: WorkId(1),
+            correlation: CorrelationId(1),
+            enqueued: Ticks(900_000),
+            agent,
+            queue,
+            ..WorkHeader::default()
+        },
         kernel,
-        agent,
-        queue,
         ..KernelDispatch::blank()
     };
     let call = Api {

@@ -35,11 +35,11 @@ pub enum ReadError {
         /// The contents found, and those expected.
         what: String,
     },
-    /// The capture was written by a newer version.
+    /// The capture was written by another version.
     #[error(
-        "{path}: capture of format version {version}, this gputrail reads up to {FORMAT_VERSION}; use a newer one"
+        "{path}: capture of format version {version}, expected {FORMAT_VERSION}: use the gputrail that wrote it"
     )]
-    Newer {
+    OtherVersion {
         /// The file.
         path: PathBuf,
         /// The format version of the capture.
@@ -245,8 +245,8 @@ pub(super) fn read_file_header(
             String::from_utf8_lossy(&header.magic)
         )));
     }
-    if header.version > FORMAT_VERSION {
-        return Err(ReadError::Newer {
+    if header.version != FORMAT_VERSION {
+        return Err(ReadError::OtherVersion {
             path: path.into(),
             version: header.version,
         });

@@ -61,40 +61,28 @@ open_enum! {
     }
 }
 
-/// A transfer was enqueued. 112 bytes.
+/// A transfer was enqueued. 120 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MemoryCopy {
     /// Kind [`Kind::MEMORY_COPY`].
     pub header: Header,
-    /// The call that enqueued it.
-    pub correlation: CorrelationId,
-    /// External id of that call.
-    pub external: ExternalId,
-    /// The work, as its completion will name it.
-    pub work: WorkId,
-    /// When the enqueuing call was entered.
-    pub enqueued: Ticks,
+    /// The transfer, and where it was put.
+    pub work: WorkHeader,
     /// Bytes moved.
     pub bytes: u64,
     /// Address or handle of the source, 0 if not known.
     pub source_address: u64,
     /// Address or handle of the destination.
     pub destination_address: u64,
+    /// Offset in the source, bytes.
+    pub source_offset: u64,
+    /// Offset in the destination, bytes.
+    pub destination_offset: u64,
     /// Where the source lies; none is the host.
     pub source_agent: AgentId,
     /// Where the destination lies; none is the host.
     pub destination_agent: AgentId,
-    /// The agent whose queue does it.
-    pub agent: AgentId,
-    /// The context it belongs to.
-    pub context: ContextId,
-    /// The queue it was put into.
-    pub queue: QueueId,
-    /// The stream it was put into.
-    pub stream: StreamId,
-    /// The thread that enqueued it.
-    pub thread: ThreadId,
     /// Direction.
     pub transfer: TransferKind,
     /// Memory at the source.
@@ -102,13 +90,9 @@ pub struct MemoryCopy {
     /// Memory at the destination.
     pub destination_memory: MemoryKind,
     /// 0.
-    pub reserved: u8,
-    /// Offset in the source, bytes.
-    pub source_offset: u64,
-    /// Offset in the destination, bytes.
-    pub destination_offset: u64,
+    pub reserved: [u8; 5],
 }
-record!(MemoryCopy, Kind::MEMORY_COPY, 112);
+work_record!(MemoryCopy, Kind::MEMORY_COPY, 120);
 
 /// A fill was enqueued. 88 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -116,40 +100,22 @@ record!(MemoryCopy, Kind::MEMORY_COPY, 112);
 pub struct MemorySet {
     /// Kind [`Kind::MEMORY_SET`].
     pub header: Header,
-    /// The call that enqueued it.
-    pub correlation: CorrelationId,
-    /// External id of that call.
-    pub external: ExternalId,
-    /// The work, as its completion will name it.
-    pub work: WorkId,
-    /// When the enqueuing call was entered.
-    pub enqueued: Ticks,
+    /// The fill, and where it was put.
+    pub work: WorkHeader,
     /// Bytes set.
     pub bytes: u64,
     /// Address or handle of the memory.
     pub address: u64,
-    /// The agent whose queue does it.
-    pub agent: AgentId,
-    /// The context it belongs to.
-    pub context: ContextId,
-    /// The queue it was put into.
-    pub queue: QueueId,
-    /// The stream it was put into.
-    pub stream: StreamId,
-    /// The thread that enqueued it.
-    pub thread: ThreadId,
     /// First 4 bytes of the pattern.
     pub value: u32,
+    /// Length of the pattern, bytes.
+    pub pattern_bytes: u16,
     /// What kind of memory.
     pub memory: MemoryKind,
     /// 0.
     pub reserved: u8,
-    /// Length of the pattern, bytes.
-    pub pattern_bytes: u16,
-    /// 0.
-    pub reserved2: u32,
 }
-record!(MemorySet, Kind::MEMORY_SET, 88);
+work_record!(MemorySet, Kind::MEMORY_SET, 88);
 
 open_enum! {
     /// Whether memory came or went.

@@ -55,12 +55,14 @@ pub use sample::{
     SourceLocator, StochasticSample,
 };
 pub use synchronization::{Synchronization, SynchronizationType};
-pub use work::{Completion, Dependency, KernelDispatch, LaunchType, Retirement, Unfinished};
+pub use work::{
+    Completion, Dependency, KernelDispatch, LaunchType, Retirement, Unfinished, WorkHeader,
+};
 
 use bytemuck::{Pod, Zeroable};
 
 /// Version of the record layouts and of the capture format, as written into captures.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The first 8 bytes of every record.
 ///
@@ -124,7 +126,7 @@ pub mod flags {
     pub const RECOVERED: u8 = 1 << 4;
     /// No completion will come for this work: its completion could not be tracked.
     pub const UNTRACKED: u8 = 1 << 5;
-    /// The work is part of a command buffer or graph: other records have its work id too, and one completion
+    /// The work is part of a command buffer or graph: other records may have its work id too, and one completion
     /// is that of all of them.
     pub const SHARED: u8 = 1 << 6;
 }
@@ -171,6 +173,33 @@ macro_rules! record {
     };
 }
 use record;
+
+/// A record of work put into a queue: after its header stands a [`WorkHeader`].
+pub trait WorkRecord: Record {
+    /// The record's header.
+    fn header(&self) -> &Header;
+    /// The fields that all work records share.
+    fn work(&self) -> &WorkHeader;
+}
+
+/// Declares that `$type` is the record of `$kind`, and a [`WorkRecord`].
+macro_rules! work_record {
+    ($type:ty, $kind:expr, $bytes:expr) => {
+        record!($type, $kind, $bytes);
+        const _: () = assert!(core::mem::offset_of!($type, work) == size_of::<Header>());
+        impl crate::record::WorkRecord for $type {
+            #[inline(always)]
+            fn header(&self) -> &Header {
+                &self.header
+            }
+            #[inline(always)]
+            fn work(&self) -> &WorkHeader {
+                &self.work
+            }
+        }
+    };
+}
+use work_record;
 
 /// An integer that names one of a list of things, open for values that a newer version may write.
 macro_rules! open_enum {

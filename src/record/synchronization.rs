@@ -24,44 +24,28 @@ open_enum! {
     }
 }
 
-/// A wait of the host, from `start` to `end`; or a marker or barrier put into a queue, which is work
-/// with a completion of its own. 96 bytes.
+/// A wait of the host, from `work.enqueued` to `end`; or a marker or barrier put into a queue, which is work with a
+/// completion of its own. 104 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Synchronization {
     /// Kind [`Kind::SYNCHRONIZATION`].
     pub header: Header,
-    /// The call that did it.
-    pub correlation: CorrelationId,
-    /// External id of that call.
-    pub external: ExternalId,
-    /// The work, for markers and barriers; none for waits of the host.
-    pub work: WorkId,
-    /// When the call was entered.
-    pub start: Ticks,
+    /// The marker or barrier, and where it was put. Of waits of the host: the call, and the queue it waits for.
+    pub work: WorkHeader,
     /// When the host's wait ended; 0 for markers and barriers.
     pub end: Ticks,
     /// Handle of the (first) event waited for, 0 if none.
     pub event_handle: u64,
+    /// The last work of the queue that a wait of the host waited for, if known.
+    pub waited_for: WorkId,
     /// Number of events waited for.
     pub events: u32,
     /// The event waited for, where events are named.
     pub event: EventId,
-    /// The agent of the queue.
-    pub agent: AgentId,
-    /// The context.
-    pub context: ContextId,
-    /// The queue, if one is concerned.
-    pub queue: QueueId,
-    /// The stream, if one is concerned.
-    pub stream: StreamId,
-    /// The calling thread.
-    pub thread: ThreadId,
     /// What waits for what.
     pub what: SynchronizationType,
     /// 0.
-    pub reserved: [u8; 3],
-    /// The last work of the queue that a wait of the host waited for, if known.
-    pub waited_for: WorkId,
+    pub reserved: [u8; 7],
 }
-record!(Synchronization, Kind::SYNCHRONIZATION, 96);
+work_record!(Synchronization, Kind::SYNCHRONIZATION, 104);

@@ -15,28 +15,25 @@ fn layouts_are_pinned() {
     layout!(Header, 8, kind @ 0, flags @ 1, words @ 2, sequence @ 4);
     layout!(Api, 64, header @ 0, start @ 8, end @ 16, correlation @ 24, ancestor @ 32, external @ 40,
         thread @ 48, return_code @ 52, operation @ 56, reserved @ 60);
-    layout!(KernelDispatch, 152, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, kernel @ 40,
-        agent @ 44, context @ 48, queue @ 52, stream @ 56, thread @ 60, grid @ 64, workgroup @ 88,
-        registers @ 100, static_local_memory @ 104, dynamic_local_memory @ 108, private_memory @ 112,
-        executed_local_memory @ 116, private_memory_total @ 120, grid_id @ 128, cache_requested @ 136,
-        cache_executed @ 137, local_memory_config @ 138, carveout @ 139, launch @ 140, dimensions @ 141,
-        reserved @ 142, reserved2 @ 144);
+    layout!(WorkHeader, 56, id @ 0, correlation @ 8, external @ 16, enqueued @ 24, agent @ 32, context @ 36,
+        queue @ 40, stream @ 44, thread @ 48, reserved @ 52);
+    layout!(KernelDispatch, 152, work @ 8, kernel @ 64, workgroup @ 68, grid @ 80, registers @ 104,
+        static_local_memory @ 108, dynamic_local_memory @ 112, private_memory @ 116, private_memory_total @ 120,
+        grid_id @ 128, executed_local_memory @ 136, cache_requested @ 140, cache_executed @ 141,
+        local_memory_config @ 142, carveout @ 143, launch @ 144, dimensions @ 145, reserved @ 146);
     layout!(Completion, 80, work @ 8, correlation @ 16, queued @ 24, submitted @ 32, start @ 40, end @ 48,
         completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
     layout!(Retirement, 24, correlation @ 8, time @ 16);
     layout!(Dependency, 32, correlation @ 8, work @ 16, waited_for @ 24);
-    layout!(MemoryCopy, 112, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, bytes @ 40,
-        source_address @ 48, destination_address @ 56, source_agent @ 64, destination_agent @ 68,
-        agent @ 72, context @ 76, queue @ 80, stream @ 84, thread @ 88, transfer @ 92, source_memory @ 93,
-        destination_memory @ 94, source_offset @ 96, destination_offset @ 104);
-    layout!(MemorySet, 88, correlation @ 8, external @ 16, work @ 24, enqueued @ 32, bytes @ 40, address @ 48,
-        agent @ 56, context @ 60, queue @ 64, stream @ 68, thread @ 72, value @ 76, memory @ 80,
-        pattern_bytes @ 82);
+    layout!(MemoryCopy, 120, work @ 8, bytes @ 64, source_address @ 72, destination_address @ 80,
+        source_offset @ 88, destination_offset @ 96, source_agent @ 104, destination_agent @ 108, transfer @ 112,
+        source_memory @ 113, destination_memory @ 114, reserved @ 115);
+    layout!(MemorySet, 88, work @ 8, bytes @ 64, address @ 72, value @ 80, pattern_bytes @ 84, memory @ 86,
+        reserved @ 87);
     layout!(Allocation, 80, correlation @ 8, external @ 16, start @ 24, end @ 32, address @ 40, bytes @ 48,
         agent @ 56, context @ 60, thread @ 64, operation @ 68, memory @ 69, runtime_flags @ 72);
-    layout!(Synchronization, 96, correlation @ 8, external @ 16, work @ 24, start @ 32, end @ 40,
-        event_handle @ 48, events @ 56, event @ 60, agent @ 64, context @ 68, queue @ 72, stream @ 76,
-        thread @ 80, what @ 84, waited_for @ 88);
+    layout!(Synchronization, 104, work @ 8, end @ 64, event_handle @ 72, waited_for @ 80, events @ 88, event @ 92,
+        what @ 96, reserved @ 97);
     layout!(Overhead, 56, correlation @ 8, start @ 16, end @ 24, thread @ 32, agent @ 36, module @ 40,
         what @ 44, detail @ 48);
     layout!(Loss, 40, count @ 8, first @ 16, last @ 24, thread @ 32, lost @ 36);

@@ -23,36 +23,46 @@ open_enum! {
     }
 }
 
+/// The fields that all work records share, right after the [`Header`]: which call put which work where. 56 bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct WorkHeader {
+    /// The work, as its completion names it. The parts of one command buffer share it. None for waits of the host.
+    pub id: WorkId,
+    /// The call that enqueued the work, or that waits.
+    pub correlation: CorrelationId,
+    /// External id of that call.
+    pub external: ExternalId,
+    /// When that call was entered.
+    pub enqueued: Ticks,
+    /// The agent that executes the work.
+    pub agent: AgentId,
+    /// The context of the queue.
+    pub context: ContextId,
+    /// The queue that the work was put into.
+    pub queue: QueueId,
+    /// The stream that the work was put into, where the runtime has streams.
+    pub stream: StreamId,
+    /// The thread that made the call.
+    pub thread: ThreadId,
+    /// 0.
+    pub reserved: u32,
+}
+
 /// A kernel was enqueued. 152 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct KernelDispatch {
     /// Kind [`Kind::KERNEL_DISPATCH`].
     pub header: Header,
-    /// The call that enqueued it.
-    pub correlation: CorrelationId,
-    /// External id of that call.
-    pub external: ExternalId,
-    /// The dispatch, as its completion will name it. Kernels of one command buffer share it.
-    pub work: WorkId,
-    /// When the enqueuing call was entered.
-    pub enqueued: Ticks,
-    /// Which kernel.
+    /// The dispatch, and where it was put.
+    pub work: WorkHeader,
+    /// The kernel.
     pub kernel: KernelId,
-    /// Where it runs.
-    pub agent: AgentId,
-    /// The context it belongs to.
-    pub context: ContextId,
-    /// The queue it was put into.
-    pub queue: QueueId,
-    /// The stream it was put into, where the runtime has streams.
-    pub stream: StreamId,
-    /// The thread that enqueued it.
-    pub thread: ThreadId,
-    /// Work-items in x, y, z; 1 in dimensions that are not used.
-    pub grid: [u64; 3],
     /// Work-items per workgroup in x, y, z; 0 where the runtime chose.
     pub workgroup: [u32; 3],
+    /// Work-items in x, y, z; 1 in dimensions that are not used.
+    pub grid: [u64; 3],
     /// Registers per work-item.
     pub registers: u32,
     /// Local memory that the kernel declares, bytes per workgroup.
@@ -61,12 +71,12 @@ pub struct KernelDispatch {
     pub dynamic_local_memory: u32,
     /// Private memory, bytes per work-item.
     pub private_memory: u32,
-    /// Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted).
-    pub executed_local_memory: u32,
     /// Private memory of the whole launch, bytes (CUPTI: localMemoryTotal).
     pub private_memory_total: u64,
     /// The launch's number in its grid hierarchy, 0 if there is none (CUPTI: gridId).
     pub grid_id: i64,
+    /// Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted).
+    pub executed_local_memory: u32,
     /// Cache configuration asked for, as the runtime counts them.
     pub cache_requested: u8,
     /// Cache configuration in effect.
@@ -80,11 +90,9 @@ pub struct KernelDispatch {
     /// Dimensions that the launch named, 0 if unknown.
     pub dimensions: u8,
     /// 0.
-    pub reserved: [u8; 2],
-    /// 0.
-    pub reserved2: u64,
+    pub reserved: [u8; 6],
 }
-record!(KernelDispatch, Kind::KERNEL_DISPATCH, 152);
+work_record!(KernelDispatch, Kind::KERNEL_DISPATCH, 152);
 
 open_enum! {
     /// Why the times of a completion are not all there.

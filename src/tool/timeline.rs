@@ -75,7 +75,7 @@ impl Timeline {
                     // Waits of the host are no work.
                     let marker = record
                         .read::<Synchronization>()
-                        .filter(|record| record.work.is_some());
+                        .filter(|record| record.work.id.is_some());
                     enqueue(join, marker.map(Enqueued::Synchronization), found);
                 }
                 Kind::COMPLETION => {
@@ -100,7 +100,7 @@ impl Timeline {
         for found in std::mem::take(&mut self.found) {
             let (enqueued, completion) = found.parts();
             let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
-            let entered = enqueued.as_ref().map_or(Ticks::NONE, Enqueued::entered);
+            let entered = enqueued.map_or(Ticks::NONE, |one| one.work().enqueued);
             let mut device = |time: fn(&Completion) -> DeviceTime| {
                 let completion = completion.as_ref()?;
                 self.times.device(completion.agent, time(completion))
@@ -141,21 +141,13 @@ impl Enqueued {
         }
     }
 
-    fn work(&self) -> WorkId {
+    /// The fields that all work records share.
+    pub fn work(&self) -> &WorkHeader {
         match self {
-            Enqueued::Kernel(record) => record.work,
-            Enqueued::Copy(record) => record.work,
-            Enqueued::Set(record) => record.work,
-            Enqueued::Synchronization(record) => record.work,
-        }
-    }
-
-    fn entered(&self) -> Ticks {
-        match self {
-            Enqueued::Kernel(record) => record.enqueued,
-            Enqueued::Copy(record) => record.enqueued,
-            Enqueued::Set(record) => record.enqueued,
-            Enqueued::Synchronization(record) => record.start,
+            Enqueued::Kernel(record) => &record.work,
+            Enqueued::Copy(record) => &record.work,
+            Enqueued::Set(record) => &record.work,
+            Enqueued::Synchronization(record) => &record.work,
         }
     }
 
@@ -172,7 +164,7 @@ impl Enqueued {
 
 impl Enqueue for Joined {
     fn work(&self) -> WorkId {
-        self.what.work()
+        self.what.work().id
     }
 
     fn is_untracked(&self) -> bool {
@@ -180,8 +172,7 @@ impl Enqueue for Joined {
     }
 
     fn is_shared(&self) -> bool {
-        let in_command_buffer = matches!(self.what, Enqueued::Kernel(record) if record.launch == LaunchType::COMMAND_BUFFER);
-        self.what.header().has(flags::SHARED) || in_command_buffer
+        self.what.header().has(flags::SHARED)
     }
 
     fn serial(&self) -> u32 {
@@ -212,9 +203,10 @@ mod tests {
             names.clock_pair(pair);
         }
         let mut kernel = KernelDispatch::blank();
-        (kernel.work, kernel.agent, kernel.enqueued) = (WorkId(7), agent, clock::now());
+        let work = &mut kernel.work;
+        (work.id, work.agent, work.enqueued) = (WorkId(7), agent, clock::now());
         let mut done = Completion::blank();
-        (done.work, done.agent) = (kernel.work, agent);
+        (done.work, done.agent) = (kernel.work.id, agent);
         done.start = DeviceTime(SystemClock::MonotonicRaw.read().0);
         done.end = DeviceTime(done.start.0 + 5000);
         let mut told = Vec::new();

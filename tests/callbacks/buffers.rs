@@ -91,12 +91,12 @@ fn a_forced_flush_shows_work_that_waits_and_its_completion_still_comes() {
         let dispatch = seen.lock().unwrap().dispatches[0];
         let of_work = |seen: &Seen| {
             let all = seen.completions.iter().copied();
-            all.filter(|completion| completion.work == dispatch.work)
+            all.filter(|completion| completion.work == dispatch.work.id)
                 .collect::<Vec<_>>()
         };
         let retired = |seen: &Seen| {
             let all = seen.retirements.iter();
-            all.filter(|retirement| retirement.correlation == dispatch.correlation)
+            all.filter(|retirement| retirement.correlation == dispatch.work.correlation)
                 .count()
         };
         assert_eq!(of_work(&seen.lock().unwrap()), []);
@@ -129,7 +129,7 @@ fn a_forced_flush_shows_work_that_waits_and_its_completion_still_comes() {
         context
             .enable_kind_in(
                 &buffer,
-                dispatch.context,
+                dispatch.work.context,
                 Kind::KERNEL_DISPATCH,
                 Some(false),
             )
@@ -145,7 +145,7 @@ fn a_forced_flush_shows_work_that_waits_and_its_completion_still_comes() {
             .unwrap()
             .dispatches
             .iter()
-            .map(|dispatch| dispatch.context)
+            .map(|dispatch| dispatch.work.context)
             .collect();
         assert_eq!(contexts.len(), 2);
         assert_ne!(contexts[0], contexts[1]);

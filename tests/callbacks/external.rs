@@ -87,8 +87,8 @@ fn ids_are_supplied(opencl: &OpenCl) {
     buffer.flush().unwrap();
 
     let seen = seen.lock().unwrap();
-    let of_kernels: Vec<_> = seen.kernels.iter().map(|one| one.external).collect();
-    let first_kernel = of_the_first(seen.kernels[0].correlation);
+    let of_kernels: Vec<_> = seen.kernels.iter().map(|one| one.work.external).collect();
+    let first_kernel = of_the_first(seen.kernels[0].work.correlation);
     assert_eq!(of_kernels, [first_kernel, ExternalId(9), PUSHED]);
     let of_calls = |operation| {
         let calls = seen
@@ -104,10 +104,10 @@ fn ids_are_supplied(opencl: &OpenCl) {
     );
     assert_eq!(of_calls(read), [ExternalId(9)]);
     assert_eq!(of_calls(api("clFinish")), [PUSHED; 2]);
-    let copies: Vec<_> = seen.copies.iter().map(|copy| copy.external).collect();
+    let copies: Vec<_> = seen.copies.iter().map(|copy| copy.work.external).collect();
     assert_eq!(copies, [ExternalId(9)]);
     // clFinish, the read that waits, clFinish.
-    let waits: Vec<_> = seen.waits.iter().map(|wait| wait.external).collect();
+    let waits: Vec<_> = seen.waits.iter().map(|wait| wait.work.external).collect();
     assert_eq!(waits, [PUSHED, ExternalId(9), PUSHED]);
 }
 

@@ -234,14 +234,14 @@ fn a_program_is_told(opencl: &OpenCl) {
     let mut works = Vec::new();
     for (enter, exit) in enters.iter().zip(&exits) {
         let before = enter.read::<KernelDispatch>();
-        assert!(named(enter) && before.work.is_some() && before.queue.is_some());
+        assert!(named(enter) && before.work.id.is_some() && before.work.queue.is_some());
         if exit.status == Some(0) {
             let after = exit.read::<KernelDispatch>();
             assert_eq!(
                 (before.work, before.grid),
                 (after.work, [COUNT as u64, 1, 1])
             );
-            works.push(after.work);
+            works.push(after.work.id);
         } else {
             assert_eq!(exit.status, Some(-53));
         }

@@ -44,10 +44,10 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
             const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)record;
             seen.dispatches++;
             seen.kernel = dispatch->kernel;
-            if (dispatch->external == 1000 + dispatch->correlation) seen.supplied++;
+            if (dispatch->work.external == 1000 + dispatch->work.correlation) seen.supplied++;
         } else if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) {
             seen.copies++;
-            if (((const gputrail_record_memory_copy *)record)->external == 7) seen.pushed++;
+            if (((const gputrail_record_memory_copy *)record)->work.external == 7) seen.pushed++;
         } else if (record->kind == GPUTRAIL_KIND_COMPLETION) {
             const gputrail_record_completion *work = (const gputrail_record_completion *)record;
             gputrail_nanos start = 0, end = 0;

@@ -379,8 +379,9 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
 
 /// The records, as Rust and as C call them.
 fn structures() -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 34] = [
+    const NAMES: [&str; 35] = [
         "Header",
+        "WorkHeader",
         "Api",
         "Arguments",
         "KernelDispatch",

@@ -197,9 +197,9 @@ impl Thread {
         let enqueued = self.enqueue(&call, launch.stream, queue, demand);
         let sampler = &self.runtime.devices[module.device].sampler;
         sampler.launched(enqueued.index, || Launched {
-            work: enqueued.work,
-            correlation: call.correlation,
-            external: self.host.external(),
+            work: enqueued.work.id,
+            correlation: enqueued.work.correlation,
+            external: enqueued.work.external,
             kernel: *id,
             code_object: module.code,
             code: module.executed.of(place),
@@ -210,16 +210,8 @@ impl Thread {
         });
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
-        record.correlation = call.correlation;
-        record.external = self.host.external();
         record.work = enqueued.work;
-        record.enqueued = call.start;
         record.kernel = *id;
-        record.agent = enqueued.agent;
-        record.context = enqueued.context;
-        record.queue = enqueued.queue;
-        record.stream = enqueued.stream;
-        record.thread = self.host.thread();
         for axis in 0..3 {
             record.grid[axis] = u64::from(launch.groups[axis] * source.workgroup[axis]);
         }
@@ -338,18 +330,10 @@ impl Thread {
         };
         let mut record = MemoryCopy::blank();
         record.header = record.header.with(asynchronous);
-        record.correlation = call.correlation;
-        record.external = self.host.external();
         record.work = enqueued.work;
-        record.enqueued = call.start;
         record.bytes = bytes;
         (record.source_address, record.destination_address) = (source.0, destination.0);
         (record.source_agent, record.destination_agent) = (agent(from), agent(to));
-        record.agent = enqueued.agent;
-        record.context = enqueued.context;
-        record.queue = enqueued.queue;
-        record.stream = enqueued.stream;
-        record.thread = self.host.thread();
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
         self.host.write(record);
@@ -375,16 +359,8 @@ impl Thread {
         let enqueued = self.enqueue(&call, stream, QueueChoice::Compute, demand);
         let mut record = MemorySet::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
-        record.correlation = call.correlation;
-        record.external = self.host.external();
         record.work = enqueued.work;
-        record.enqueued = call.start;
         (record.bytes, record.address) = (bytes, pointer.0);
-        record.agent = enqueued.agent;
-        record.context = enqueued.context;
-        record.queue = enqueued.queue;
-        record.stream = enqueued.stream;
-        record.thread = self.host.thread();
         (record.value, record.pattern_bytes) = (value.into(), 1);
         record.memory = MemoryKind::DEVICE;
         self.host.write(record);
@@ -435,8 +411,8 @@ impl Thread {
         {
             let streams = self.runtime.streams.borrow();
             let device = &self.runtime.devices[streams[stream.0].device];
-            record.stream = streams[stream.0].id;
-            (record.agent, record.context) = (device.agent, device.context);
+            record.work.stream = streams[stream.0].id;
+            (record.work.agent, record.work.context) = (device.agent, device.context);
         }
         (record.event, record.events) = (id, 1);
         self.host.write(record);

@@ -149,14 +149,10 @@ pub(super) struct Awaited {
     pub(super) stream: Stream,
 }
 
-/// Work as a call enqueues it, and what its record needs to know.
+/// Work that a call has enqueued.
 pub(super) struct Enqueued {
-    pub(super) work: WorkId,
-    pub(super) agent: AgentId,
-    pub(super) context: ContextId,
-    pub(super) queue: QueueId,
+    pub(super) work: WorkHeader,
     pub(super) queue_number: u32,
-    pub(super) stream: StreamId,
     pub(super) index: WorkIndex,
 }
 
@@ -360,12 +356,19 @@ impl Runtime {
         };
         self.works.borrow_mut().push(new, |work| work.completed);
         Enqueued {
-            work,
-            agent: device.agent,
-            context: device.context,
-            queue: queue.id,
+            work: WorkHeader {
+                id: work,
+                correlation: call.correlation,
+                external: host.external(),
+                enqueued: call.start,
+                agent: device.agent,
+                context: device.context,
+                queue: queue.id,
+                stream: state.id,
+                thread: host.thread(),
+                reserved: 0,
+            },
             queue_number: queue.number,
-            stream: state.id,
             index,
         }
     }

@@ -121,49 +121,14 @@ impl Run {
     }
 
     /// All device work, with what its records say of where it ran and who enqueued it.
-    fn work(&self) -> Vec<Work> {
-        let kernels = self.kernels.iter().map(|one| Work {
-            id: one.work,
-            correlation: one.correlation,
-            agent: one.agent,
-            queue: one.queue,
-            stream: one.stream,
-            enqueued: one.enqueued,
-            thread: one.thread,
-        });
-        let copies = self.copies.iter().map(|one| Work {
-            id: one.work,
-            correlation: one.correlation,
-            agent: one.agent,
-            queue: one.queue,
-            stream: one.stream,
-            enqueued: one.enqueued,
-            thread: one.thread,
-        });
-        let fills = self.fills.iter().map(|one| Work {
-            id: one.work,
-            correlation: one.correlation,
-            agent: one.agent,
-            queue: one.queue,
-            stream: one.stream,
-            enqueued: one.enqueued,
-            thread: one.thread,
-        });
-        let mut all: Vec<Work> = kernels.chain(copies).chain(fills).collect();
+    fn work(&self) -> Vec<WorkHeader> {
+        let kernels = self.kernels.iter().map(|one| one.work);
+        let copies = self.copies.iter().map(|one| one.work);
+        let fills = self.fills.iter().map(|one| one.work);
+        let mut all: Vec<_> = kernels.chain(copies).chain(fills).collect();
         all.sort_by_key(|work| work.id);
         all
     }
-}
-
-#[derive(Copy, Clone, Debug)]
-struct Work {
-    id: WorkId,
-    correlation: CorrelationId,
-    agent: AgentId,
-    queue: QueueId,
-    stream: StreamId,
-    enqueued: Ticks,
-    thread: ThreadId,
 }
 
 fn demo() -> Run {
@@ -250,7 +215,10 @@ fn work_carries_the_id_of_the_call_that_enqueued_it() {
         assert_eq!((call.thread, call.start), (one.thread, one.enqueued));
     }
     for kernel in &run.kernels {
-        assert_eq!(run.name(&calls[&kernel.correlation]), "simLaunchKernel");
+        assert_eq!(
+            run.name(&calls[&kernel.work.correlation]),
+            "simLaunchKernel"
+        );
     }
     for arguments in &run.arguments {
         assert_eq!(calls[&arguments.correlation].operation, arguments.operation);
@@ -308,7 +276,7 @@ fn a_queue_runs_one_work_at_a_time() {
 #[test]
 fn a_stream_runs_its_work_in_order_whatever_queue_it_goes_to() {
     let run = demo();
-    let mut streams: BTreeMap<StreamId, Vec<Work>> = BTreeMap::new();
+    let mut streams: BTreeMap<StreamId, Vec<WorkHeader>> = BTreeMap::new();
     for one in run.work() {
         streams.entry(one.stream).or_default().push(one);
     }
@@ -341,10 +309,10 @@ fn copies_overlap_kernels_and_kernels_overlap_each_other() {
         run.copies
             .iter()
             .filter(of_kind)
-            .map(|copy| copy.work)
+            .map(|copy| copy.work.id)
             .collect()
     };
-    let kernels: Vec<WorkId> = run.kernels.iter().map(|kernel| kernel.work).collect();
+    let kernels: Vec<WorkId> = run.kernels.iter().map(|kernel| kernel.work.id).collect();
     for kind in [
         TransferKind::HOST_TO_DEVICE,
         TransferKind::PEER_TO_PEER,
@@ -361,13 +329,13 @@ fn copies_overlap_kernels_and_kernels_overlap_each_other() {
     let on = |name: &str| -> Vec<WorkId> {
         let stream = |kernel: &&KernelDispatch| {
             run.metadata()
-                .string(run.metadata().streams[&kernel.stream].name)
+                .string(run.metadata().streams[&kernel.work.stream].name)
                 == name
         };
         run.kernels
             .iter()
             .filter(stream)
-            .map(|kernel| kernel.work)
+            .map(|kernel| kernel.work.id)
             .collect()
     };
     assert!(overlap(&run, &on("all-reduce"), &on("compute")) > 0);
@@ -380,9 +348,11 @@ fn a_step_does_not_begin_before_its_batch_is_there() {
     let on = |stream: StreamId, name: &str| -> Vec<Completion> {
         let these = run.kernels.iter().filter(|kernel| {
             let symbol = &run.metadata().kernels[&kernel.kernel];
-            kernel.stream == stream && run.metadata().string(symbol.demangled).contains(name)
+            kernel.work.stream == stream && run.metadata().string(symbol.demangled).contains(name)
         });
-        let mut these: Vec<_> = these.map(|kernel| run.completions[&kernel.work]).collect();
+        let mut these: Vec<_> = these
+            .map(|kernel| run.completions[&kernel.work.id])
+            .collect();
         these.sort_by_key(|completion| completion.start);
         these
     };
@@ -417,8 +387,8 @@ fn a_wait_of_the_host_outlasts_what_it_waited_for() {
     let run = demo();
     let mut waits = 0;
     for wait in &run.synchronizations {
-        assert!(wait.start < wait.end);
-        assert_eq!(wait.work, WorkId::NONE);
+        assert!(wait.work.enqueued < wait.end);
+        assert_eq!(wait.work.id, WorkId::NONE);
         if wait.what == SynchronizationType::STREAM_WAIT_EVENT {
             assert!(wait.event.is_some() && wait.waited_for == WorkId::NONE);
             continue;
@@ -434,7 +404,8 @@ fn a_wait_of_the_host_outlasts_what_it_waited_for() {
 #[test]
 fn work_starts_after_what_it_depends_on_in_other_streams() {
     let run = demo();
-    let works: HashMap<WorkId, Work> = run.work().iter().map(|work| (work.id, *work)).collect();
+    let works: HashMap<WorkId, WorkHeader> =
+        run.work().iter().map(|work| (work.id, *work)).collect();
     let mut between_streams = 0;
     for dependency in &run.dependencies {
         let (work, other) = (works[&dependency.work], works[&dependency.waited_for]);
@@ -463,7 +434,10 @@ fn every_step_is_an_external_id_on_several_threads() {
     assert!(threads.values().all(|threads| threads.len() > 4));
     let calls = run.calls_by_id();
     for kernel in &run.kernels {
-        assert_eq!(kernel.external, calls[&kernel.correlation].external);
+        assert_eq!(
+            kernel.work.external,
+            calls[&kernel.work.correlation].external
+        );
     }
     let ends = |what| run.markers.iter().filter(move |marker| marker.what == what);
     let pushes = ends(MarkerKind::EXTERNAL_PUSH).count();
@@ -518,7 +492,7 @@ fn each_kernel_is_compiled_once_per_device() {
     let used: HashSet<(AgentId, KernelId)> = run
         .kernels
         .iter()
-        .map(|kernel| (kernel.agent, kernel.kernel))
+        .map(|kernel| (kernel.work.agent, kernel.kernel))
         .collect();
     assert_eq!(run.overheads.len(), used.len());
     let calls = run.calls_by_id();
@@ -683,7 +657,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
                 others += u32::from(!is_launch && call.external.is_some());
             }
             if let Some(kernel) = record.read::<KernelDispatch>() {
-                assert_eq!(kernel.external, supplied(kernel.correlation));
+                assert_eq!(kernel.work.external, supplied(kernel.work.correlation));
             }
         }
     }

@@ -357,7 +357,7 @@ impl Thread {
             .wait(&self.runtime.executor, awaited.count)
             .await;
         let mut record = self.synchronization(call, what);
-        record.stream = self.runtime.streams.borrow()[awaited.stream.0].id;
+        record.work.stream = self.runtime.streams.borrow()[awaited.stream.0].id;
         record.event = event.unwrap_or_default();
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
@@ -373,13 +373,16 @@ impl Thread {
     ) -> Synchronization {
         let device = &self.runtime.devices[self.device];
         let mut record = Synchronization::blank();
-        record.correlation = call.correlation;
-        record.external = self.host.external();
-        record.start = call.start;
+        record.work = WorkHeader {
+            correlation: call.correlation,
+            external: self.host.external(),
+            enqueued: call.start,
+            agent: device.agent,
+            context: device.context,
+            thread: self.host.thread(),
+            ..WorkHeader::default()
+        };
         record.end = ticks(self.runtime.now());
-        record.agent = device.agent;
-        record.context = device.context;
-        record.thread = self.host.thread();
         record.what = what;
         record
     }

@@ -63,7 +63,7 @@ use std::sync::Once;
 
 /// Version of the C API, which tools are built for: raised when one built for an earlier version would no
 /// longer work.
-pub const GPUTRAIL_API_VERSION: u32 = 1;
+pub const GPUTRAIL_API_VERSION: u32 = 2;
 
 type Answer<T = ()> = Result<T, Failure>;
 

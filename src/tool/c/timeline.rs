@@ -134,11 +134,12 @@ fn with_c(work: &Work, tell: impl FnOnce(*const WorkData)) {
     };
     if let Some(enqueued) = &work.enqueued {
         data.record = enqueued.bytes().as_ptr().cast();
-        (data.agent, data.kernel, data.bytes) = match enqueued {
-            Enqueued::Kernel(record) => (record.agent, record.kernel, 0),
-            Enqueued::Copy(record) => (record.agent, KernelId::NONE, record.bytes),
-            Enqueued::Set(record) => (record.agent, KernelId::NONE, record.bytes),
-            Enqueued::Synchronization(record) => (record.agent, KernelId::NONE, 0),
+        data.agent = enqueued.work().agent;
+        (data.kernel, data.bytes) = match enqueued {
+            Enqueued::Kernel(record) => (record.kernel, 0),
+            Enqueued::Copy(record) => (KernelId::NONE, record.bytes),
+            Enqueued::Set(record) => (KernelId::NONE, record.bytes),
+            Enqueued::Synchronization(_) => (KernelId::NONE, 0),
         };
     }
     if let Some(completion) = &work.completion {

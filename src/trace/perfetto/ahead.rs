@@ -440,10 +440,10 @@ mod tests {
         for n in 0..2000 {
             let call = host.enter(OPERATION, 1000, clock::now());
             let (mut dispatch, mut completion) = (KernelDispatch::blank(), Completion::blank());
-            dispatch.work = host.new_work();
-            (dispatch.correlation, dispatch.agent) = (call.correlation, agent);
-            (dispatch.enqueued, dispatch.grid) = (call.start, [64, 1, 1]);
-            (completion.work, completion.agent) = (dispatch.work, agent);
+            dispatch.work.id = host.new_work();
+            (dispatch.work.correlation, dispatch.work.agent) = (call.correlation, agent);
+            (dispatch.work.enqueued, dispatch.grid) = (call.start, [64, 1, 1]);
+            (completion.work, completion.agent) = (dispatch.work.id, agent);
             completion.correlation = call.correlation;
             (completion.start, completion.end) = (device_now(), device_now());
             (completion.queued, completion.submitted) = (completion.start, completion.start);

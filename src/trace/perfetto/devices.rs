@@ -26,6 +26,7 @@ use crate::record::{
     AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Kind, Nanos, Queue, QueueId,
     StreamId, ThreadId, Unfinished, WorkId, queue_properties,
 };
+use crate::trace::model::join::Enqueue;
 
 /// Bit of an event id that tells kernels of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
@@ -186,7 +187,7 @@ impl Devices {
         cut: Option<Nanos>,
     ) -> io::Result<()> {
         let enqueued = |found: &Found| match found {
-            Found::Both(work, _) | Found::Enqueued(work) => work.enqueued,
+            Found::Both(work, _) | Found::Enqueued(work) => work.work.enqueued,
             Found::Completed(completion) => completion.completed,
         };
         found.sort_by_key(enqueued);
@@ -195,7 +196,7 @@ impl Devices {
         let mut hanging = HashSet::new();
         for found in &*found {
             match found {
-                Found::Enqueued(work) if hanging.insert((work.queue, work.agent)) => {
+                Found::Enqueued(work) if hanging.insert((work.work.queue, work.work.agent)) => {
                     self.tell(making, metadata, host, (Some(work), None), None, end)?;
                 }
                 _ => self.tell(making, metadata, host, found.parts(), None, None)?,
@@ -226,7 +227,7 @@ impl Devices {
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
         let agents = [
-            work.map(|work| work.agent),
+            work.map(|work| work.work.agent),
             completion.map(|completion| completion.agent),
         ];
         let mut known = agents.into_iter().flatten().filter_map(|id| {
@@ -234,7 +235,7 @@ impl Devices {
             place.ok()
         });
         let agent = known.next();
-        let queue = work.map(|work| work.queue).unwrap_or_default();
+        let queue = work.map(|work| work.work.queue).unwrap_or_default();
         let lane = self.lane(&mut making.writer, metadata, queue, agent);
         let lane = &mut self.lanes[lane];
 
@@ -245,7 +246,7 @@ impl Devices {
         let kind = called.kind;
         let (launch, resources, bytes) = sizes(work);
         let status = completion.map_or(0, |completion| completion.status.min(0));
-        let untracked = completion.is_none() && work.is_some_and(|work| work.untracked);
+        let untracked = completion.is_none() && work.is_some_and(|work| work.is_untracked());
         count(&mut making.report, kind, interval, untracked);
         making.observer.work(&DeviceWork {
             process: self.process,
@@ -253,7 +254,7 @@ impl Devices {
             kind,
             stage: called.number,
             name: called.name,
-            thread: work.map_or(ThreadId::NONE, |work| work.thread),
+            thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
             enqueued: place.enqueued,
             interval,
             unfinished: place.unfinished,
@@ -303,7 +304,7 @@ impl Devices {
                 details.text("waves", &leading);
             }
         }
-        let shared = work.is_some_and(|work| work.shared);
+        let shared = work.is_some_and(|work| work.is_shared());
         let waits = match id_of(work, completion) {
             Some(id) => self.waits.take(id, shared),
             None => Vec::new(),
@@ -321,7 +322,7 @@ impl Devices {
             details.text("unfinished", reason(work, completion, place.unfinished));
         }
         let (correlation, id, serial) = match (work, completion) {
-            (Some(work), _) => (work.correlation, work.work, work.serial),
+            (Some(work), _) => (work.work.correlation, work.work.id, work.serial),
             (None, Some(completion)) => (completion.correlation, completion.work, 0),
             (None, None) => return Ok(()),
         };
@@ -332,7 +333,7 @@ impl Devices {
                 start: start.0,
                 duration,
                 queue: lane.hardware,
-                stream: match work.map_or(StreamId::NONE, |work| work.stream) {
+                stream: match work.map_or(StreamId::NONE, |work| work.work.stream) {
                     StreamId::NONE => lane.stream,
                     StreamId(stream) => stream,
                 },
@@ -489,7 +490,7 @@ fn sizes(work: Option<&Enqueued>) -> (Option<super::work::Launch>, Resources, u6
 
 fn id_of(work: Option<&Enqueued>, completion: Option<&Completion>) -> Option<WorkId> {
     let of_completion = completion.map(|completion| completion.work);
-    work.map(|work| work.work).or(of_completion)
+    work.map(|work| work.work.id).or(of_completion)
 }
 
 /// Workgroups of a launch, if they are known.
@@ -505,7 +506,7 @@ fn reason(
     unfinished: Unfinished,
 ) -> &'static str {
     match (work, completion) {
-        (Some(work), None) if work.untracked => "its completion could not be tracked",
+        (Some(work), None) if work.is_untracked() => "its completion could not be tracked",
         (_, None) => "no completion was recorded",
         _ => unfinished.name().unwrap_or("not finished"),
     }

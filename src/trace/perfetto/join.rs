@@ -2,8 +2,8 @@
 
 use super::work::{Launch, Resources};
 use crate::record::{
-    AgentId, CorrelationId, KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, QueueId,
-    StreamId, Synchronization, SynchronizationType, ThreadId, Ticks, TransferKind, WorkId, flags,
+    KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Synchronization,
+    SynchronizationType, TransferKind, WorkHeader, WorkId, WorkRecord, flags,
 };
 use crate::trace::model::join::Enqueue;
 
@@ -33,118 +33,77 @@ pub(super) enum What {
 /// An enqueue record, as far as the trace shows it.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Enqueued {
-    pub work: WorkId,
-    pub correlation: CorrelationId,
-    pub enqueued: Ticks,
-    pub thread: ThreadId,
-    pub agent: AgentId,
-    pub queue: QueueId,
-    pub stream: StreamId,
-    pub untracked: bool,
-    /// It is part of a command buffer, and shares its work id and its completion.
-    pub shared: bool,
-    pub what: What,
+    /// The fields that all work records share.
+    pub work: WorkHeader,
+    /// Bits of [`flags`].
+    pub flags: u8,
     /// Number among the parts of a command buffer, which share their work id.
     pub serial: u32,
+    pub what: What,
 }
 
-impl From<&KernelDispatch> for Enqueued {
+/// A work record as the trace shows it.
+pub(super) trait Shown: WorkRecord {
+    /// The fields of this kind of work that the trace shows.
+    fn what(&self) -> What;
+}
+
+impl<R: Shown> From<&R> for Enqueued {
     #[inline(always)]
-    fn from(record: &KernelDispatch) -> Enqueued {
+    fn from(record: &R) -> Enqueued {
         Enqueued {
-            work: record.work,
-            correlation: record.correlation,
-            enqueued: record.enqueued,
-            thread: record.thread,
-            agent: record.agent,
-            queue: record.queue,
-            stream: record.stream,
-            untracked: record.header.has(flags::UNTRACKED),
-            shared: record.header.has(flags::SHARED) || record.launch == LaunchType::COMMAND_BUFFER,
-            what: What::Kernel {
-                kernel: record.kernel,
-                launch: Launch {
-                    grid: record.grid,
-                    workgroup: record.workgroup,
-                },
-                resources: Resources {
-                    registers: record.registers,
-                    static_local: record.static_local_memory,
-                    dynamic_local: record.dynamic_local_memory,
-                    private: record.private_memory,
-                },
-                how: record.launch,
-            },
+            work: *record.work(),
+            flags: record.header().flags,
             serial: 0,
+            what: record.what(),
         }
     }
 }
 
-impl From<&MemoryCopy> for Enqueued {
+impl Shown for KernelDispatch {
     #[inline(always)]
-    fn from(record: &MemoryCopy) -> Enqueued {
-        Enqueued {
-            work: record.work,
-            correlation: record.correlation,
-            enqueued: record.enqueued,
-            thread: record.thread,
-            agent: record.agent,
-            queue: record.queue,
-            stream: record.stream,
-            untracked: record.header.has(flags::UNTRACKED),
-            shared: record.header.has(flags::SHARED),
-            what: What::Copy {
-                transfer: record.transfer,
-                bytes: record.bytes,
+    fn what(&self) -> What {
+        What::Kernel {
+            kernel: self.kernel,
+            launch: Launch {
+                grid: self.grid,
+                workgroup: self.workgroup,
             },
-            serial: 0,
+            resources: Resources {
+                registers: self.registers,
+                static_local: self.static_local_memory,
+                dynamic_local: self.dynamic_local_memory,
+                private: self.private_memory,
+            },
+            how: self.launch,
         }
     }
 }
 
-impl From<&MemorySet> for Enqueued {
+impl Shown for MemoryCopy {
     #[inline(always)]
-    fn from(record: &MemorySet) -> Enqueued {
-        Enqueued {
-            work: record.work,
-            correlation: record.correlation,
-            enqueued: record.enqueued,
-            thread: record.thread,
-            agent: record.agent,
-            queue: record.queue,
-            stream: record.stream,
-            untracked: record.header.has(flags::UNTRACKED),
-            shared: record.header.has(flags::SHARED),
-            what: What::Set {
-                bytes: record.bytes,
-            },
-            serial: 0,
+    fn what(&self) -> What {
+        What::Copy {
+            transfer: self.transfer,
+            bytes: self.bytes,
         }
     }
 }
 
-impl From<&Synchronization> for Enqueued {
+impl Shown for MemorySet {
     #[inline(always)]
-    fn from(record: &Synchronization) -> Enqueued {
-        Enqueued {
-            work: record.work,
-            correlation: record.correlation,
-            enqueued: record.start,
-            thread: record.thread,
-            agent: record.agent,
-            queue: record.queue,
-            stream: record.stream,
-            untracked: record.header.has(flags::UNTRACKED),
-            shared: record.header.has(flags::SHARED),
-            what: What::Synchronization {
-                what: record.what,
-                after_all: record.events == 0
-                    && matches!(
-                        record.what,
-                        SynchronizationType::BARRIER | SynchronizationType::MARKER
-                    ),
-            },
-            serial: 0,
+    fn what(&self) -> What {
+        What::Set { bytes: self.bytes }
+    }
+}
+
+impl Shown for Synchronization {
+    #[inline(always)]
+    fn what(&self) -> What {
+        let in_queue = [SynchronizationType::BARRIER, SynchronizationType::MARKER];
+        What::Synchronization {
+            what: self.what,
+            after_all: self.events == 0 && in_queue.contains(&self.what),
         }
     }
 }
@@ -161,15 +120,15 @@ impl Enqueued {
 
 impl Enqueue for Enqueued {
     fn work(&self) -> WorkId {
-        self.work
+        self.work.id
     }
 
     fn is_untracked(&self) -> bool {
-        self.untracked
+        self.flags & flags::UNTRACKED != 0
     }
 
     fn is_shared(&self) -> bool {
-        self.shared
+        self.flags & flags::SHARED != 0
     }
 
     fn serial(&self) -> u32 {
@@ -192,19 +151,16 @@ mod tests {
     use crate::record::{Completion, Unfinished};
 
     fn enqueued(work: u64) -> Enqueued {
-        Enqueued::from(&MemorySet {
-            work: WorkId(work),
-            bytes: work,
-            ..MemorySet::blank()
-        })
+        let mut record = MemorySet::blank();
+        (record.work.id, record.bytes) = (WorkId(work), work);
+        Enqueued::from(&record)
     }
 
     fn kernel_of_a_command_buffer(work: u64) -> Enqueued {
-        Enqueued::from(&KernelDispatch {
-            work: WorkId(work),
-            launch: LaunchType::COMMAND_BUFFER,
-            ..KernelDispatch::blank()
-        })
+        let mut record = KernelDispatch::blank();
+        record.header = record.header.with(flags::SHARED);
+        (record.work.id, record.launch) = (WorkId(work), LaunchType::COMMAND_BUFFER);
+        Enqueued::from(&record)
     }
 
     fn completion(work: u64) -> Completion {
@@ -257,7 +213,7 @@ mod tests {
     fn the_parts_of_a_command_buffer_share_one_completion() {
         let (mut join, mut found) = (Join::default(), Vec::new());
         let fill = Enqueued {
-            shared: true,
+            flags: flags::SHARED,
             ..enqueued(1)
         };
         join.enqueue(fill, &mut found);
@@ -300,7 +256,7 @@ mod tests {
     fn work_that_cannot_be_tracked_does_not_wait() {
         let (mut join, mut found) = (Join::default(), Vec::new());
         let untracked = Enqueued {
-            untracked: true,
+            flags: flags::UNTRACKED,
             ..enqueued(1)
         };
         join.enqueue(untracked, &mut found);

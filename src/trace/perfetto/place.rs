@@ -86,7 +86,7 @@ impl Place {
         report: &mut Report,
     ) -> Place {
         let known = |time: Nanos| time.is_some().then_some(time);
-        let enqueued = work.map_or(Ticks::NONE, |work| work.enqueued);
+        let enqueued = work.map_or(Ticks::NONE, |work| work.work.enqueued);
         let learnt = completion.map_or(Ticks::NONE, |completion| completion.completed);
         let [enqueued, learnt] = host.all_to_boottime([enqueued, learnt]);
         let mut place = Place {

@@ -190,15 +190,15 @@ impl<'a> ProcessTrace<'a> {
             Kind::API => self.call(making, &read(record)),
             Kind::KERNEL_DISPATCH => {
                 let record: Cow<'_, KernelDispatch> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), &*record)
+                self.enqueue(making, known_or(record.work.thread, thread), &*record)
             }
             Kind::MEMORY_COPY => {
                 let record: Cow<'_, MemoryCopy> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), &*record)
+                self.enqueue(making, known_or(record.work.thread, thread), &*record)
             }
             Kind::MEMORY_SET => {
                 let record: Cow<'_, MemorySet> = read(record);
-                self.enqueue(making, known_or(record.thread, thread), &*record)
+                self.enqueue(making, known_or(record.work.thread, thread), &*record)
             }
             Kind::SYNCHRONIZATION => self.synchronization(making, thread, &read(record)),
             Kind::DEPENDENCY => self.dependency(making, thread, &read(record)),
@@ -518,12 +518,13 @@ impl<'a> ProcessTrace<'a> {
         let work: Enqueued = record.into();
         self.sampling.enqueued(&work);
         let serial = self.join.enqueue(record, &mut self.found);
-        let event = self.devices.event(work.work, serial);
+        let put = work.work;
+        let event = self.devices.event(put.id, serial);
         self.devices.waits.enter(&Entering {
-            work: work.work,
+            work: put.id,
             event,
-            queue: work.queue,
-            enqueued: work.enqueued,
+            queue: put.queue,
+            enqueued: put.enqueued,
             after_all: matches!(
                 work.what,
                 What::Synchronization {
@@ -531,9 +532,9 @@ impl<'a> ProcessTrace<'a> {
                     ..
                 }
             ),
-            before_all: work.is_barrier() && self.is_out_of_order(work.queue),
+            before_all: work.is_barrier() && self.is_out_of_order(put.queue),
         });
-        self.tie(making, thread, work.correlation, event, false)?;
+        self.tie(making, thread, put.correlation, event, false)?;
         self.tell_found(making)
     }
 
@@ -562,12 +563,12 @@ impl<'a> ProcessTrace<'a> {
         thread: ThreadId,
         record: &Synchronization,
     ) -> io::Result<()> {
-        let thread = known_or(record.thread, thread);
+        let thread = known_or(record.work.thread, thread);
         if record.waited_for.is_some() {
             let event = self.devices.event(record.waited_for, 0);
-            self.tie(making, thread, record.correlation, event, true)?;
+            self.tie(making, thread, record.work.correlation, event, true)?;
         }
-        if record.work.is_some() {
+        if record.work.id.is_some() {
             self.enqueue(making, thread, record)?;
         }
         Ok(())

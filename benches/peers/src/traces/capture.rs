@@ -70,13 +70,16 @@ pub fn write(path: &Path, enqueues: u64, arguments: bool) -> u64 {
             let correlation = CorrelationId(number * 5 + call + 1);
             if call == 4 {
                 calls.extend_from_slice(bytes_of(&KernelDispatch {
-                    correlation,
-                    work: WorkId(number + 1),
-                    enqueued: Ticks(time),
+                    work: WorkHeader {
+                        id: WorkId(number + 1),
+                        correlation,
+                        enqueued: Ticks(time),
+                        agent,
+                        queue,
+                        thread,
+                        ..WorkHeader::default()
+                    },
                     kernel,
-                    agent,
-                    queue,
-                    thread,
                     grid: [1 << 20, 1, 1],
                     workgroup: [256, 1, 1],
                     ..KernelDispatch::blank()

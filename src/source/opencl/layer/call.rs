@@ -356,9 +356,10 @@ impl Call {
         (thread, external): (ThreadId, ExternalId),
         end: Ticks,
     ) {
-        record.correlation = self.core.correlation;
-        (record.start, record.end) = (self.core.start, end);
-        (record.thread, record.external) = (thread, external);
+        let work = &mut record.work;
+        (work.correlation, work.external) = (self.core.correlation, external);
+        (work.enqueued, work.thread) = (self.core.start, thread);
+        record.end = end;
     }
 
     /// What records say of `queue`.
@@ -380,14 +381,17 @@ impl Call {
         blocking: bool,
     ) -> Place {
         Place {
-            correlation: self.core.correlation,
-            external,
-            work,
-            enqueued: self.core.start,
-            agent: queue.agent,
-            context: queue.context,
-            queue: queue.id,
-            thread,
+            work: WorkHeader {
+                id: work,
+                correlation: self.core.correlation,
+                external,
+                enqueued: self.core.start,
+                agent: queue.agent,
+                context: queue.context,
+                queue: queue.id,
+                thread,
+                ..WorkHeader::default()
+            },
             buffers: Buffers::NONE,
             flags: if blocking { 0 } else { flags::ASYNCHRONOUS },
         }

@@ -133,13 +133,13 @@ impl Enqueue for CommandBuffer {
 
     fn enqueue(&self, host: &mut HostThread, place: &Place) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        if commands.is_empty() {
-            whole().enqueue(host, place);
-        }
         let place = &Place {
             flags: place.flags | flags::SHARED,
             ..*place
         };
+        if commands.is_empty() {
+            whole().enqueue(host, place);
+        }
         for command in commands {
             match command {
                 Command::Kernel(kernel) => one(kernel, host, place),
@@ -151,13 +151,13 @@ impl Enqueue for CommandBuffer {
 
     fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        if commands.is_empty() {
-            whole().describe(place, tell);
-        }
         let place = &Place {
             flags: place.flags | flags::SHARED,
             ..*place
         };
+        if commands.is_empty() {
+            whole().describe(place, tell);
+        }
         for command in commands {
             match command {
                 Command::Kernel(kernel) => kernel.describe(place, tell),
@@ -178,7 +178,9 @@ fn whole() -> KernelDispatch {
 /// Writes the record of one command, to those that want its kind.
 fn one<P: Put>(command: P, host: &mut HostThread, place: &Place) {
     let place = &Place {
-        buffers: place.buffers.and(command.wanted_by(host, place.context)),
+        buffers: place
+            .buffers
+            .and(command.wanted_by(host, place.work.context)),
         ..*place
     };
     command.enqueue(host, place);

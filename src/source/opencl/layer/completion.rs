@@ -151,7 +151,7 @@ pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept, times: &mut 
 /// The completion of work that had completed when it had been enqueued; `now` is when that was.
 #[inline(always)]
 fn completed_at_once(place: &Place, times: &[u64; 4], now: Ticks, to: &mut Completion) {
-    let of = (place.work, place.correlation, place.agent);
+    let of = (place.work.id, place.work.correlation, place.work.agent);
     fill(to, of, Some(times), CL_COMPLETE, now);
 }
 
@@ -170,11 +170,11 @@ pub(super) fn put_together(
 /// Writes it to all that want it, and says it to the others who do.
 pub(super) fn put_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
     let [_, _, start, end] = times.map(DeviceTime);
-    sampling::completed(place.work, start, end);
+    sampling::completed(place.work.id, start, end);
     host.fill(place.buffers, |to| {
         completed_at_once(place, &times, now, to)
     });
-    host.work_ends(place.correlation, now);
+    host.work_ends(place.work.correlation, now);
 }
 
 /// Leaves to others what could not be written now, and tells those who follow the work.

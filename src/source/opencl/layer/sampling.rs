@@ -69,11 +69,11 @@ pub(super) fn enqueued(kernel: KernelId, place: &Place) {
     if let Some(sampler) = sampling() {
         // Built here, so that `place` can stay in registers.
         let enqueued = EnqueuedKernel {
-            work: place.work,
+            work: place.work.id,
             kernel,
-            correlation: place.correlation,
-            external: place.external,
-            agent: place.agent,
+            correlation: place.work.correlation,
+            external: place.work.external,
+            agent: place.work.agent,
             is_recorded: !place.buffers.is_none(),
         };
         report_enqueued(sampler, enqueued);

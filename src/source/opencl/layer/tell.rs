@@ -225,8 +225,9 @@ impl Call {
     /// Tells that the host is going to wait.
     pub(super) fn tell_wait(&mut self, mut record: Synchronization) {
         if let Some(teller) = self.tells_inside() {
-            (record.correlation, record.start) = (self.core.correlation, self.core.start);
-            record.thread = teller.id;
+            let work = &mut record.work;
+            (work.correlation, work.enqueued) = (self.core.correlation, self.core.start);
+            work.thread = teller.id;
             let record_ref = RecordRef::of(&record);
             let operation = wait(record.what);
             teller.enter(Within::Wait, operation, record_ref, KernelId::NONE);

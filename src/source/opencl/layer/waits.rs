@@ -218,7 +218,8 @@ pub(super) fn blocked(call: &mut Call, queue: QueueIds, work: WorkId) {
 pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     let mut record = Synchronization::blank();
     record.what = SynchronizationType::STREAM_SYNCHRONIZE;
-    (record.agent, record.context, record.queue) = (queue.agent, queue.context, queue.id);
+    let work = &mut record.work;
+    (work.agent, work.context, work.queue) = (queue.agent, queue.context, queue.id);
     record
 }
 
@@ -242,7 +243,7 @@ fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
         call.of_call(&mut record, by.unwrap_or_default(), end);
         call.host(|host| {
             let board = host.board();
-            let buffers = board.buffers_in(Kind::SYNCHRONIZATION, record.context);
+            let buffers = board.buffers_in(Kind::SYNCHRONIZATION, record.work.context);
             host.write_to(buffers, record);
         });
         call.tell_waited(&record, status);

@@ -21,14 +21,7 @@ use crate::record::*;
 /// Where and by whom work was put.
 #[derive(Copy, Clone)]
 pub(super) struct Place {
-    pub correlation: CorrelationId,
-    pub external: ExternalId,
-    pub work: WorkId,
-    pub enqueued: Ticks,
-    pub agent: AgentId,
-    pub context: ContextId,
-    pub queue: QueueId,
-    pub thread: ThreadId,
+    pub work: WorkHeader,
     /// Who gets the records.
     pub buffers: Buffers,
     pub flags: u8,
@@ -133,19 +126,12 @@ impl OnQueue for *mut cl_command_queue {
 }
 
 macro_rules! put {
-    ($($record:ident.$when:ident $([$kernel:ident])? as $told:expr $(, $more:expr)?;)*) => {$(
+    ($($record:ident $([$kernel:ident])? as $told:expr $(, $more:expr)?;)*) => {$(
         impl Put for $record {
             #[inline(always)]
             fn put(&mut self, place: &Place) {
                 self.header = self.header.with(place.flags);
-                self.correlation = place.correlation;
-                self.external = place.external;
                 self.work = place.work;
-                self.$when = place.enqueued;
-                self.agent = place.agent;
-                self.context = place.context;
-                self.queue = place.queue;
-                self.thread = place.thread;
                 $({
                     let more: fn(&mut $record, &Place) = $more;
                     more(self, place);
@@ -167,12 +153,12 @@ macro_rules! put {
     )*};
 }
 put! {
-    KernelDispatch.enqueued [kernel] as |_| (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
-    MemorySet.enqueued as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
-    Synchronization.start as |record| (tell::wait(record.what), synchronization_domain::COMPLETE);
-    MemoryCopy.enqueued as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, place| {
+    KernelDispatch [kernel] as |_| (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+    MemorySet as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
+    Synchronization as |record| (tell::wait(record.what), synchronization_domain::COMPLETE);
+    MemoryCopy as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, place| {
         // The host is no agent.
-        let of = |memory| if on_host(memory) { AgentId::NONE } else { place.agent };
+        let of = |memory| if on_host(memory) { AgentId::NONE } else { place.work.agent };
         copy.source_agent = of(copy.source_memory);
         copy.destination_agent = of(copy.destination_memory);
     };

@@ -83,7 +83,7 @@ impl Run {
 
     fn add(&mut self, record: &RecordRef<'_>) {
         match record.activity() {
-            Activity::KernelDispatch(one) => drop(self.kernels.insert(one.work, *one)),
+            Activity::KernelDispatch(one) => drop(self.kernels.insert(one.work.id, *one)),
             Activity::Completion(one) => drop(self.completions.insert(one.work, *one)),
             Activity::HostTrapSample(one) => self.host_trap.push(*one),
             Activity::StochasticSample(one) => self.stochastic.push(*one),
@@ -140,9 +140,12 @@ fn every_sample_lies_within_its_dispatch_and_is_whole() {
         let completion = &run.completions[&sample.work];
         let kernel = &run.kernels[&sample.work];
         assert!((completion.start..=completion.end).contains(&sample.time));
-        assert_eq!(sample.correlation, kernel.correlation);
-        assert_eq!(sample.external, kernel.external);
-        assert_eq!((sample.kernel, sample.agent), (kernel.kernel, kernel.agent));
+        assert_eq!(sample.correlation, kernel.work.correlation);
+        assert_eq!(sample.external, kernel.work.external);
+        assert_eq!(
+            (sample.kernel, sample.agent),
+            (kernel.kernel, kernel.work.agent)
+        );
         assert!(sample.code_object.is_some() && sample.exec_mask != 0);
         assert!(u64::from(sample.hardware.unit()) < COMPUTE_UNITS);
         assert!((1..=40).contains(&sample.wave_count));

@@ -184,7 +184,7 @@ impl Sampling {
         if self.active
             && let What::Kernel { kernel, .. } = work.what
         {
-            self.remember(work.work, work.queue, kernel);
+            self.remember(work.work.id, work.work.queue, kernel);
         }
     }
 
@@ -216,16 +216,16 @@ impl Sampling {
         let Found::Both(work, completion) = &found else {
             return;
         };
-        if let Some(dispatch) = self.dispatches.get_mut(&work.work) {
+        if let Some(dispatch) = self.dispatches.get_mut(&work.work.id) {
             dispatch.ran = Some((completion.start, completion.end));
         }
-        let key = (work.work, work.serial);
+        let key = (work.work.id, work.serial);
         if self
             .known
-            .get(&work.work)
+            .get(&work.work.id)
             .is_some_and(|known| known.complete)
         {
-            let known = self.known.remove(&work.work);
+            let known = self.known.remove(&work.work.id);
             ready.push((found, known));
             return;
         }

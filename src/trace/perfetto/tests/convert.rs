@@ -119,13 +119,16 @@ impl Making {
 
     pub(super) fn dispatch(&self, work: u64, call: u64, enqueued: u64) -> KernelDispatch {
         KernelDispatch {
-            work: WorkId(work),
-            correlation: CorrelationId(call),
-            enqueued: Ticks(enqueued),
+            work: WorkHeader {
+                id: WorkId(work),
+                correlation: CorrelationId(call),
+                enqueued: Ticks(enqueued),
+                agent: self.agent,
+                queue: self.queue,
+                thread: MAIN,
+                ..WorkHeader::default()
+            },
             kernel: self.kernel,
-            agent: self.agent,
-            queue: self.queue,
-            thread: MAIN,
             grid: [128, 1, 1],
             workgroup: [64, 1, 1],
             ..KernelDispatch::blank()
@@ -488,6 +491,7 @@ fn two_processes_keep_their_queues_and_event_ids_apart_and_share_the_device() {
 fn all_kernels_of_a_command_buffer_are_shown_each_with_its_own_id() {
     let making = Making::new(1);
     let kernel = KernelDispatch {
+        header: Header::of::<KernelDispatch>().with(flags::SHARED),
         launch: LaunchType::COMMAND_BUFFER,
         ..making.dispatch(1, 1, 100)
     };
@@ -516,12 +520,15 @@ fn all_kernels_of_a_command_buffer_are_shown_each_with_its_own_id() {
 fn a_wait_of_the_host_is_tied_to_what_it_waited_for() {
     let making = Making::new(1);
     let wait = Synchronization {
-        correlation: CorrelationId(2),
+        work: WorkHeader {
+            correlation: CorrelationId(2),
+            enqueued: Ticks(200),
+            thread: MAIN,
+            ..WorkHeader::default()
+        },
         waited_for: WorkId(1),
         what: SynchronizationType::STREAM_SYNCHRONIZE,
-        start: Ticks(200),
         end: Ticks(400),
-        thread: MAIN,
         ..Synchronization::blank()
     };
     making.run(
@@ -588,12 +595,15 @@ fn a_call_is_tied_to_the_last_work_of_every_queue_it_waited_for() {
         ..Dependency::blank()
     };
     let wait = Synchronization {
-        correlation: CorrelationId(3),
+        work: WorkHeader {
+            correlation: CorrelationId(3),
+            enqueued: Ticks(200),
+            thread: MAIN,
+            ..WorkHeader::default()
+        },
         waited_for: WorkId(1),
         what: SynchronizationType::EVENT_SYNCHRONIZE,
-        start: Ticks(200),
         end: Ticks(400),
-        thread: MAIN,
         ..Synchronization::blank()
     };
     making.run(

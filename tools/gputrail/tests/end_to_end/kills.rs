@@ -141,7 +141,7 @@ fn account(capture: &Path) -> Account {
                 }
                 Kind::KERNEL_DISPATCH => {
                     let dispatch: KernelDispatch = record.read().expect("its size was checked");
-                    assert!(dispatched.insert(dispatch.correlation), "{dispatch:?}");
+                    assert!(dispatched.insert(dispatch.work.correlation), "{dispatch:?}");
                 }
                 Kind::COMPLETION => {
                     let completion: Completion = record.read().expect("its size was checked");

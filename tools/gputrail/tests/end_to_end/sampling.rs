@@ -45,7 +45,7 @@ impl Sampled {
         while let Some(chunk) = chunks.next() {
             for record in chunk.records() {
                 if let Some(dispatch) = record.read::<KernelDispatch>() {
-                    dispatches.insert(dispatch.work, dispatch);
+                    dispatches.insert(dispatch.work.id, dispatch);
                 }
                 if let Some(completion) = record.read::<Completion>() {
                     times.insert(completion.work, (completion.start.0, completion.end.0));
@@ -91,7 +91,11 @@ impl Sampled {
             let dispatch = &self.dispatches[&sample.work];
             assert_eq!(
                 (sample.correlation, sample.kernel, sample.agent),
-                (dispatch.correlation, dispatch.kernel, dispatch.agent)
+                (
+                    dispatch.work.correlation,
+                    dispatch.kernel,
+                    dispatch.work.agent
+                )
             );
             let resolved = symbols.resolve(
                 self.metadata(),
