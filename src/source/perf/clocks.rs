@@ -39,7 +39,7 @@ impl Clocks {
     }
 
     /// Converts two times of `agent` to the samples' clock.
-    pub fn to_sample_clock(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
+    pub fn sample_times(&mut self, agent: AgentId, (begin, end): (u64, u64)) -> (u64, u64) {
         let read = self.names.clock_pairs_read(agent);
         let is_known = self
             .agents
@@ -125,16 +125,13 @@ mod tests {
         let names = Names::new();
         let mut clocks = Clocks::new(names.clone());
         assert_eq!(
-            clocks.to_sample_clock(AGENT, (5, 9)),
+            clocks.sample_times(AGENT, (5, 9)),
             (5, 9),
             "nothing is known"
         );
         read(&names, || SystemClock::MonotonicRaw.read().0);
         let now = SystemClock::MonotonicRaw.read().0;
-        assert_eq!(
-            clocks.to_sample_clock(AGENT, (now, now + 7)),
-            (now, now + 7)
-        );
+        assert_eq!(clocks.sample_times(AGENT, (now, now + 7)), (now, now + 7));
     }
 
     #[test]
@@ -151,7 +148,7 @@ mod tests {
             let time = device();
             let after = SystemClock::MonotonicRaw.read().0;
             let device = (time, time + 1_000_000);
-            let samples = clocks.to_sample_clock(AGENT, device);
+            let samples = clocks.sample_times(AGENT, device);
             let slack = 10_000_000;
             assert!(before - slack <= samples.0 && samples.0 <= after + slack);
             let span = Execution { device, samples };

@@ -349,7 +349,7 @@ impl ActiveRun {
         let agent = self.attribution.agent_of(work);
         let execution = Execution {
             device: times,
-            samples: agent.map_or(times, |agent| self.clocks.to_sample_clock(agent, times)),
+            samples: agent.map_or(times, |agent| self.clocks.sample_times(agent, times)),
         };
         let (mappings, names, aggregates) = (&mut self.mappings, &self.names, &mut self.aggregates);
         let counted =
@@ -433,35 +433,35 @@ impl ActiveRun {
                 &format!("{samples} samples in {location}"),
             );
         }
-        let say = |count: u64, what: &str| {
+        let note = |count: u64, text: &str| {
             if count > 0 {
-                names.note(NoteKind::OTHER, &format!("PC sampling: {count} {what}"));
+                names.note(NoteKind::OTHER, &format!("PC sampling: {count} {text}"));
             }
         };
-        say(
+        note(
             self.unknown,
-            "samples in kernels belong to no dispatch that is known",
+            "samples in kernels belong to no known dispatch",
         );
-        say(
+        note(
             self.attribution.lost_outside,
-            "samples were lost that belong to no dispatch",
+            "lost samples belong to no dispatch",
         );
-        say(
+        note(
             self.attribution.forgotten + events_lost,
-            "dispatches were too many to be remembered: their samples belong to none",
+            "dispatches exceeded the limit of dispatches in flight: their samples belong to none",
         );
-        say(
+        note(
             self.threads.damaged,
-            "rings of perf events could not be read",
+            "rings of perf events contained malformed records",
         );
-        say(
+        note(
             self.threads.throttled,
-            "times the kernel sample_in_code sampling back: a longer interval avoids that",
+            "times the kernel throttled sampling: use a longer interval",
         );
-        say(self.mappings.not_stored, "code objects could not be kept");
+        note(self.mappings.not_stored, "code objects could not be stored");
         if let Some(why) = self.threads.why_refused() {
-            let what = format!("threads could not be sampled: {why}");
-            say(self.threads.refused().max(1) as u64, &what);
+            let text = format!("threads could not be sampled: {why}");
+            note(self.threads.refused().max(1) as u64, &text);
         }
     }
 }

@@ -132,7 +132,7 @@ impl ThreadSampler {
                     report(ThreadData::Gap {
                         from: *last,
                         to: now,
-                        lost: lost,
+                        lost,
                     });
                     *last = now;
                 }
