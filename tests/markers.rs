@@ -7,6 +7,7 @@ use gputrail::clock;
 use gputrail::collect::context::{
     BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
 };
+use gputrail::collect::correlation::Extra;
 use gputrail::collect::external::{self, ExternalError};
 use gputrail::collect::marker::{self, Mark, Unbalanced};
 use gputrail::collect::operations::OperationInfo;
@@ -75,7 +76,7 @@ fn call() {
     let thread = process::current().unwrap();
     let entered =
         thread.with(|host| host.enter(OPERATION, &raw const frame as usize, clock::now()));
-    thread.with(|host| host.exit(&entered.unwrap(), clock::now(), 0, 0));
+    thread.with(|host| host.exit(&entered.unwrap(), clock::now(), 0, Extra::NONE));
 }
 
 /// One test, since a process is recorded once.

@@ -2,6 +2,7 @@
 
 use gputrail::capture::{Reader, Writer};
 use gputrail::clock;
+use gputrail::collect::correlation::Extra;
 use gputrail::collect::operations::OperationInfo;
 use gputrail::collect::process;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
@@ -70,7 +71,7 @@ fn call() -> bool {
         .with(|host| host.enter_wanted(OPERATION, interest, &raw const frame as usize, clock::now))
         .unwrap();
     thread
-        .with(|host| host.exit(&call, clock::now(), 0, 0))
+        .with(|host| host.exit(&call, clock::now(), 0, Extra::NONE))
         .unwrap()
 }
 

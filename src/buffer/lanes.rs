@@ -12,7 +12,6 @@ use crate::platform::sync::{
     AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light, fence_light_is_free,
 };
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::compiler_fence;
 
@@ -53,14 +52,7 @@ struct Slot {
 unsafe impl<const N: usize> Sync for Lanes<N> {}
 
 /// The thread's own side of its [`Lanes`].
-pub(crate) struct OwnLanes<const N: usize> {
-    /// The one that nearly all records go to: of `lanes`.
-    usual: NonNull<Slot>,
-    lanes: Arc<Lanes<N>>,
-}
-
-// SAFETY: what the pointer leads to is kept by `lanes`, and may be sent with it.
-unsafe impl<const N: usize> Send for OwnLanes<N> {}
+pub(crate) struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
 
 impl<const N: usize> OwnLanes<N> {
     /// No lanes yet.
@@ -70,51 +62,29 @@ impl<const N: usize> OwnLanes<N> {
             state: AtomicU32::new(CLOSED),
             lane: UnsafeCell::new(None),
         })));
-        OwnLanes {
-            usual: NonNull::from(&lanes.0[0]),
-            lanes,
-        }
+        OwnLanes(lanes)
     }
 
     /// For those who may take lanes away.
     pub fn shared(&self) -> Arc<Lanes<N>> {
-        self.lanes.clone()
+        self.0.clone()
     }
 
     /// Whether there is a lane in `slot`.
     #[inline(always)]
     pub fn is_open(&self, slot: usize) -> bool {
-        self.lanes.0[slot].state.load(Ordering::Relaxed) != CLOSED
+        self.0.0[slot].state.load(Ordering::Relaxed) != CLOSED
     }
 
     /// The lane in `slot`, which nobody takes away while it is used; `None`: it has to be opened first.
     #[inline(always)]
     pub fn using(&mut self, slot: usize) -> Option<Using<'_>> {
-        self.lanes.0[slot].using()
-    }
-
-    /// The same if it has room for `bytes` as it is.
-    #[inline(always)]
-    pub fn with_room(&mut self, slot: usize, bytes: usize) -> Option<Using<'_>> {
-        self.using(slot).filter(|lane| lane.fits_now(bytes))
-    }
-
-    /// The same with the usual slot: 0 until another one [is said to be](OwnLanes::set_usual).
-    #[inline(always)]
-    pub fn usual_with_room(&mut self, bytes: usize) -> Option<Using<'_>> {
-        // SAFETY: it is one of `lanes`; the borrow of `self` keeps others from using a lane meanwhile.
-        let usual = unsafe { self.usual.as_ref() };
-        usual.using().filter(|lane| lane.fits_now(bytes))
-    }
-
-    /// From now on `slot` is the usual one.
-    pub fn set_usual(&mut self, slot: usize) {
-        self.usual = NonNull::from(&self.lanes.0[slot]);
+        self.0.0[slot].using()
     }
 
     /// Puts `lane` into `slot`.
     pub fn open(&mut self, slot: usize, lane: Lane, _: &Opening) {
-        let place = &self.lanes.0[slot];
+        let place = &self.0.0[slot];
         // SAFETY: the lock is held, so nobody takes lanes away; this is the thread itself, and not in a use.
         let earlier = place
             .lane

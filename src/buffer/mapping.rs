@@ -224,9 +224,9 @@ pub struct Mapping {
     populated: PlainU32,
 }
 
-/// Bytes of blocks whose pages a lane brings into place together.
+/// Bytes of blocks that a lane populates at once.
 #[cfg(not(loom))]
-const TOGETHER: u32 = 256 << 10;
+const POPULATED_AT_ONCE: u32 = 256 << 10;
 
 /// Where a client's block is. Written by the collector before the block goes to the pool, which hands it over.
 #[cfg(not(loom))]
@@ -234,7 +234,7 @@ const TOGETHER: u32 = 256 << 10;
 struct LentBlock {
     start: AtomicPtr<u8>,
     bytes: PlainU32,
-    most_records: PlainU32,
+    record_limit: PlainU32,
 }
 
 #[cfg(not(loom))]
@@ -247,7 +247,15 @@ struct Memory {
     slots: Vec<LaneSlot>,
     blocks: Vec<BlockHeader>,
     empty: Vec<AtomicU64>,
-    data: Vec<Vec<loom::cell::UnsafeCell<u64>>>,
+    data: Vec<ModelBlock>,
+}
+
+/// The bytes of a block in a model. The bytes themselves are plain memory, so that lanes and readers run the code that
+/// they run elsewhere; `accesses` has a cell for each word, through which loom learns who touches it.
+#[cfg(loom)]
+struct ModelBlock {
+    words: Box<[std::cell::UnsafeCell<u64>]>,
+    accesses: Vec<loom::cell::UnsafeCell<()>>,
 }
 
 #[cfg(not(loom))]
@@ -278,11 +286,11 @@ impl Mapping {
     }
 
     /// A client's block has come; it goes to the pool next.
-    pub(super) fn lend(&self, index: u32, start: *mut u8, bytes: u32, most_records: u32) {
+    pub(super) fn lend(&self, index: u32, start: *mut u8, bytes: u32, record_limit: u32) {
         if let Some(lent) = self.lent.as_ref().and_then(|lent| lent.get(index as usize)) {
             lent.start.store(start, Ordering::Relaxed);
             lent.bytes.store(bytes, Ordering::Relaxed);
-            lent.most_records.store(most_records, Ordering::Relaxed);
+            lent.record_limit.store(record_limit, Ordering::Relaxed);
         }
     }
 
@@ -295,9 +303,9 @@ impl Mapping {
     }
 
     /// Records that a block takes at most, or 0.
-    pub(crate) fn most_records(&self, index: u32) -> u32 {
+    pub(crate) fn record_limit(&self, index: u32) -> u32 {
         self.lent.as_ref().map_or(0, |lent| {
-            lent[index as usize].most_records.load(Ordering::Relaxed)
+            lent[index as usize].record_limit.load(Ordering::Relaxed)
         })
     }
 
@@ -382,12 +390,12 @@ impl Mapping {
         system::populate(std::ptr::slice_from_raw_parts_mut(place, length));
     }
 
-    /// A lane takes block `index`. If it is the first of this process to do so, its pages and those of its successors
-    /// come into place by one call of the system, and not by a fault each.
-    pub(super) fn takes(&self, index: u32) {
+    /// Populates block `index`, which a lane has taken, and some of its successors, unless this process has done so: one
+    /// system call instead of a fault for each page.
+    pub(super) fn populate_for_lane(&self, index: u32) {
         if index >= self.populated.load(Ordering::Relaxed) {
-            // Of blocks that are larger than that, perhaps only a part is ever used.
-            let blocks = TOGETHER / self.layout.block_bytes.max(1);
+            // Larger blocks may never be used to their end: faults populate them as they are.
+            let blocks = POPULATED_AT_ONCE / self.layout.block_bytes.max(1);
             self.populate(index..(index + blocks).min(self.layout.blocks));
         }
     }
@@ -652,11 +660,7 @@ impl Mapping {
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),
                 empty: vec![AtomicU64::new((1 << blocks) - 1)],
                 data: (0..blocks)
-                    .map(|_| {
-                        (0..block_bytes / 8)
-                            .map(|_| loom::cell::UnsafeCell::new(0))
-                            .collect()
-                    })
+                    .map(|_| ModelBlock::new(block_bytes / 8))
                     .collect(),
             },
         }
@@ -682,17 +686,28 @@ impl Mapping {
         self.layout.block_bytes
     }
 
-    pub(crate) fn most_records(&self, _: u32) -> u32 {
+    pub(crate) fn record_limit(&self, _: u32) -> u32 {
         0
     }
 
-    pub(crate) fn write_words(&self, index: u32, offset: u32, bytes: &[u8]) {
-        for (place, word) in bytes.chunks(8).enumerate() {
-            let cell = &self.memory.data[index as usize][offset as usize / 8 + place];
-            let word = u64::from_le_bytes(word.try_into().unwrap());
-            // SAFETY: loom checks that no other thread touches the cell meanwhile.
-            cell.with_mut(|cell| unsafe { *cell = word });
-        }
+    /// Start of a block's data.
+    pub(crate) fn data(&self, index: u32) -> *mut u8 {
+        self.memory.data[index as usize]
+            .words
+            .as_ptr()
+            .cast_mut()
+            .cast()
+    }
+
+    fn accesses(&self, index: u32, from: u32, to: u32) -> &[loom::cell::UnsafeCell<()>] {
+        &self.memory.data[index as usize].accesses[from as usize / 8..to as usize / 8]
+    }
+
+    /// The calling thread writes these bytes of a block: loom checks that no other one touches them meanwhile.
+    pub(crate) fn note_write(&self, index: u32, from: u32, to: u32) {
+        self.accesses(index, from, to)
+            .iter()
+            .for_each(|cell| cell.with_mut(|_| ()));
     }
 
     pub(crate) unsafe fn read<R>(
@@ -702,13 +717,25 @@ impl Mapping {
         to: u32,
         read: impl FnOnce(&[u8]) -> R,
     ) -> R {
-        let cells = &self.memory.data[index as usize][from as usize / 8..to as usize / 8];
-        // SAFETY: loom checks that no other thread writes the cell meanwhile.
-        let words: Vec<u64> = cells
+        // Loom checks that no other thread writes these bytes meanwhile.
+        self.accesses(index, from, to)
             .iter()
-            .map(|cell| cell.with(|cell| unsafe { *cell }))
-            .collect();
-        read(bytemuck::cast_slice(&words))
+            .for_each(|cell| cell.with(|_| ()));
+        let start = self.data(index).wrapping_add(from as usize);
+        // SAFETY: within the block's memory; threads of a model run one at a time.
+        read(unsafe { std::slice::from_raw_parts(start, (to - from) as usize) })
+    }
+}
+
+#[cfg(loom)]
+impl ModelBlock {
+    fn new(words: u32) -> ModelBlock {
+        ModelBlock {
+            words: (0..words).map(|_| std::cell::UnsafeCell::new(0)).collect(),
+            accesses: (0..words)
+                .map(|_| loom::cell::UnsafeCell::new(()))
+                .collect(),
+        }
     }
 }
 

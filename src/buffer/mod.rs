@@ -11,6 +11,7 @@
 //!
 //! `docs/memory-orderings.md` lists every atomic with its ordering and what it pairs with.
 
+mod batch;
 mod block;
 #[cfg(not(loom))]
 mod client;
@@ -20,9 +21,10 @@ mod delivering;
 mod lane;
 pub(crate) mod lanes;
 mod mapping;
+#[cfg(not(loom))]
+mod open_calls;
 mod overwrite;
 mod pool;
-#[cfg(not(loom))]
 #[cfg(any(loom, all(feature = "opencl", target_os = "linux")))]
 pub(crate) mod signal_ring;
 #[cfg(not(loom))]
@@ -34,6 +36,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use batch::Batch;
 pub use block::BlockView;
 #[cfg(not(loom))]
 pub(crate) use block::{deliver_in_order, show_filling};
@@ -45,13 +48,13 @@ pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLES
 pub use collector::{Collector, CollectorOptions, Sink};
 #[cfg(not(loom))]
 pub(crate) use collector::{News, loss_of};
-pub use lane::Lane;
-#[cfg(not(loom))]
-pub(crate) use lane::{OpenCalls, Together};
+pub use lane::{Lane, WhenFull};
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
 pub(crate) use mapping::MAX_OPEN_CALLS;
 pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
+#[cfg(not(loom))]
+pub(crate) use open_calls::OpenCalls;
 
 #[cfg(not(loom))]
 pub(crate) use threads::SharedThread;

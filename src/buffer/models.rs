@@ -144,7 +144,7 @@ fn what_was_done_with_a_block_is_over_when_it_is_taken_again() {
             let memory = memory.clone();
             thread::spawn(move || {
                 for block in [1, 0] {
-                    memory.write_words(block, 0, &[1; 8]);
+                    memory.note_write(block, 0, 8);
                     memory.pool().put(block);
                 }
             })
@@ -152,7 +152,7 @@ fn what_was_done_with_a_block_is_over_when_it_is_taken_again() {
         for _ in 0..2 {
             // Loom objects where a write here meets the one before `put`.
             if let Some(block) = memory.pool().take() {
-                memory.write_words(block, 0, &[2; 8]);
+                memory.note_write(block, 0, 8);
             }
         }
         other.join().unwrap();

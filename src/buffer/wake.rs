@@ -45,8 +45,8 @@ impl Wake {
         self.0.store(AWAKE, relaxed);
     }
 
-    /// There is a full block: wakes a collector that sleeps for long.
-    pub fn tell(&self) {
+    /// Wakes a collector that sleeps for long: there is a full block.
+    pub fn wake_from_long_sleep(&self) {
         if self.0.load(Ordering::Relaxed) == SLEEPING {
             self.wake();
         }

@@ -65,7 +65,6 @@ impl Arguments {
 }
 
 /// What stands before the values of an [`Arguments`] record.
-#[cfg(not(loom))]
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ArgumentsHead {
@@ -75,7 +74,6 @@ pub(crate) struct ArgumentsHead {
     count: u32,
 }
 
-#[cfg(not(loom))]
 impl ArgumentsHead {
     /// That of a record with `count` values, at most [`MAX_ARGUMENTS`].
     #[inline(always)]

@@ -31,7 +31,6 @@ mod synchronization;
 mod work;
 
 pub use activity::Activity;
-#[cfg(not(loom))]
 pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};

@@ -5,6 +5,7 @@ mod tool;
 
 use gputrail::capture::Writer;
 use gputrail::clock;
+use gputrail::collect::correlation::Extra;
 use gputrail::collect::operations::OperationInfo;
 use gputrail::collect::process;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
@@ -136,7 +137,7 @@ fn call() {
     // Here the runtime would work.
     let end = clock::now();
     if thread.is_current() {
-        thread.with(|host| host.exit(&entered, end, 0, 0));
+        thread.with(|host| host.exit(&entered, end, 0, Extra::NONE));
     }
 }
 

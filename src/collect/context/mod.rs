@@ -280,7 +280,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 24 subscribers in the process.
+    /// [`ToolError::Locked`] after the first start; [`ToolError::TooMany`] with 23 subscribers in the process.
     pub fn call_back(
         &self,
         operations: OperationSet,

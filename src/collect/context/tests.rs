@@ -1,5 +1,5 @@
 use super::*;
-use crate::collect::correlation::HostThread;
+use crate::collect::correlation::{Extra, HostThread};
 use crate::record::{Api, ThreadId, Ticks};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ impl Program {
             return;
         }
         let call = self.thread.enter(operation, 1000, Ticks(1));
-        self.thread.exit(&call, Ticks(2), 0, 0);
+        self.thread.exit(&call, Ticks(2), 0, Extra::NONE);
     }
 
     fn buffer(&self) -> (RecordBuffer, Arc<Mutex<Vec<Operation>>>) {
@@ -116,7 +116,7 @@ fn a_call_in_progress_is_recorded_when_its_context_stops() {
     context.start().unwrap();
     let call = program.thread.enter(ONE, 1000, Ticks(1));
     context.stop().unwrap();
-    program.thread.exit(&call, Ticks(2), 0, 0);
+    program.thread.exit(&call, Ticks(2), 0, Extra::NONE);
     buffer.flush().unwrap();
     assert_eq!(*got.lock().unwrap(), [ONE]);
 }
@@ -224,7 +224,7 @@ fn a_buffer_without_a_free_lane_costs_the_others_nothing() {
     context.start().unwrap();
     let mut first = HostThread::new(&program.board, ThreadId(2), false).unwrap();
     let call = first.enter(ONE, 1000, Ticks(1));
-    first.exit(&call, Ticks(2), 0, 0);
+    first.exit(&call, Ticks(2), 0, Extra::NONE);
     (0..100).for_each(|_| program.call(TWO));
     context.stop().unwrap();
     wide.flush().unwrap();

@@ -1,22 +1,20 @@
-//! The client's own ids: stacks of them on each thread, and those that are supplied for a call.
+//! The client's own ids: each thread's stack of pushed ids, and the ids supplied for single calls.
 
 use super::{Call, HostThread};
-use crate::buffer::Together;
 use crate::collect::switchboard::Buffers;
 use crate::record::*;
 use std::sync::atomic::Ordering;
 
-/// External ids that a thread's stack holds; more are counted by their depth and not kept.
+/// External ids that a thread's stack holds.
 const MAX_EXTERNAL: usize = 1024;
 
-/// The record that says that an id of this kind was the latest where `call` ended.
-#[inline(always)]
-pub(super) fn of_call(
+/// The record that an id of this kind was the latest at the end of `call`.
+pub(super) fn external_record(
     call: &Call,
     (kind, external): (ExternalKind, ExternalId),
 ) -> ExternalCorrelation {
     ExternalCorrelation {
-        header: const { Header::of::<ExternalCorrelation>() },
+        header: Header::of::<ExternalCorrelation>(),
         correlation: call.correlation,
         external,
         kind,
@@ -24,53 +22,31 @@ pub(super) fn of_call(
     }
 }
 
-/// Puts such records with others.
-#[inline(always)]
-pub(super) fn put_ids(call: &Call, ids: &[(ExternalKind, ExternalId)], records: &mut Together<'_>) {
-    for id in ids {
-        *records.place() = of_call(call, *id);
-        records.put::<ExternalCorrelation>();
-    }
-}
-
-/// The `latest` ids, if somebody wants their records.
-#[inline(always)]
-pub(super) fn ids_for(
-    wanted: Buffers,
-    latest: &[(ExternalKind, ExternalId)],
-) -> &[(ExternalKind, ExternalId)] {
-    match wanted.is_none() {
-        true => &[],
-        false => latest,
-    }
-}
-
 impl HostThread {
-    /// Records of `call`, and of what it does, carry `id`, whatever is pushed, until its exit.
+    /// Supplies the external id of `call`: its records and those of its work carry `id` instead of the latest pushed one.
     #[cold]
     pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
-        self.forget_supplied(call.depth);
+        self.remove_supplied(call.depth);
         self.supplied.push((call.depth, id));
-        self.note_external();
+        self.update_external();
     }
 
-    /// Calls at `depth` and deeper have ended, and their records are written.
+    /// Removes the ids of calls at `depth` and deeper, which have ended.
     #[inline(always)]
     pub(super) fn end_supplied(&mut self, depth: u32) {
         if !self.supplied.is_empty() {
-            self.forget_supplied(depth);
+            self.remove_supplied(depth);
         }
     }
 
-    /// Nothing is supplied for calls at `depth` and deeper.
     #[cold]
-    fn forget_supplied(&mut self, depth: u32) {
+    fn remove_supplied(&mut self, depth: u32) {
         self.supplied.retain(|(of, _)| *of < depth);
-        self.note_external();
+        self.update_external();
     }
 
-    /// The ids have changed.
-    fn note_external(&mut self) {
+    /// Updates the fields that follow from `external` and `supplied`.
+    fn update_external(&mut self) {
         self.latest_external = self.innermost_external();
         self.has_external = !(self.external.is_empty() && self.supplied.is_empty());
     }
@@ -93,13 +69,6 @@ impl HostThread {
         } else {
             self.board.ids().main_external()
         }
-    }
-
-    /// The same where there are ids of this thread's own, which few threads have.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn external_now(&self) -> ExternalId {
-        self.external()
     }
 
     /// Pushes an id of the client's own. `false` says that the stack is full.
@@ -129,16 +98,15 @@ impl HostThread {
         self.write(marker);
     }
 
-    /// Those who want records of the external ids of a call.
-    #[inline(always)]
+    /// The buffers that want records of the external ids of a call.
     pub(super) fn external_for(&self, call: &Call) -> Buffers {
         let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
         call.interest.buffers().and(asked)
     }
 
-    /// What is pushed has changed.
+    /// Updates the fields that follow from `external`, and what other threads inherit.
     pub(super) fn publish_external(&mut self) {
-        self.note_external();
+        self.update_external();
         let pushed = &self.external;
         let is_latest = |place: &usize| {
             let (kind, _) = pushed[*place];
@@ -148,7 +116,7 @@ impl HostThread {
         let latest = (0..pushed.len()).filter(is_latest);
         self.latest.extend(latest.map(|place| pushed[place]));
         if self.is_main {
-            // What is supplied for a call is for no other thread.
+            // Other threads do not inherit ids that were supplied for a call.
             self.board
                 .ids()
                 .main_external

@@ -1,10 +1,9 @@
 //! Correlation: ids for calls and work, who called whom, and the client's own ids.
 //!
-//! A [`HostThread`] is what a source knows of one thread that calls it. Ids come from ranges that it
-//! reserves, so that threads share nothing on the hot path. Calls in progress stand on a stack in the
-//! mapping, where recovery finds them; a call whose exit was skipped (longjmp) is taken off by the
-//! next enter, which sees that its stack frame is gone. The exit of a call needs only what its enter
-//! returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
+//! A [`HostThread`] is the state of one thread that calls a source. It reserves ids in ranges, so that threads share
+//! nothing on the hot path. Calls in progress stand on a stack in the mapping, where recovery finds them; the next enter
+//! takes off a call whose exit was skipped (longjmp), since its stack frame is gone. The exit of a call needs only what its
+//! enter returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
 
 mod external;
 mod ids;
@@ -12,11 +11,11 @@ mod records;
 
 pub use ids::Ids;
 
-use self::external::{ids_for, of_call, put_ids};
+use self::external::external_record;
 use self::ids::Range;
 use crate::buffer::lanes::OwnLanes;
-use crate::buffer::{MAX_OPEN_CALLS, OpenCalls, Together};
-use crate::collect::switchboard::{BUFFERS, Buffers, Interest, Switchboard, ThreadState};
+use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
+use crate::collect::switchboard::{BUFFERS, Interest, Switchboard, ThreadState};
 use crate::record::*;
 use std::sync::Arc;
 
@@ -27,13 +26,13 @@ pub struct Call {
     pub correlation: CorrelationId,
     /// The call it was made from, or none.
     pub ancestor: CorrelationId,
-    /// When it was entered; none if nobody wanted to know (`Interest::is_timed`).
+    /// The time of its enter; none if no consumer wanted times (`Interest::is_timed`).
     pub start: Ticks,
     /// The function.
     pub operation: Operation,
-    /// Calls below it on the stack.
+    /// Number of calls below it on the stack.
     pub(crate) depth: u32,
-    /// Who wanted it when it was entered: those get its record, whatever is switched meanwhile.
+    /// The consumers at its enter: they get its record, whatever is started or stopped meanwhile.
     pub(crate) interest: Interest,
 }
 
@@ -52,41 +51,21 @@ impl Call {
     };
 }
 
-/// How a call has ended.
-#[derive(Copy, Clone)]
-pub(crate) struct Ended {
-    time: Ticks,
-    external: ExternalId,
-    thread: ThreadId,
-    return_code: i32,
-    flags: u8,
+/// The parts of a call's exit that most calls do not have.
+#[derive(Copy, Clone, Default)]
+pub struct Extra<'a> {
+    /// Bits of [`crate::record::flags`] for the call's record.
+    pub flags: u8,
+    /// Values of the call's arguments, for those buffers that want them.
+    pub arguments: &'a [u64],
 }
 
-impl Ended {
-    /// Puts the record of `call` with others.
-    #[inline(always)]
-    pub(crate) fn put(self, call: &Call, records: &mut Together<'_>) {
-        *records.place() = self.record(call);
-        records.put::<Api>();
-    }
-
-    /// The record of `call`. Put together where it goes: processors wait for what they copy right after it was stored
-    /// in smaller pieces.
-    #[inline(always)]
-    fn record(self, call: &Call) -> Api {
-        Api {
-            header: const { Header::of::<Api>() }.with(self.flags),
-            start: call.start,
-            end: self.time,
-            correlation: call.correlation,
-            ancestor: call.ancestor,
-            external: self.external,
-            thread: self.thread,
-            return_code: self.return_code,
-            operation: call.operation,
-            reserved: 0,
-        }
-    }
+impl Extra<'_> {
+    /// Neither flags nor arguments.
+    pub const NONE: Extra<'static> = Extra {
+        flags: 0,
+        arguments: &[],
+    };
 }
 
 /// A call on a thread's stack.
@@ -96,48 +75,47 @@ struct Frame {
     stack_pointer: usize,
 }
 
-/// Calls of a thread whose nesting is known; deeper ones are traced, with the innermost of these as ancestor.
+/// Calls of a thread whose nesting is known. Deeper calls are recorded with the innermost of these as ancestor.
 const FRAMES: usize = MAX_OPEN_CALLS;
-/// Texts whose ids a thread remembers.
-const TEXTS: usize = 128;
-/// One thread of the program, as a source sees it. What every call needs comes first, and is near together.
+/// Entries of a thread's cache of string ids.
+const CACHED_STRINGS: usize = 128;
+
+/// One thread of the program, as a source sees it. The fields that every call needs come first, next to each other.
 #[repr(C)]
 pub struct HostThread {
     board: Arc<Switchboard>,
     lanes: OwnLanes<BUFFERS>,
-    /// Calls on the stack, of which the first few stand in `frames`.
+    /// Calls in progress; the first [`FRAMES`] are in `frames`.
     depth: u32,
     is_main: bool,
     may_wait: bool,
-    /// Whether there is any id in `external` or `supplied`: one look at each exit.
+    /// Whether `external` or `supplied` holds an id.
     has_external: bool,
-    /// Who wants the records that nearly all calls have: the buffer whose lane is the usual one of `lanes`.
-    usual: Buffers,
     correlation: Range,
     /// The innermost of `supplied`, or else of `external`, or none.
     latest_external: ExternalId,
     thread: ThreadId,
     /// See [`HostThread::number`].
     number: u32,
-    /// Where calls in progress stand, once there is somebody who may look.
+    /// The open-call stack in the recording's buffer, from the thread's first call that is recorded there.
     open_calls: Option<OpenCalls>,
     external: Vec<(ExternalKind, ExternalId)>,
-    /// The latest of each kind among them.
+    /// The latest id of each kind in `external`.
     latest: Vec<(ExternalKind, ExternalId)>,
-    /// Ids that were supplied for calls in progress, by depth: they come before those that are pushed.
+    /// Ids supplied for calls in progress, by depth. They take precedence over pushed ids.
     supplied: Vec<(u32, ExternalId)>,
     work: Range,
     frames: [Frame; FRAMES],
     state: Arc<ThreadState>,
-    /// Records lost since no lane could be had, by the buffer's slot: another buffer may have one.
+    /// By buffer slot: records lost since the buffer had no lane left for this thread.
     refused: [u32; BUFFERS],
-    /// Texts of this thread and their ids, each at a place that follows from it.
-    texts: Vec<(StringId, Box<str>)>,
+    /// A direct-mapped cache of strings and their ids.
+    strings: Vec<(StringId, Box<str>)>,
 }
 
 impl HostThread {
-    /// The thread `thread`, which records by way of `board`. `is_main` says that threads without external ids
-    /// inherit this one's. `None` when there are too many threads.
+    /// The state of `thread`, which records to the buffers of `board`. Threads without external ids inherit those of the
+    /// main thread, which `is_main` marks. `None` when there are too many threads.
     pub fn new(board: &Arc<Switchboard>, thread: ThreadId, is_main: bool) -> Option<HostThread> {
         let lanes = OwnLanes::new();
         let number = board.take_thread_number()?;
@@ -154,14 +132,13 @@ impl HostThread {
             open_calls: None,
             may_wait: true,
             has_external: false,
-            usual: Interest::buffer(0).buffers(),
             is_main,
             refused: [0; BUFFERS],
             latest_external: ExternalId::NONE,
             external: Vec::new(),
             latest: Vec::new(),
             supplied: Vec::new(),
-            texts: Vec::new(),
+            strings: Vec::new(),
         })
     }
 
@@ -172,8 +149,8 @@ impl HostThread {
         self.enter_wanted(operation, interest, stack_pointer, || now)
     }
 
-    /// The same where it is known who wants the call. The time is asked for as late as can be: what is done here is not
-    /// in it, and need not wait for it.
+    /// [`HostThread::enter`] with the consumers of the call. `now` is called last, so that the work done here is not part of
+    /// the call's time.
     #[inline(always)]
     pub fn enter_wanted(
         &mut self,
@@ -208,194 +185,74 @@ impl HostThread {
         }
     }
 
-    /// The call ends: its record is written. `flags` are bits of [`crate::record::flags`].
-    /// `false` says that the record was dropped, and counted.
+    /// The call ends at `end`: its record is written, and then it leaves the stack of calls in progress. Recovery takes a
+    /// call that it finds in both places for one that has ended. `false`: the record was dropped and counted.
+    ///
+    /// [`HostThread::exit_simple`] is the fast path, [`HostThread::exit_slow`] does everything else.
     #[inline(always)]
-    pub fn exit(&mut self, call: &Call, now: Ticks, return_code: i32, flags: u8) -> bool {
-        self.exit_with(call, &[], now, return_code, flags)
+    pub fn exit(&mut self, call: &Call, end: Ticks, return_code: i32, extra: Extra<'_>) -> bool {
+        let is_simple =
+            call.interest.has_simple_exit() && !self.has_external && extra.arguments.is_empty();
+        if is_simple && self.exit_simple(call, end, return_code, extra.flags) {
+            self.leave(call.depth);
+            return true;
+        }
+        // A copy, so that `call` may stay in registers.
+        self.exit_slow(*call, end, return_code, extra)
     }
 
-    /// The same, with the values of those of the call's arguments that are kept, whose record comes first.
+    /// Writes the record of `call` to the one buffer that wants it. `false`: its lane has no room.
     #[inline(always)]
-    pub fn exit_with(
-        &mut self,
-        call: &Call,
-        values: &[u64],
-        now: Ticks,
-        return_code: i32,
-        flags: u8,
-    ) -> bool {
-        let written = match values.is_empty() {
-            true => {
-                self.exit_plainly(call, now, return_code, flags)
-                    || self.exit_specially(*call, now, return_code, flags)
-            }
-            false => self.exit_otherwise(call, values, now, return_code, flags),
+    fn exit_simple(&mut self, call: &Call, end: Ticks, return_code: i32, flags: u8) -> bool {
+        let external = self.board.ids().main_external();
+        let Some(mut lane) = self.lanes.using(call.interest.first_buffer()) else {
+            return false;
         };
-        self.leave(call, now);
+        let Some(mut batch) = lane.reserve(size_of::<Api>()) else {
+            return false;
+        };
+        batch.put(|api| *api = record(call, end, return_code, flags, external, self.thread));
+        batch.publish();
+        true
+    }
+
+    /// The exit of a call with external ids or arguments, with several consumers or none, or without room in its lane.
+    #[cold]
+    #[inline(never)]
+    fn exit_slow(&mut self, call: Call, end: Ticks, return_code: i32, extra: Extra<'_>) -> bool {
+        let buffers_of_ids = self.external_for(&call);
+        for index in 0..self.latest.len() {
+            self.write_to(buffers_of_ids, external_record(&call, self.latest[index]));
+        }
+        if !extra.arguments.is_empty() {
+            self.write_arguments(&call, extra.arguments);
+        }
+        let (external, thread) = (self.external(), self.thread);
+        let written = self.fill(call.interest.buffers(), |api| {
+            *api = record(&call, end, return_code, extra.flags, external, thread);
+        });
+        self.leave(call.depth);
+        self.end_supplied(call.depth);
+        if call.interest.is_noticed() {
+            self.exit_noticed(call.correlation, call.start, end);
+        }
         written
     }
 
-    /// The call is over. Comes after its record is written: a process may die in between, or wait for a block for long, and
-    /// a call that is found in both places, the recovery takes for one that has ended.
+    /// Leaves `depth` calls in progress.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, call: &Call, now: Ticks) {
+    fn leave(&mut self, depth: u32) {
         if let Some(open) = &self.open_calls {
-            open.close(call.depth);
+            open.close(depth);
         }
-        self.depth = call.depth;
-        self.end_supplied(call.depth);
-        if call.interest.is_noticed() {
-            self.exit_noticed(call.correlation, call.start, now);
-        }
+        self.depth = depth;
     }
 
-    /// The end of a call that has succeeded, if the buffer in `slot` wants to know of the call, nobody else does, and its
-    /// record is all there is to write but, perhaps, its arguments. Who asks [puts](Ended::put) it, and then
-    /// [leaves](HostThread::leave) the call.
-    #[inline(always)]
-    pub(crate) fn plain_end(&self, call: &Call, now: Ticks, slot: usize) -> Option<Ended> {
-        let is_plain = call.interest.is_plain_for(slot) && !self.has_external;
-        is_plain.then(|| self.ended(now, 0, 0))
-    }
-
-    #[inline(always)]
-    fn ended(&self, time: Ticks, return_code: i32, flags: u8) -> Ended {
-        Ended {
-            time,
-            external: self.external(),
-            thread: self.thread,
-            return_code,
-            flags,
-        }
-    }
-
-    /// Writes what nearly every exit writes, to the buffer that wants nearly all: one record, and one for each external id.
-    /// `false`: nothing is written, and there is more to look after.
-    #[inline(always)]
-    fn exit_plainly(&mut self, call: &Call, time: Ticks, return_code: i32, flags: u8) -> bool {
-        if call.interest.buffers() != self.usual {
-            return false;
-        }
-        if !self.has_external {
-            let Some(mut lane) = self.lanes.usual_with_room(size_of::<Api>()) else {
-                return false;
-            };
-            let ended = Ended {
-                time,
-                // The main thread's own, too.
-                external: self.board.ids().main_external(),
-                thread: self.thread,
-                return_code,
-                flags,
-            };
-            let mut records = lane.together();
-            ended.put(call, &mut records);
-            records.publish();
-            return true;
-        }
-        self.exit_with_ids(call, time, return_code, flags)
-    }
-
-    /// The same where there are external ids.
-    #[inline(always)]
-    fn exit_with_ids(&mut self, call: &Call, time: Ticks, return_code: i32, flags: u8) -> bool {
-        let ended = Ended {
-            time,
-            external: self.external_now(),
-            thread: self.thread,
-            return_code,
-            flags,
-        };
-        let ids = ids_for(self.external_for(call), &self.latest);
-        let bytes = ids.len() * size_of::<ExternalCorrelation>() + size_of::<Api>();
-        let Some(mut lane) = self.lanes.usual_with_room(bytes) else {
-            return false;
-        };
-        let mut records = lane.together();
-        put_ids(call, ids, &mut records);
-        ended.put(call, &mut records);
-        records.publish();
-        true
-    }
-
-    /// Writes what the other exits without arguments do. The call is a copy, so that the usual one need not be in memory.
-    #[cold]
-    #[inline(never)]
-    fn exit_specially(&mut self, call: Call, now: Ticks, return_code: i32, flags: u8) -> bool {
-        self.exit_otherwise(&call, &[], now, return_code, flags)
-    }
-
-    /// Writes what an exit writes.
-    #[inline(never)]
-    fn exit_otherwise(
-        &mut self,
-        call: &Call,
-        values: &[u64],
-        now: Ticks,
-        return_code: i32,
-        flags: u8,
-    ) -> bool {
-        let ended = self.ended(now, return_code, flags);
-        // A call that is only told of has no record.
-        call.interest.buffers().is_none()
-            || self.exit_at_once(call, values, ended)
-            || self.exit_each(call, values, ended)
-    }
-
-    /// The call's record, with its external ids and arguments, in one step.
-    #[inline(always)]
-    fn exit_at_once(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
-        let buffers = call.interest.buffers();
-        let Some(slot) = buffers.only() else {
-            return false;
-        };
-        if buffers != self.usual {
-            self.lanes.set_usual(slot);
-            self.usual = buffers;
-        }
-        if values.len() > MAX_ARGUMENTS {
-            return false;
-        }
-        let ids = ids_for(self.external_for(call), &self.latest);
-        let bytes = ids.len() * size_of::<ExternalCorrelation>()
-            + Arguments::bytes_for(values.len())
-            + size_of::<Api>();
-        let annotated = !values.is_empty() && !self.annotated(call).is_none();
-        let Some(mut lane) = self.lanes.with_room(slot, bytes) else {
-            return false;
-        };
-        let mut records = lane.together();
-        put_ids(call, ids, &mut records);
-        if annotated {
-            let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
-            records.put_arguments(head, values);
-        }
-        ended.put(call, &mut records);
-        records.publish();
-        true
-    }
-
-    /// Writes each of the records of an exit to whoever wants it.
-    #[cold]
-    #[inline(never)]
-    fn exit_each(&mut self, call: &Call, values: &[u64], ended: Ended) -> bool {
-        let buffers = call.interest.buffers();
-        let buffers_of_ids = self.external_for(call);
-        for place in 0..self.latest.len() {
-            self.write_to(buffers_of_ids, of_call(call, self.latest[place]));
-        }
-        if !values.is_empty() {
-            self.put_arguments(call, values);
-        }
-        self.put(buffers, Kind::API, |place| *place = ended.record(call))
-    }
-
-    /// Somebody wants to hear of the exits of calls.
+    /// Notifies the consumers of retirements and slow calls that a call has ended.
     #[cold]
     #[inline(never)]
     fn exit_noticed(&mut self, correlation: CorrelationId, start: Ticks, now: Ticks) {
-        // One that began when nobody wanted its time is not known to have taken any.
+        // A call whose start was not timed has no duration.
         if !start.is_some() {
             return;
         }
@@ -406,7 +263,7 @@ impl HostThread {
         self.board.call_took(now.0.saturating_sub(start.0));
     }
 
-    /// Nothing more will come for `correlation`.
+    /// Writes that no more records of `correlation` will come.
     #[cold]
     fn retire(&mut self, correlation: CorrelationId, time: Ticks) {
         let retirement = Retirement {
@@ -415,23 +272,23 @@ impl HostThread {
             time,
         };
         let wanted = self.board.buffers_for(Kind::RETIREMENT);
-        // Who completes work must not wait.
+        // Completion callbacks must not wait.
         let left = self.try_write_to(wanted, retirement);
         if !left.is_none() {
             self.board.count_unlaned(left, Kind::RETIREMENT);
         }
     }
 
-    /// `call` has enqueued a piece of work that will be [heard of](HostThread::work_ends).
+    /// `call` has enqueued a piece of work, whose end [`HostThread::work_ends`] will be told.
     #[inline]
     pub fn work_begins(&mut self, call: &Call) {
         if !self.board.buffers_for(Kind::RETIREMENT).is_none() {
-            let is_heard_of = call.interest.is_noticed();
-            self.board.work_begins(call.correlation, is_heard_of);
+            let is_exit_noticed = call.interest.is_noticed();
+            self.board.work_begins(call.correlation, is_exit_noticed);
         }
     }
 
-    /// A piece of its work has completed, or its completion will not be heard of.
+    /// A piece of work of `correlation` has completed, or its completion cannot be followed.
     #[inline]
     pub fn work_ends(&mut self, correlation: CorrelationId, now: Ticks) {
         if self.board.work_ends(correlation) {
@@ -439,8 +296,8 @@ impl HostThread {
         }
     }
 
-    /// The calls that are in progress where a frame is at `stack_pointer`: how many, and the innermost. Those that were jumped
-    /// out of are taken off.
+    /// The number of calls in progress around a frame at `stack_pointer`, and the innermost of them. Calls that were left by
+    /// longjmp or an exception are taken off the stack.
     #[cold]
     #[inline(never)]
     fn within(&mut self, stack_pointer: usize) -> (u32, CorrelationId) {
@@ -457,7 +314,7 @@ impl HostThread {
         (0, CorrelationId::NONE)
     }
 
-    /// A call begins that somebody may find in progress. Returns when.
+    /// A call begins that stands on the open-call stack. Returns its start.
     #[inline(always)]
     fn open_call(
         &mut self,
@@ -465,7 +322,7 @@ impl HostThread {
         now: impl FnOnce() -> Ticks,
     ) -> Ticks {
         if self.open_calls.is_none() {
-            self.keep_open_calls();
+            self.find_open_calls();
         }
         let Some(open) = &self.open_calls else {
             return now();
@@ -476,11 +333,11 @@ impl HostThread {
         start
     }
 
-    /// Before the thread's first such call.
+    /// Finds the thread's open-call stack before its first call there.
     #[cold]
     #[inline(never)]
-    fn keep_open_calls(&mut self) {
-        // There is one such buffer: the recording's.
+    fn find_open_calls(&mut self) {
+        // Only the recording's buffer has one.
         let Some(slot) = self.board.recovered().slots().next() else {
             return;
         };
@@ -497,21 +354,21 @@ impl HostThread {
         WorkId(self.work.take(&self.board.ids().work))
     }
 
-    /// The id of a text that is used again and again: most are found without a lock.
+    /// The id of a string that the program is likely to use again: found without a lock if it is in the cache.
     pub fn string(&mut self, text: &str) -> StringId {
         if text.is_empty() {
             return StringId::NONE;
         }
-        if self.texts.is_empty() {
-            self.texts.resize_with(TEXTS, Default::default);
+        if self.strings.is_empty() {
+            self.strings.resize_with(CACHED_STRINGS, Default::default);
         }
         let hash = crc32fast::hash(text.as_bytes()) as usize;
-        let known = &mut self.texts[hash % TEXTS];
-        if known.0.is_some() && *known.1 == *text {
-            return known.0;
+        let cached = &mut self.strings[hash % CACHED_STRINGS];
+        if cached.0.is_some() && *cached.1 == *text {
+            return cached.0;
         }
         let id = self.board.names().string(text);
-        *known = (id, text.into());
+        *cached = (id, text.into());
         id
     }
 
@@ -520,18 +377,18 @@ impl HostThread {
         self.thread
     }
 
-    /// A number that no other thread of the process has at the same time, below 1024.
+    /// A number below 1024 that no other live thread of the process has.
     #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The switchboard by which it records.
+    /// The switchboard of its process.
     pub fn board(&self) -> &Arc<Switchboard> {
         &self.board
     }
 
-    /// What others may know of it.
+    /// The part of its state that other threads may use.
     pub(crate) fn state(&self) -> &Arc<ThreadState> {
         &self.state
     }
@@ -547,10 +404,34 @@ impl HostThread {
     }
 }
 
+/// The record of `call`. Inlined, so that its fields are stored where the record stays.
+#[inline(always)]
+fn record(
+    call: &Call,
+    end: Ticks,
+    return_code: i32,
+    flags: u8,
+    external: ExternalId,
+    thread: ThreadId,
+) -> Api {
+    Api {
+        header: const { Header::of::<Api>() }.with(flags),
+        start: call.start,
+        end,
+        correlation: call.correlation,
+        ancestor: call.ancestor,
+        external,
+        thread,
+        return_code,
+        operation: call.operation,
+        reserved: 0,
+    }
+}
+
 impl Drop for HostThread {
     fn drop(&mut self) {
         if self.is_main && !self.external.is_empty() {
-            // Nobody inherits from a thread that is gone, whoever is the main thread then.
+            // No thread inherits ids of one that has ended.
             self.external.clear();
             self.publish_external();
         }

@@ -1,99 +1,84 @@
-//! A thread's records on their way to the buffers that want them, a lane in each.
+//! Writes a thread's records to the buffers that want them, through one lane in each.
 
 use super::{Call, HostThread};
-use crate::buffer::Lane;
-use crate::buffer::lanes::Using;
+use crate::buffer::{Batch, Lane, WhenFull};
 use crate::collect::switchboard::{Buffers, Interest};
 use crate::record::*;
-use bytemuck::Pod;
 
 /// Records that a thread loses for want of a lane before it asks for one again.
 const RETRY: u32 = 64;
 
 impl HostThread {
-    /// Writes a record of another kind to the buffers that want it now. `false` says that it was dropped, and
-    /// counted.
+    /// Writes a record to the buffers that want its kind now. `false`: one of them dropped it, and counted that.
     #[inline]
     pub fn write<R: Record>(&mut self, record: R) -> bool {
         self.write_to(self.board.buffers_for(R::KIND), record)
     }
 
-    /// Writes a record to `buffers`. `false` says that one of them has not got it, and counted that.
+    /// Writes a record to `buffers`. `false`: one of them dropped it, and counted that.
     #[inline(always)]
     pub fn write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> bool {
-        self.put(buffers, R::KIND, |place| *place = record)
+        self.fill(buffers, |place: &mut R| *place = record)
     }
 
-    /// The same with a record that `fill` puts together in its place.
+    /// [`HostThread::write_to`] for a record that `fill` builds where it stays.
     #[inline(always)]
     pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
-        self.put(buffers, R::KIND, fill)
+        let when_full = WhenFull::Drop(R::KIND);
+        let left = self.put(buffers, size_of::<R>(), when_full, |batch| batch.put(&fill));
+        left.is_none()
     }
 
-    /// Writes a record to those of `buffers` where that takes no waiting (see [`Lane::try_write`]), and returns the
-    /// others.
+    /// Writes a record to those of `buffers` whose lane has room without waiting, and returns the others.
     #[inline(always)]
     pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
-        self.try_fill(buffers, |place| *place = record)
+        self.try_fill(buffers, |place: &mut R| *place = record)
     }
 
-    /// The same with a record that `fill` puts together in its place.
+    /// [`HostThread::try_write_to`] for a record that `fill` builds where it stays.
     #[inline(always)]
     pub(crate) fn try_fill<R: Record>(
         &mut self,
         buffers: Buffers,
         fill: impl Fn(&mut R),
     ) -> Buffers {
-        let write = |lane: &mut Lane| lane.commit_filled(&fill);
-        self.put_into_each(buffers, None, size_of::<R>(), write)
+        let put = |batch: &mut Batch<'_>| batch.put(&fill);
+        self.put(buffers, size_of::<R>(), WhenFull::Keep, put)
     }
 
-    /// Writes a record of `kind`.
-    #[inline(always)]
-    pub(super) fn put<R: Pod>(
-        &mut self,
-        buffers: Buffers,
-        kind: Kind,
-        fill: impl Fn(&mut R),
-    ) -> bool {
-        let write = |lane: &mut Lane| lane.commit_filled(&fill);
-        let left = self.put_into_each(buffers, Some(kind), size_of::<R>(), write);
-        left.is_none()
-    }
-
-    /// Writes the arguments of `call`.
+    /// Writes the arguments of `call` to the buffers that want them.
     #[inline(never)]
-    pub(super) fn put_arguments(&mut self, call: &Call, values: &[u64]) {
+    pub fn write_arguments(&mut self, call: &Call, values: &[u64]) {
         let values = &values[..values.len().min(MAX_ARGUMENTS)];
-        let (correlation, operation) = (call.correlation, call.operation);
-        let head = ArgumentsHead::new(correlation, operation, values.len());
-        let write = |lane: &mut Lane| {
-            let mut records = lane.together();
-            records.put_arguments(head, values);
-            records.publish();
-        };
+        let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
         let (buffers, bytes) = (self.annotated(call), Arguments::bytes_for(values.len()));
-        self.put_into_each(buffers, Some(Kind::ARGUMENTS), bytes, write);
+        let when_full = WhenFull::Drop(Kind::ARGUMENTS);
+        self.put(buffers, bytes, when_full, |batch| {
+            batch.put_arguments(head, values);
+        });
     }
 
-    /// Has a record of `bytes` written to `buffers`; nearly always there is one of them. If it is of `kind` its loss is
-    /// counted where there is no room; without one the lane does not wait. Returns those that have not got it.
+    /// Puts a record of `bytes` into a batch of its own in each of `buffers`, of which there is nearly always one. Returns
+    /// those that have no room for it; `when_full` was done for them.
     #[inline(always)]
-    fn put_into_each(
+    fn put(
         &mut self,
         buffers: Buffers,
-        kind: Option<Kind>,
         bytes: usize,
-        write: impl Fn(&mut Lane),
+        when_full: WhenFull,
+        put: impl Fn(&mut Batch<'_>),
     ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
             loop {
-                if let Some(mut lane) = self.room_in(slot, bytes) {
-                    write(&mut lane);
+                if let Some(mut lane) = self.lanes.using(slot)
+                    && let Some(mut batch) = lane.reserve(bytes)
+                {
+                    put(&mut batch);
+                    batch.publish();
                     break;
                 }
-                if !self.make_room(slot, kind, bytes) {
+                if !self.make_room(slot, bytes, when_full) {
                     left = left.or(Interest::buffer(slot).buffers());
                     break;
                 }
@@ -102,31 +87,24 @@ impl HostThread {
         left
     }
 
-    /// The lane in `slot`, if it has room for `bytes` as it is.
-    #[inline(always)]
-    pub(crate) fn room_in(&mut self, slot: usize, bytes: usize) -> Option<Using<'_>> {
-        self.lanes.with_room(slot, bytes)
-    }
-
-    /// Has the thread have a lane in `slot`, with room for a record of `bytes`, which is put there next. `false`: there
-    /// is none, and if the record is of a `kind` that was counted.
+    /// Opens a lane in the buffer of `slot` if the thread has none, and makes room in it. `false`: there is no room, and
+    /// `when_full` was done.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, slot: usize, kind: Option<Kind>, bytes: usize) -> bool {
+    fn make_room(&mut self, slot: usize, bytes: usize, when_full: WhenFull) -> bool {
         let is_open = self.lanes.is_open(slot) || self.open(slot);
         let lane = match is_open {
             true => self.lanes.using(slot),
             false => None,
         };
-        match (lane, kind) {
-            (Some(mut lane), Some(kind)) => lane.has_room(kind, bytes),
-            (Some(mut lane), None) => lane.has_room_now(bytes),
-            (None, Some(kind)) => {
+        match (lane, when_full) {
+            (Some(mut lane), when_full) => lane.make_room(bytes, when_full),
+            (None, WhenFull::Drop(kind)) => {
                 let buffers = Interest::buffer(slot).buffers();
                 self.board.count_unlaned(buffers, kind);
                 false
             }
-            (None, None) => false,
+            (None, WhenFull::Keep) => false,
         }
     }
 
@@ -136,24 +114,8 @@ impl HostThread {
         self.board.buffers_for(kind)
     }
 
-    /// Writes the arguments of a call.
-    #[inline]
-    pub fn write_arguments(&mut self, call: &Call, arguments: &mut Arguments) -> bool {
-        let bytes = Arguments::bytes_for((arguments.count as usize).min(MAX_ARGUMENTS));
-        let mut all = true;
-        for slot in self.annotated(call).slots() {
-            all &= self.make_room(slot, Some(Kind::ARGUMENTS), bytes)
-                && self
-                    .lanes
-                    .using(slot)
-                    .is_some_and(|mut lane| lane.write_arguments(arguments));
-        }
-        all
-    }
-
     /// The buffers that get the arguments of `call`.
-    #[inline]
-    pub(super) fn annotated(&self, call: &Call) -> Buffers {
+    fn annotated(&self, call: &Call) -> Buffers {
         match call.interest.has_arguments() {
             true => call
                 .interest
@@ -167,7 +129,7 @@ impl HostThread {
     #[cold]
     #[inline(never)]
     pub(super) fn open(&mut self, slot: usize) -> bool {
-        // Asking is dear: not for every record of a thread that has been refused.
+        // Opening takes a lock: a thread that was refused does not try it for every record.
         let refused = self.refused[slot];
         if !refused.is_multiple_of(RETRY) {
             self.refused[slot] = refused.wrapping_add(1);
@@ -184,8 +146,7 @@ impl HostThread {
         opened
     }
 
-    /// Opens its lanes in all buffers there are, now and not at the first record. `false` if one of them has
-    /// none left.
+    /// Opens the thread's lanes in all buffers now instead of at its first records. `false`: a buffer has no lane left.
     pub fn open_lanes(&mut self) -> bool {
         self.board.buffers().slots().all(|slot| self.open(slot))
     }

@@ -35,11 +35,11 @@ fn a_nested_call_knows_its_ancestor() {
     let outer = thread.enter(OPERATION, 1000, Ticks(1));
     let inner = thread.enter(OPERATION, 900, Ticks(2));
     assert_eq!(inner.ancestor, outer.correlation);
-    thread.exit(&inner, Ticks(3), 0, 0);
+    thread.exit(&inner, Ticks(3), 0, Extra::NONE);
     let sibling = thread.enter(OPERATION, 900, Ticks(4));
     assert_eq!(sibling.ancestor, outer.correlation);
-    thread.exit(&sibling, Ticks(5), 0, 0);
-    thread.exit(&outer, Ticks(6), 0, 0);
+    thread.exit(&sibling, Ticks(5), 0, Extra::NONE);
+    thread.exit(&outer, Ticks(6), 0, Extra::NONE);
     assert_eq!(
         thread.enter(OPERATION, 1000, Ticks(7)).ancestor,
         CorrelationId::NONE
@@ -56,8 +56,8 @@ fn a_call_that_was_jumped_out_of_is_taken_off_by_the_next() {
     // longjmp to a frame between outer and the first nested call
     let next = thread.enter(OPERATION, 950, Ticks(4));
     assert_eq!(next.ancestor, outer.correlation);
-    thread.exit(&next, Ticks(5), 0, 0);
-    thread.exit(&outer, Ticks(6), 0, 0);
+    thread.exit(&next, Ticks(5), 0, Extra::NONE);
+    thread.exit(&outer, Ticks(6), 0, Extra::NONE);
     assert_eq!(thread.depth, 0);
 }
 
@@ -69,7 +69,7 @@ fn calls_deeper_than_the_stack_are_still_traced() {
         .map(|n| thread.enter(OPERATION, 10_000 - n, Ticks(1)))
         .collect();
     for call in calls.iter().rev() {
-        assert!(thread.exit(call, Ticks(2), 0, 0));
+        assert!(thread.exit(call, Ticks(2), 0, Extra::NONE));
     }
     assert_eq!(thread.depth, 0);
 }
@@ -83,7 +83,7 @@ fn ids_of_two_threads_never_meet() {
         for thread in [&mut one, &mut two] {
             let call = thread.enter(OPERATION, 1000, Ticks(n));
             assert!(seen.insert(call.correlation));
-            thread.exit(&call, Ticks(n), 0, 0);
+            thread.exit(&call, Ticks(n), 0, Extra::NONE);
         }
     }
 }

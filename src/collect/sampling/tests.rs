@@ -431,7 +431,7 @@ fn it_is_not_available_under_a_debugger() {
     use std::io::{BufRead, BufReader, Read, Write};
     use std::process::{Command, Stdio};
     let mut itself = Command::new(std::env::current_exe().unwrap());
-    let name = "sampling::tests::asks_before_and_while_it_is_traced";
+    let name = "collect::sampling::tests::asks_before_and_while_it_is_traced";
     itself.args(["--exact", name, "--ignored", "--nocapture"]);
     itself.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = itself.stderr(Stdio::piped()).spawn().unwrap();

@@ -149,7 +149,12 @@ fn what_is_kept_is_written_out_with_names_and_calls_in_progress_while_the_proces
     let call = |host: &mut crate::collect::correlation::HostThread, exits| {
         let call = host.enter(operation, 1000, crate::clock::now());
         if exits {
-            host.exit(&call, crate::clock::now(), 0, 0);
+            host.exit(
+                &call,
+                crate::clock::now(),
+                0,
+                crate::collect::correlation::Extra::NONE,
+            );
         }
         call.correlation
     };

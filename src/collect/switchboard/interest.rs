@@ -1,4 +1,4 @@
-//! Who wants what: one word for each operation and each kind of record, read on the hot path.
+//! The table of consumers: one word for each operation and each kind of record, read on the hot path.
 
 use crate::record::{Domain, KINDS, Kind, Operation};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -6,23 +6,24 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Buffers that a process has at a time.
 pub const BUFFERS: usize = 32;
 /// Subscribers that a process has at a time.
-pub const SUBSCRIBERS: usize = 24;
+pub const SUBSCRIBERS: usize = 23;
 /// Domains that a table has room for.
 pub(crate) const DOMAINS: usize = 16;
 /// Operations of a domain that a table has room for.
 pub(crate) const OPERATIONS: usize = 512;
 
-/// Who wants to hear of an operation: one bit a consumer.
+/// The consumers of an operation, and what follows from their configuration for its calls.
 ///
 /// ```text
 /// 0..32    buffers that want the call's record
-/// 32..56   subscribers that are called back
-/// 56       the call stands in a buffer's memory while it is in progress
-/// 57       somebody wants to hear of the call's exit, or at least how long it took
+/// 32..55   subscribers that are called back
+/// 55       the exit is simple: one buffer wants the record, and bit 57 is not set
+/// 56       the call stands on the open-call stack while it is in progress
+/// 57       the exit is noticed: for retirements, or for calls that take long
 /// 58       a buffer wants the call's arguments
 /// 59       the call may be where a recording begins or ends
-/// 60       subscribers are told of what the call does: work, memory, objects, waits
-/// 61       the source keeps its own books by the call
+/// 60       subscribers are called back inside the call: for work, memory, objects, waits
+/// 61       the source tracks its objects by the call
 /// 62       the call's device work is wanted: the call gets an id
 /// 63       the recording has ended: the call is only counted
 /// ```
@@ -30,8 +31,9 @@ pub(crate) const OPERATIONS: usize = 512;
 pub struct Interest(u64);
 
 impl Interest {
-    /// Nobody.
+    /// No consumer.
     pub const NONE: Interest = Interest(0);
+    const SIMPLE_EXIT: Interest = Interest(1 << 55);
     pub(crate) const OPEN: Interest = Interest(1 << 56);
     pub(crate) const NOTICED: Interest = Interest(1 << 57);
     pub(crate) const ARGUMENTS: Interest = Interest(1 << 58);
@@ -53,89 +55,97 @@ impl Interest {
         Interest(self.0 | other.0)
     }
 
-    /// Whether nobody wants it.
+    /// The same interest with the bits that follow from the others.
+    pub(super) fn complete(self) -> Interest {
+        match self.buffers().only().is_some() && !self.is_noticed() {
+            true => self.with(Interest::SIMPLE_EXIT),
+            false => self,
+        }
+    }
+
+    /// Whether there is no consumer.
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether nobody wants it, or the recording has ended.
+    /// Whether the exit of a call writes one record to one buffer and does nothing else, if the call has neither arguments
+    /// nor external ids.
+    #[inline(always)]
+    pub(crate) fn has_simple_exit(self) -> bool {
+        self.0 & Interest::SIMPLE_EXIT.0 != 0
+    }
+
+    /// The slot of the first buffer; there must be one.
+    #[inline(always)]
+    pub(crate) fn first_buffer(self) -> usize {
+        self.0.trailing_zeros() as usize % BUFFERS
+    }
+
+    /// Whether there is no consumer, or the recording has ended.
     #[inline(always)]
     pub(crate) fn is_none_or_late(self) -> bool {
         const { assert!(Interest::LATE.0 as i64 == i64::MIN) };
         self.0 as i64 <= 0
     }
 
-    /// The buffers among them.
+    /// The buffers among the consumers.
     #[inline]
     pub fn buffers(self) -> Buffers {
         Buffers(self.0 as u32)
     }
 
-    /// The subscribers among them.
+    /// The subscribers among the consumers.
     #[inline]
     pub(crate) fn subscribers(self) -> SubscriberSet {
         SubscriberSet((self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1))
     }
 
-    /// Whether there are subscribers among them.
+    /// Whether there are subscribers.
     #[inline]
     pub fn has_subscribers(self) -> bool {
         !self.subscribers().is_none()
     }
 
-    /// Whether there are subscribers to be told of the call, or of what it does.
+    /// Whether subscribers are called back for the call or inside it.
     #[inline]
     pub(crate) fn is_told(self) -> bool {
         const ALL: u64 = ((1 << SUBSCRIBERS) - 1) << BUFFERS | Interest::INSIDE.0;
         self.0 & ALL != 0
     }
 
-    /// Whether subscribers are told of the call, and that is all.
+    /// Whether subscribers of the call are its only consumers.
     #[inline]
     pub(crate) fn is_only_told(self) -> bool {
         const OTHERS: u64 = u32::MAX as u64 | Interest::WORK.0 | Interest::INSIDE.0;
         self.is_told() && self.0 & OTHERS == 0
     }
 
-    /// Whether the buffer in `slot` wants the call's record, and that is all that is wanted of the call itself but,
-    /// perhaps, its arguments.
-    #[inline(always)]
-    pub(crate) fn is_plain_for(self, slot: usize) -> bool {
-        const BESIDE: u64 = Interest::WORK.0
-            | Interest::OBSERVED.0
-            | Interest::GATED.0
-            | Interest::ARGUMENTS.0
-            | Interest::OPEN.0
-            | Interest::NOTICED.0;
-        self.0 & !BESIDE == 1 << slot
-    }
-
-    /// Whether subscribers are told of what the call does.
+    /// Whether subscribers are called back inside the call.
     #[inline]
     pub(crate) fn tells_inside(self) -> bool {
         self.0 & Interest::INSIDE.0 != 0
     }
 
-    /// Whether the call has an id and times: for somebody who wants it or the work that it enqueues.
+    /// Whether the call gets an id: a consumer wants it or the work that it enqueues.
     #[inline]
     pub fn is_recorded(self) -> bool {
         self.0 & !(Interest::OBSERVED.0 | Interest::LATE.0 | Interest::GATED.0) != 0
     }
 
-    /// Whether somebody may look for the call while it is in progress.
+    /// Whether the call stands on the open-call stack while it is in progress.
     #[inline(always)]
     pub(crate) fn is_open(self) -> bool {
         self.0 & Interest::OPEN.0 != 0
     }
 
-    /// Whether somebody wants to hear of the call's exit.
+    /// Whether the call's exit is noticed.
     #[inline(always)]
     pub(crate) fn is_noticed(self) -> bool {
         self.0 & Interest::NOTICED.0 != 0
     }
 
-    /// Whether somebody wants the call's times.
+    /// Whether a consumer wants the call's times.
     #[inline(always)]
     pub(crate) fn is_timed(self) -> bool {
         !self.buffers().is_none() || !self.is_only_told() || self.is_noticed()
@@ -153,7 +163,7 @@ impl Interest {
         self.0 & Interest::GATED.0 != 0
     }
 
-    /// The same but for that.
+    /// The same interest without the gate.
     pub(crate) fn without_gate(self) -> Interest {
         Interest(self.0 & !Interest::GATED.0)
     }
@@ -165,7 +175,7 @@ impl Interest {
     }
 }
 
-/// A set of buffers of one process: those that a record goes to.
+/// A set of buffers of one process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Buffers(pub(crate) u32);
 
@@ -173,25 +183,25 @@ impl Buffers {
     /// No buffer.
     pub const NONE: Buffers = Buffers(0);
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Those in either.
+    /// The union of both sets.
     #[inline]
     pub fn or(self, other: Buffers) -> Buffers {
         Buffers(self.0 | other.0)
     }
 
-    /// Those that are in `other` too.
+    /// The intersection of both sets.
     #[inline]
     pub fn and(self, other: Buffers) -> Buffers {
         Buffers(self.0 & other.0)
     }
 
-    /// The slot of the only one, if there is one.
+    /// The slot of the only buffer, if there is exactly one.
     #[inline(always)]
     pub(crate) fn only(self) -> Option<usize> {
         self.0
@@ -199,13 +209,13 @@ impl Buffers {
             .then(|| self.0.trailing_zeros() as usize % BUFFERS)
     }
 
-    /// Those that are not in `other`.
+    /// The buffers that are not in `other`.
     #[inline]
     pub fn without(self, other: Buffers) -> Buffers {
         Buffers(self.0 & !other.0)
     }
 
-    /// Their slots.
+    /// Their slots, in ascending order.
     #[inline]
     pub(crate) fn slots(self) -> Slots {
         Slots(self.0)
@@ -217,7 +227,7 @@ impl Buffers {
 pub(crate) struct SubscriberSet(pub u32);
 
 impl SubscriberSet {
-    /// Nobody.
+    /// No subscriber.
     pub const NONE: SubscriberSet = SubscriberSet(0);
 
     #[inline]
@@ -241,15 +251,11 @@ impl Iterator for Slots {
     }
 }
 
-/// The table that the hot path reads. All zeros are a valid one, in which nobody wants anything: that
-/// is what a forked child finds.
+/// The table that the hot path reads. All zeros are a valid table without consumers, which is what a forked child finds.
 #[repr(C, align(4096))]
 pub(crate) struct Wanted {
-    /// Counts the processes that have used this memory; 0 in a child that has not begun anew.
+    /// Counts the processes that have used this memory; 0 in a forked child that has not begun its own.
     pub generation: AtomicU64,
-    /// 1 and the slot of the buffer, where there is one only that wants dispatches, and nobody wants to be told more of
-    /// work than by its kind; 0 otherwise.
-    plain_dispatches: AtomicU32,
     /// By [`Kind::index`]: the buffers that want records of the kind.
     kinds: [AtomicU32; KINDS],
     /// By domain and number: an [`Interest`].
@@ -260,13 +266,12 @@ impl Wanted {
     pub const fn new() -> Wanted {
         Wanted {
             generation: AtomicU64::new(0),
-            plain_dispatches: AtomicU32::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
         }
     }
 
-    /// Who wants calls of `operation`. Those beyond the table are of no interest to anybody.
+    /// The consumers of calls of `operation`. Operations beyond the table have none.
     #[inline]
     pub fn operation(&self, operation: Operation) -> Interest {
         Interest(
@@ -281,22 +286,11 @@ impl Wanted {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
     }
 
-    /// The slot of the buffer that wants dispatches, where nobody wants more of work than by its kind.
-    #[inline(always)]
-    pub fn plain_dispatches(&self) -> Option<usize> {
-        let slot = self.plain_dispatches.load(Ordering::Relaxed);
-        slot.checked_sub(1).map(|slot| slot as usize % BUFFERS)
-    }
-
-    pub fn set_plain_dispatches(&self, slot: Option<usize>) {
-        let word = slot.map_or(0, |slot| slot as u32 + 1);
-        self.plain_dispatches.store(word, Ordering::Release);
-    }
-
-    /// Who wants calls of each operation of `domain`. Pages of domains that nobody uses stay untouched.
+    /// Sets the consumers of each operation of `domain`. Pages of unused domains stay untouched.
     pub fn set_operations(&self, domain: Domain, interests: &[Interest; OPERATIONS]) {
         let words = self.operations.get(domain.0 as usize);
         for (word, interest) in words.into_iter().flatten().zip(interests) {
+            let interest = interest.complete();
             if word.load(Ordering::Relaxed) != interest.0 {
                 word.store(interest.0, Ordering::Release);
             }
@@ -324,6 +318,23 @@ mod tests {
         assert_eq!(Slots(0).next(), None);
         assert_eq!(Slots(0b1010).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(Slots(1 << 31 | 1).collect::<Vec<_>>(), [0, 31]);
+    }
+
+    #[test]
+    fn an_exit_is_simple_with_one_buffer_that_is_not_notified() {
+        let one = Interest::buffer(31).with(Interest::ARGUMENTS);
+        assert!(one.complete().has_simple_exit() && one.complete().first_buffer() == 31);
+        let others = [
+            Interest::NONE,
+            Interest::subscriber(0),
+            one.with(Interest::buffer(0)),
+            one.with(Interest::NOTICED),
+        ];
+        assert!(
+            !others
+                .iter()
+                .any(|interest| interest.complete().has_simple_exit())
+        );
     }
 
     #[test]

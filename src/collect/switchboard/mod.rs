@@ -227,16 +227,6 @@ impl Switchboard {
         self.wanted().kind(kind)
     }
 
-    /// The slot of the only buffer that wants dispatches now, where nobody wants more of any work than by its kind:
-    /// neither of some kernels or contexts only, nor when nothing more will come for a call.
-    #[inline(always)]
-    pub(crate) fn plain_dispatches(&self) -> Option<usize> {
-        match self.kernels.buffers.load(Ordering::Relaxed) {
-            0 => self.wanted().plain_dispatches(),
-            _ => None,
-        }
-    }
-
     /// Somebody looks at the memory of the buffer in `slot` after the death of the process: calls in progress stand
     /// in it. Said before a service lets records go there; such a buffer is never removed.
     pub(crate) fn is_recovered(&self, slot: usize) {

@@ -156,9 +156,6 @@ impl Services {
             wanted.set_kind(*kind, buffers);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        let is_plain = !retires && narrowed.contexts.is_empty();
-        let dispatches = wanted.kind(Kind::KERNEL_DISPATCH).only();
-        wanted.set_plain_dispatches(dispatches.filter(|_| is_plain));
         let is_told = |(consumer, selection): &(Consumer, &Selection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
@@ -254,7 +251,7 @@ pub(crate) const INSIDE_CALLS: [Domain; 5] = [
     Domain::SYNCHRONIZATION,
 ];
 
-const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS <= 24);
+const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS == 23);
 
 /// Kinds of records that come without device work being followed.
 const OF_CALLS: KindSet = KindSet::of(&[

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collect::context::{Context, OperationSet, Subscriber};
-use crate::collect::correlation::HostThread;
+use crate::collect::correlation::{Extra, HostThread};
 use crate::platform::sync::lock_std;
 use crate::record::{Domain, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -50,7 +50,7 @@ impl Thread {
         };
         tell(self, Phase::Enter, None);
         inside(self);
-        self.host.exit(&call, Ticks(2), 0, 0);
+        self.host.exit(&call, Ticks(2), 0, Extra::NONE);
         tell(self, Phase::Exit, Some(0));
         self.depth -= 1;
     }

@@ -11,7 +11,7 @@ use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
 use super::tell;
 use super::time::ticks;
-use crate::collect::correlation::{Call, HostThread};
+use crate::collect::correlation::{Call, Extra, HostThread};
 use crate::collect::operations::{memory_allocation, resource, synchronization};
 use crate::collect::switchboard::Within;
 use crate::record::*;
@@ -79,8 +79,7 @@ impl Thread {
         let now = ticks(self.runtime.now());
         let call = self.host.enter(function.operation(), frame, now);
         if function.has_arguments() {
-            let mut record = Arguments::new(call.correlation, call.operation, arguments);
-            self.host.write_arguments(&call, &mut record);
+            self.host.write_arguments(&call, arguments);
         }
         if let Some(id) = tell::call(&self.host, &call, function, arguments, None) {
             self.host.supply_external(&call, id);
@@ -99,18 +98,20 @@ impl Thread {
         let open = self.open.pop();
         let counts = &self.runtime.counts;
         count(&counts.calls);
-        let (status, failed) = match &result {
-            Ok(_) => (Status::SUCCESS, 0),
+        let mut extra = Extra::NONE;
+        let status = match &result {
+            Ok(_) => Status::SUCCESS,
             // An answer, not an error.
-            Err(Status::NOT_READY) => (Status::NOT_READY, 0),
+            Err(Status::NOT_READY) => Status::NOT_READY,
             Err(status) => {
                 count(&counts.failed_calls);
                 self.last_error = *status;
-                (*status, flags::FAILED)
+                extra.flags = flags::FAILED;
+                *status
             }
         };
         self.host
-            .exit(&call, ticks(self.runtime.now()), status.0, failed);
+            .exit(&call, ticks(self.runtime.now()), status.0, extra);
         if let Some((function, arguments)) = open {
             tell::call(&self.host, &call, function, &arguments, Some(status.0));
         }

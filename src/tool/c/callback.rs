@@ -125,7 +125,7 @@ pub(super) fn refuse_inside() -> Answer {
 /// Configures callback tracing: `call_back` is called for the operations while the context is started. A null
 /// `operations` with a count of 0 asks for every operation of every domain.
 ///
-/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 24 subscribers in the process;
+/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 23 subscribers in the process;
 /// `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety

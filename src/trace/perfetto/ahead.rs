@@ -448,7 +448,12 @@ mod tests {
             (completion.start, completion.end) = (device_now(), device_now());
             (completion.queued, completion.submitted) = (completion.start, completion.start);
             host.write(dispatch);
-            host.exit(&call, clock::now(), 0, 0);
+            host.exit(
+                &call,
+                clock::now(),
+                0,
+                crate::collect::correlation::Extra::NONE,
+            );
             host.write(completion);
             if n % 100 == 0 {
                 recorder.flush();
@@ -543,7 +548,12 @@ mod tests {
                 let mut host = recorder.host_thread(ThreadId(2), true).unwrap();
                 for _ in 0..10 {
                     let call = host.enter(OPERATION, 1000, clock::now());
-                    host.exit(&call, clock::now(), 0, 0);
+                    host.exit(
+                        &call,
+                        clock::now(),
+                        0,
+                        crate::collect::correlation::Extra::NONE,
+                    );
                     recorder.flush();
                 }
                 for _ in 0..devices {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::buffer::SMALLEST_CLIENT_BLOCK;
 use crate::collect::context::{Context, InternalThread, InternalThreadWatch, Selection};
-use crate::collect::correlation::HostThread;
-use crate::record::{Api, ContextId, Domain, KernelId, Operation, Records, ThreadId, Ticks};
+use crate::collect::correlation::{Extra, HostThread};
+use crate::record::{Api, ContextId, Domain, Operation, Records, ThreadId, Ticks};
 use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::thread;
@@ -44,7 +44,7 @@ impl Program {
     fn call(&mut self, times: usize) {
         for _ in 0..times {
             let call = self.host.enter(CALL, 1000, Ticks(1));
-            self.host.exit(&call, Ticks(2), 0, 0);
+            self.host.exit(&call, Ticks(2), 0, Extra::NONE);
         }
     }
 }
@@ -394,7 +394,7 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
         let mut host = of_hook.lock().unwrap();
         let host = host.as_mut().unwrap();
         let call = host.enter(CALL, 1000, Ticks(1));
-        host.exit(&call, Ticks(2), 0, 0);
+        host.exit(&call, Ticks(2), 0, Extra::NONE);
     });
     buffer.flush().unwrap();
     assert_eq!(seen.lock().unwrap().partial, 1);
@@ -466,9 +466,9 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
     let host = &mut program.host;
     let call = host.enter(CALL, 1000, Ticks(1));
     host.work_begins(&call);
-    host.exit(&call, Ticks(2), 0, 0);
+    host.exit(&call, Ticks(2), 0, Extra::NONE);
     let later = host.enter(CALL, 1000, Ticks(3));
-    host.exit(&later, Ticks(4), 0, 0);
+    host.exit(&later, Ticks(4), 0, Extra::NONE);
     host.work_ends(call.correlation, Ticks(5));
     buffer.flush().unwrap();
     let (api, retirement) = (Kind::API, Kind::RETIREMENT);
@@ -476,40 +476,4 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
         *kinds.lock().unwrap(),
         [api, retirement, api, api, retirement, retirement]
     );
-}
-
-#[test]
-fn dispatches_are_plain_while_one_buffer_wants_them_and_nobody_wants_more_of_work() {
-    let program = Program::new();
-    let board = &program.board;
-    let wanting = |kinds: &[Kind]| {
-        let buffer = RecordBuffer::on(board, patient(), |_: &BlockView<'_>| {}).unwrap();
-        let context = Context::on(board).unwrap();
-        context.trace_to(&buffer, Selection::kinds(kinds)).unwrap();
-        (context, buffer)
-    };
-    assert_eq!(board.plain_dispatches(), None);
-    let (dispatches, buffer) = wanting(&[Kind::KERNEL_DISPATCH]);
-    dispatches.start().unwrap();
-    let slot = board.plain_dispatches();
-    assert!(slot.is_some());
-    let others: [&[Kind]; 2] = [&[Kind::KERNEL_DISPATCH], &[Kind::API, Kind::RETIREMENT]];
-    for kinds in others {
-        let (other, _buffer) = wanting(kinds);
-        other.start().unwrap();
-        assert_eq!(board.plain_dispatches(), None, "{kinds:?}");
-        other.stop().unwrap();
-        assert_eq!(board.plain_dispatches(), slot, "{kinds:?}");
-    }
-    let (here, kind) = (ContextId(7), Kind::KERNEL_DISPATCH);
-    dispatches
-        .enable_kind_in(&buffer, here, kind, Some(false))
-        .unwrap();
-    assert_eq!(board.plain_dispatches(), None);
-    dispatches
-        .enable_kind_in(&buffer, here, kind, None)
-        .unwrap();
-    assert_eq!(board.plain_dispatches(), slot);
-    board.leave_out(KernelId(3), buffer.key.buffers());
-    assert_eq!(board.plain_dispatches(), None);
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::capture::Reader;
-use crate::collect::correlation::HostThread;
+use crate::collect::correlation::{Extra, HostThread};
 use crate::record::{Agent, AgentId, Api, Domain, Kind, Operation, ThreadId};
 
 const CALL: Operation = Operation {
@@ -53,7 +53,7 @@ impl Program {
 
 fn call(host: &mut HostThread) {
     let call = host.enter(CALL, 1000, clock::now());
-    host.exit(&call, clock::now(), 0, 0);
+    host.exit(&call, clock::now(), 0, Extra::NONE);
 }
 
 /// Thread and sequence number of each call in a capture.
@@ -156,7 +156,7 @@ fn a_slow_call_triggers_a_dump_that_has_it() {
     let slow = program.host.enter(CALL, 1000, Ticks(1));
     // How long a tick is, is measured again and again.
     let end = Ticks(2 * ticks_of(Duration::from_secs(3600)));
-    program.host.exit(&slow, end, 0, 0);
+    program.host.exit(&slow, end, 0, Extra::NONE);
     let dump = first_triggered(&recorder);
     assert_eq!(records(&dump.path).last(), Some(&(1, 10)));
 }

@@ -7,7 +7,7 @@ mod process;
 
 use super::*;
 use crate::buffer::BlockView;
-use crate::collect::correlation::HostThread;
+use crate::collect::correlation::{Extra, HostThread};
 use crate::record::{Loss, Records, ThreadId, Ticks};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -186,7 +186,7 @@ fn written_is_delivered_and_dropped_exactly() {
                         let mut host = HostThread::new(board, ThreadId(number), false).unwrap();
                         for _ in 0..CALLS {
                             let call = host.enter(CALL, 1000, Ticks(1));
-                            host.exit(&call, Ticks(2), 0, 0);
+                            host.exit(&call, Ticks(2), 0, Extra::NONE);
                             calls.fetch_add(1, Ordering::Relaxed);
                             match dice.roll(200) {
                                 0 => kept[dice.roll(4) as usize].0.flush().unwrap(),

@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const CHILD: &str = "GPUTRAIL_STRESS_PROCESS";
-const NAME: &str =
-    "context::stress::process::calls_of_handlers_children_and_subscribers_are_delivered_or_dropped";
+const NAME: &str = "collect::context::stress::process::calls_of_handlers_children_and_subscribers_are_delivered_or_dropped";
 const THREADS: u32 = 64;
 const LIVES: u32 = 2;
 const CALLS: u32 = 150;
@@ -92,7 +91,12 @@ fn call(inside: impl FnOnce()) {
     }
     inside();
     let exit = |host: &mut crate::collect::correlation::HostThread| {
-        host.exit(&call, crate::clock::now(), 0, 0)
+        host.exit(
+            &call,
+            crate::clock::now(),
+            0,
+            crate::collect::correlation::Extra::NONE,
+        )
     };
     match thread.with(exit) {
         Some(_) => count(&EXITS),

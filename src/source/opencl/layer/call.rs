@@ -10,11 +10,10 @@ use super::ffi::*;
 use super::functions::operation;
 use super::outstanding::Enqueued;
 use super::queues::{self, QueueIds};
-use super::sampling;
 use super::waits::{self, WaitList};
-use super::work::{Enqueue, KernelLaunch, OnQueue, Place};
+use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
-use crate::collect::correlation::{self, HostThread};
+use crate::collect::correlation::{self, Extra, HostThread};
 use crate::collect::process::{self, Borrowed, Current};
 use crate::collect::switchboard::{Buffers, Phase};
 use crate::record::*;
@@ -109,7 +108,11 @@ impl Call {
         let end = self.end();
         let flags = if status < 0 { flags::FAILED } else { 0 };
         if let Some(mut host) = self.borrow() {
-            host.exit_with(&self.core, values, end, status, flags);
+            let extra = Extra {
+                flags,
+                arguments: values,
+            };
+            host.exit(&self.core, end, status, extra);
         }
     }
 
@@ -120,12 +123,6 @@ impl Call {
         self.thread
             .filter(|thread| thread.is_current())
             .and_then(Current::borrow)
-    }
-
-    /// Whether there is nothing more to say of the call: it has been ended, or nobody wanted to know of it.
-    #[inline(always)]
-    pub fn is_over(&self) -> bool {
-        self.thread.is_none()
     }
 
     /// Whether subscribers are told of the call, or of what it does.
@@ -271,81 +268,9 @@ impl Call {
         let mut times = [0; 4];
         let is_plain = !(event.handle.is_null() || self.core.interest.tells_inside());
         let has_run = is_plain && completion::at_once(event.handle, blocking, own, &mut times);
-        // What frequent work is nearly always, with some runtimes: it has run, and nobody wants more than its records.
-        // It has code of its own: what an enqueue costs is the processor's cache of instructions, before all else.
-        if has_run
-            && waits.is_empty()
-            && let Some(launch) = work.as_launch()
-            && let Some(id) = self.end_at_once(launch, &info, &times)
-        {
-            if is_ours {
-                completion::release(event.handle);
-            }
-            self.put_down(&info, id, event, Some(times[0]));
-        } else {
-            let times = has_run.then_some(times);
-            // SAFETY: the caller's promise.
-            unsafe { self.follow(info, work, event, times, blocking, waits) };
-        }
-    }
-
-    /// Ends the call with all there is to say of a launch that has run already, if that and the call are three records that
-    /// one buffer wants and has room for. `None`: nothing is written.
-    #[inline(always)]
-    fn end_at_once(
-        &mut self,
-        launch: &KernelLaunch,
-        queue: &QueueIds,
-        times: &[u64; 4],
-    ) -> Option<WorkId> {
-        let is_plain = self.core.start.is_some() && !self.keeps_arguments();
-        if !is_plain || OUTSTANDING.any_parked() || sampling::is_on() {
-            return None;
-        }
-        let mut host = self.borrow()?;
-        let slot = host.board().plain_dispatches()?;
-        let ended = host.plain_end(&self.core, self.end, slot)?;
-        let (id, by) = (host.new_work(), (host.thread(), host.external()));
-        let place = self.place(by, queue, id, false);
-        let mut lane = host.room_in(slot, size_of::<(KernelDispatch, Completion, Api)>())?;
-        let mut records = lane.together();
-        launch.put(&place, &mut records);
-        completion::put_together(&place, times, self.end, &mut records);
-        ended.put(&self.core, &mut records);
-        records.publish();
-        drop(lane);
-        host.leave(&self.core, self.end);
-        drop(host);
-        self.thread = None;
-        Some(id)
-    }
-
-    /// Ends the call, which has waited for `queue`, whose last work was `work`, and of which no arguments are kept, if that
-    /// and the call are two records that one buffer wants and has room for. `None`: nothing is written.
-    #[inline(always)]
-    pub fn end_with_wait(&mut self, queue: &QueueIds, work: WorkId) -> Option<()> {
-        if !self.core.start.is_some() {
-            return None;
-        }
-        let mut host = self.borrow()?;
-        let kind = Kind::SYNCHRONIZATION;
-        let slot = host.board().buffers_in(kind, queue.context).only()?;
-        let ended = host.plain_end(&self.core, self.end, slot)?;
-        let by = (host.thread(), host.external());
-        let mut lane = host.room_in(slot, size_of::<(Synchronization, Api)>())?;
-        let mut records = lane.together();
-        let record = records.place();
-        *record = waits::for_queue(queue);
-        record.waited_for = work;
-        self.of_call(record, by, self.end);
-        records.put::<Synchronization>();
-        ended.put(&self.core, &mut records);
-        records.publish();
-        drop(lane);
-        host.leave(&self.core, self.end);
-        drop(host);
-        self.thread = None;
-        Some(())
+        let times = has_run.then_some(times);
+        // SAFETY: the caller's promise.
+        unsafe { self.follow(info, work, event, times, blocking, waits) };
     }
 
     /// Says in the record of a wait whose it was, and when.

@@ -11,7 +11,6 @@ use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
 use super::sampling;
 use super::tell;
 use super::work::Place;
-use crate::buffer::Together;
 use crate::clock;
 use crate::collect::context;
 use crate::collect::correlation::HostThread;
@@ -148,31 +147,13 @@ pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept, times: &mut 
     known
 }
 
-/// The completion of work that had completed when it had been enqueued; `now` is when that was.
-#[inline(always)]
-fn completed_at_once(place: &Place, times: &[u64; 4], now: Ticks, to: &mut Completion) {
-    let of = (place.work.id, place.work.correlation, place.work.agent);
-    fill(to, of, Some(times), CL_COMPLETE, now);
-}
-
-/// Puts it with other records.
-#[inline(always)]
-pub(super) fn put_together(
-    place: &Place,
-    times: &[u64; 4],
-    now: Ticks,
-    records: &mut Together<'_>,
-) {
-    completed_at_once(place, times, now, records.place());
-    records.put::<Completion>();
-}
-
-/// Writes it to all that want it, and says it to the others who do.
+/// Writes the completion of work that had completed when its enqueue returned, at `now`.
 pub(super) fn put_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
     let [_, _, start, end] = times.map(DeviceTime);
     sampling::completed(place.work.id, start, end);
+    let of = (place.work.id, place.work.correlation, place.work.agent);
     host.fill(place.buffers, |to| {
-        completed_at_once(place, &times, now, to)
+        fill(to, of, Some(&times), CL_COMPLETE, now);
     });
     host.work_ends(place.work.correlation, now);
 }

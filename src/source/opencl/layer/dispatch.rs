@@ -294,10 +294,8 @@ macro_rules! body {
                     $call.enqueued($queue, $work, own, is_ours, blocking, waits)
                 };
             }
-            if !$call.is_over() {
-                kept_arguments!(values: $call $group $($arg: $ty),*);
-                exit!($call result, values, $($arg),*);
-            }
+            kept_arguments!(values: $call $group $($arg: $ty),*);
+            exit!($call result, values, $($arg),*);
         });
         result
     }};

@@ -201,16 +201,14 @@ pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int 
         let last = LAST
             .get(info.id.0 as usize)
             .map_or(0, |last| last.load(Ordering::Relaxed));
-        // Its group is one whose arguments nobody keeps.
-        waited_for_queue(call, &info, WorkId(last), true);
+        waited_for_queue(call, &info, WorkId(last));
     }
     result
 }
 
 /// A call waited until the work that it put into a queue had completed.
 pub(super) fn blocked(call: &mut Call, queue: QueueIds, work: WorkId) {
-    let ends_call = !call.keeps_arguments();
-    waited_for_queue(call, &queue, work, ends_call);
+    waited_for_queue(call, &queue, work);
 }
 
 /// A wait for `queue`.
@@ -223,16 +221,11 @@ pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     record
 }
 
-/// Writes that the call has waited for `queue`, and that it ends if there is nothing more to write of it.
-#[inline(always)]
-fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId, ends_call: bool) {
-    let mut is_over = false;
-    contained(|| is_over = ends_call && call.end_with_wait(queue, work).is_some());
-    if !is_over {
-        let mut record = for_queue(queue);
-        record.waited_for = work;
-        write(call, record, CL_SUCCESS);
-    }
+/// Writes that the call has waited for `queue`, whose last work was `work`.
+fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId) {
+    let mut record = for_queue(queue);
+    record.waited_for = work;
+    write(call, record, CL_SUCCESS);
 }
 
 #[inline(never)]

@@ -10,7 +10,6 @@ use super::kernels;
 use super::memory;
 use super::sampling;
 use super::tell::{self, Described};
-use crate::buffer::Together;
 use crate::collect::correlation::HostThread;
 use crate::collect::operations::{
     kernel_dispatch, memory_copy, synchronization as synchronization_domain,
@@ -43,11 +42,6 @@ pub(super) trait Put: Record {
 
 /// What a call enqueues: a record of work, or several.
 pub(super) trait Enqueue: Copy {
-    /// The same if it is the most frequent of all.
-    fn as_launch(&self) -> Option<&KernelLaunch> {
-        None
-    }
-
     /// The queue that it goes to where the call names none.
     fn own_queue(&self) -> cl_command_queue {
         cl_command_queue::NULL
@@ -192,15 +186,6 @@ pub(super) struct KernelLaunch {
 }
 
 impl KernelLaunch {
-    /// Puts the record with others.
-    #[inline(always)]
-    pub fn put(&self, place: &Place, records: &mut Together<'_>) {
-        let record = records.place();
-        self.fill(record);
-        record.put(place);
-        records.put::<KernelDispatch>();
-    }
-
     /// The record.
     pub fn record(&self) -> KernelDispatch {
         let mut dispatch = KernelDispatch::blank();
@@ -232,11 +217,6 @@ impl KernelLaunch {
 }
 
 impl Enqueue for KernelLaunch {
-    #[inline(always)]
-    fn as_launch(&self) -> Option<&KernelLaunch> {
-        Some(self)
-    }
-
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
         let wanted = host.board().buffers_in(Kind::KERNEL_DISPATCH, context);
