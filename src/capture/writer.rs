@@ -168,7 +168,7 @@ impl Writer {
         self.locked().bytes
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, State> {
+    fn locked(&self) -> crate::platform::sync::QuietGuard<'_, State> {
         crate::platform::sync::lock_std(&self.state)
     }
 }

@@ -1,7 +1,10 @@
 //! Simultaneous readings of ticks and system clocks, and the frequency of ticks.
 
 use super::{SystemClock, TickSource, init, now_ordered_of};
+#[cfg(not(loom))]
+use crate::platform::sync::OnceBox;
 use crate::record::{ClockSnapshot, Nanos, Ticks};
+#[cfg(loom)]
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -86,6 +89,9 @@ pub(crate) fn measure_frequency() {
 }
 
 /// The start of the measurement of the frequency.
+#[cfg(not(loom))]
+static START: OnceBox<ClockSnapshot> = OnceBox::new();
+#[cfg(loom)]
 static START: OnceLock<ClockSnapshot> = OnceLock::new();
 
 fn measured(start: &ClockSnapshot) -> u64 {

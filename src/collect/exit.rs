@@ -5,7 +5,7 @@
 //! registered for its own end, so that no destructor of a tool runs while its callbacks may still be called.
 
 use super::process;
-use crate::platform::inside::contain;
+use crate::platform::inside::{Uncancelled, contain};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,7 @@ fn finish() {
     if process::board().is_none() {
         return;
     }
+    let _uncancelled = Uncancelled::begin();
     // Work that is outstanding in a child that is not observed is its parent's.
     if let Some(thread) = process::current().filter(|_| process::is_observed()) {
         let deadline = Instant::now() + PATIENCE;

@@ -11,9 +11,9 @@
 use crate::clock;
 use crate::collect::process;
 use crate::collect::scope::Due;
-use crate::platform::sync::lock_std;
+use crate::platform::sync::OnceBox;
 use crate::record::{ExternalId, ExternalKind};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// First of the kinds that are registered.
 const FIRST_REGISTERED: u32 = 16;
@@ -40,8 +40,10 @@ pub enum ExternalError {
     TooManyKinds,
 }
 
-/// The names of registered kinds, and the process whose names store knows each.
-static REGISTERED: Mutex<Vec<(Box<str>, u32)>> = Mutex::new(Vec::new());
+/// The names of registered kinds, from the first place on. A forked child has those of its parent.
+static REGISTERED: [OnceBox<Box<str>>; MAX_REGISTERED] = [const { OnceBox::new() }; MAX_REGISTERED];
+/// The process whose names store has the name of each.
+static NAMED: [AtomicU32; MAX_REGISTERED] = [const { AtomicU32::new(0) }; MAX_REGISTERED];
 
 /// A kind of the tool's own. The same name gives the same kind.
 ///
@@ -49,15 +51,9 @@ static REGISTERED: Mutex<Vec<(Box<str>, u32)>> = Mutex::new(Vec::new());
 ///
 /// [`ExternalError::TooManyKinds`].
 pub fn register_kind(name: &str) -> Result<ExternalKind, ExternalError> {
-    let mut registered = lock_std(&REGISTERED);
-    let place = match registered.iter().position(|(known, _)| **known == *name) {
-        Some(place) => place,
-        None if registered.len() < MAX_REGISTERED => {
-            registered.push((name.into(), 0));
-            registered.len() - 1
-        }
-        None => return Err(ExternalError::TooManyKinds),
-    };
+    let is_it = |entry: &OnceBox<Box<str>>| **entry.get_or_init(|| name.into()) == *name;
+    let place = REGISTERED.iter().position(is_it);
+    let place = place.ok_or(ExternalError::TooManyKinds)?;
     Ok(ExternalKind(FIRST_REGISTERED + place as u32))
 }
 
@@ -66,18 +62,17 @@ pub fn kind_name(kind: ExternalKind) -> Option<String> {
     if let Some(name) = kind.name() {
         return Some(name.into());
     }
+    registered(kind).map(|(_, name)| name.to_owned())
+}
+
+/// The place and the name of a registered kind.
+fn registered(kind: ExternalKind) -> Option<(usize, &'static str)> {
     let place = kind.0.checked_sub(FIRST_REGISTERED)? as usize;
-    lock_std(&REGISTERED)
-        .get(place)
-        .map(|(name, _)| name.to_string())
+    REGISTERED.get(place)?.get().map(|name| (place, &**name))
 }
 
 fn is_known(kind: ExternalKind) -> bool {
-    kind.name().is_some()
-        || kind
-            .0
-            .checked_sub(FIRST_REGISTERED)
-            .is_some_and(|place| (place as usize) < lock_std(&REGISTERED).len())
+    kind.name().is_some() || registered(kind).is_some()
 }
 
 /// Pushes `id` on the calling thread's stack of `kind` (CUPTI: `cuptiActivityPushExternalCorrelationId`).
@@ -135,12 +130,11 @@ pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Extern
         return Err(ExternalError::UnknownKind(kind));
     }
     let board = process::board().ok_or(ExternalError::NotAvailable)?;
-    if let Some(place) = kind.0.checked_sub(FIRST_REGISTERED)
-        && let Some((text, told)) = lock_std(&REGISTERED).get_mut(place as usize)
-        && *told != std::process::id()
+    let process = std::process::id();
+    if let Some((place, text)) = registered(kind)
+        && NAMED[place].swap(process, Ordering::Relaxed) != process
     {
         // The name of id 0 is the kind's own.
-        *told = std::process::id();
         board.names().external(kind, ExternalId::NONE, text);
     }
     board.names().external(kind, id, name);

@@ -21,7 +21,7 @@ use crate::collect::source::{self, Source, SourceSet};
 use crate::collect::switchboard::{
     Callback, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
-use crate::platform::inside::message;
+use crate::platform::inside::{Uncancelled, message};
 use crate::platform::sync::with_signals_blocked;
 use crate::platform::system;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
@@ -326,6 +326,7 @@ pub(crate) fn pay(due: Due) {
     let Some(recorder) = recorder() else {
         return;
     };
+    let _uncancelled = Uncancelled::begin();
     if due.dump {
         // Only a recording that keeps what happens last has something to write out.
         recorder.dump();
@@ -432,6 +433,7 @@ enum Patience {
 fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
     // A child may have inherited the lock from a thread that it does not have: then it is another
     // process's, and free.
+    let _uncancelled = Uncancelled::begin();
     let process = u64::from(std::process::id());
     let me = process << 32 | u64::from(system::thread_id());
     loop {
@@ -670,24 +672,38 @@ fn new_cell() -> Option<Current> {
 mod exit_key {
     use super::{ThreadCell, wanted};
     use std::ffi::c_void;
-    use std::sync::OnceLock;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    /// The key and 1, or 0 before it is made.
+    static KEY: AtomicU64 = AtomicU64::new(0);
 
     /// Has `cell` given back when the calling thread ends. Where no key can be had, the cell's
     /// block stays in the mapping until the end of the recording.
     pub fn set(cell: *mut c_void) {
-        let key = KEY.get_or_init(|| {
-            let mut key = 0;
-            // SAFETY: `key` is writable; the destructor is a function of this library, which is
-            // never unloaded (it is linked with -z nodelete).
-            let result = unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) };
-            (result == 0).then_some(key)
-        });
-        if let Some(key) = key {
+        if let Some(key) = key() {
             // SAFETY: the key exists, and is never deleted.
-            unsafe { libc::pthread_setspecific(*key, cell) };
+            unsafe { libc::pthread_setspecific(key, cell) };
+        }
+    }
+
+    /// Threads that make it at the same time do not wait for each other: a forked child may lack the one that is at it.
+    fn key() -> Option<libc::pthread_key_t> {
+        if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
+            return Some(key as libc::pthread_key_t);
+        }
+        let mut key = 0;
+        // SAFETY: `key` is writable; the destructor is a function of this library, which is
+        // never unloaded (it is linked with -z nodelete).
+        if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
+            return None;
+        }
+        match KEY.compare_exchange(0, u64::from(key) + 1, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Some(key),
+            Err(there) => {
+                // SAFETY: made just above, and nobody has seen it.
+                unsafe { libc::pthread_key_delete(key) };
+                Some((there - 1) as libc::pthread_key_t)
+            }
         }
     }
 

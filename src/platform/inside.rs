@@ -1,6 +1,7 @@
 //! Running inside of somebody else's program: its threads end by cancellation, are interrupted by signals and fork, and
 //! what goes wrong in our code must end there.
 
+use std::cell::Cell;
 use std::fmt::{Arguments, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,15 +25,19 @@ pub(crate) fn message(text: Arguments<'_>) {
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// The calling thread is not cancelled while this lives: pthread_cancel takes effect at the next cancellation point after it.
+/// The calling thread is not cancelled while one of these lives: pthread_cancel takes effect at the next cancellation point
+/// after the last of them, in whatever order they end.
 ///
 /// System calls that we make are cancellation points, and a cancellation unwinds the stack. Unwinding through our frames
 /// would leave locks held, and through `catch_unwind` it ends the program.
 pub(crate) struct Uncancelled {
-    #[cfg(target_os = "linux")]
-    before: i32,
     /// It belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
+}
+
+thread_local! {
+    /// How many of them the thread has, and its state before the first.
+    static UNCANCELLED: Cell<(u32, i32)> = const { Cell::new((0, 0)) };
 }
 
 #[cfg(target_os = "linux")]
@@ -41,20 +46,27 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
 }
 
+/// Sets whether the calling thread may be cancelled, and returns what held before.
+fn set_cancellation(state: i32) -> i32 {
+    let mut before = state;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a state that there is, and a place for the one before.
+    unsafe {
+        pthread_setcancelstate(state, &mut before)
+    };
+    before
+}
+
 impl Uncancelled {
     #[inline]
     pub fn begin() -> Uncancelled {
-        #[cfg(target_os = "linux")]
-        let mut before = 0;
-        #[cfg(target_os = "linux")]
-        {
-            const PTHREAD_CANCEL_DISABLE: i32 = 1;
-            // SAFETY: a state that there is, and a place for the one before.
-            unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
-        }
+        const PTHREAD_CANCEL_DISABLE: i32 = 1;
+        let (depth, before) = UNCANCELLED.get();
+        UNCANCELLED.set(match depth {
+            0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
+            _ => (depth + 1, before),
+        });
         Uncancelled {
-            #[cfg(target_os = "linux")]
-            before,
             _here: std::marker::PhantomData,
         }
     }
@@ -63,10 +75,10 @@ impl Uncancelled {
 impl Drop for Uncancelled {
     #[inline]
     fn drop(&mut self) {
-        #[cfg(target_os = "linux")]
-        // SAFETY: the state that the thread had.
-        unsafe {
-            pthread_setcancelstate(self.before, std::ptr::null_mut())
-        };
+        let (depth, before) = UNCANCELLED.get();
+        UNCANCELLED.set((depth - 1, before));
+        if depth == 1 {
+            set_cancellation(before);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Threads of our own, in somebody else's process: made here, with every signal blocked (signals are for the
 //! program's threads), and announced to tools that want to know (rocprofiler-sdk: `rocprofiler_at_internal_thread_create`).
 
-use crate::platform::sync::lock_std;
+use crate::platform::sync::PerProcess;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// When a tool is told of a thread of ours.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -17,11 +17,9 @@ pub enum InternalThread {
 
 type Watch = Arc<dyn Fn(InternalThread) + Send + Sync>;
 
-static WATCHES: Mutex<Watches> = Mutex::new(Watches {
-    last: 0,
-    all: Vec::new(),
-});
+static WATCHES: PerProcess<Watches> = PerProcess::new();
 
+#[derive(Default)]
 struct Watches {
     last: u64,
     all: Vec<(u64, Watch)>,
@@ -36,7 +34,7 @@ impl InternalThreadWatch {
     /// Has `watch` called around the making of each thread of ours from now on, on the thread that makes it. A watch
     /// that panics is not called again.
     pub fn new(watch: impl Fn(InternalThread) + Send + Sync + 'static) -> InternalThreadWatch {
-        let mut watches = lock_std(&WATCHES);
+        let mut watches = WATCHES.lock();
         watches.last += 1;
         let number = watches.last;
         watches.all.push((number, Arc::new(watch)));
@@ -53,7 +51,7 @@ impl Drop for InternalThreadWatch {
 }
 
 fn remove(number: u64) -> Option<(u64, Watch)> {
-    let mut watches = lock_std(&WATCHES);
+    let mut watches = WATCHES.lock();
     let place = watches.all.iter().position(|(of, _)| *of == number)?;
     Some(watches.all.remove(place))
 }
@@ -71,7 +69,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn announce(moment: InternalThread) {
-    let watches = lock_std(&WATCHES).all.clone();
+    let watches = WATCHES.lock().all.clone();
     for (number, watch) in watches {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| watch(moment))) {
             // Its payload may be anything, and may panic when it is dropped; so may the watch.

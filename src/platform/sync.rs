@@ -58,33 +58,34 @@ impl<T> MutPtr<T> {
     }
 }
 
-/// Locks one of the standard library's mutexes, also when a thread panicked while it held it.
+/// Locks one of the standard library's mutexes, also when a thread panicked while it held it. Its holder is neither
+/// interrupted nor cancelled: a signal handler may make a call that comes to us, and would wait for its own thread.
+///
+/// That takes system calls: it is for what the hot path does without.
 #[cfg(not(loom))]
-pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> QuietGuard<'_, T> {
+    let quiet = SignalsBlocked::begin();
+    QuietGuard {
+        guard: mutex
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        _quiet: quiet,
+    }
 }
 
-/// A mutex whose holder no signal interrupts: a handler may make a call that comes to us, and would wait for its own thread.
-/// That takes system calls: it is for what the hot path does without.
+/// A mutex that is locked by [`lock_std`] alone.
 #[cfg(not(loom))]
 #[derive(Default)]
 pub(crate) struct QuietMutex<T>(std::sync::Mutex<T>);
 
 #[cfg(not(loom))]
 impl<T> QuietMutex<T> {
-    /// Also when a thread panicked while it held it.
     pub fn lock(&self) -> QuietGuard<'_, T> {
-        let quiet = SignalsBlocked::begin();
-        QuietGuard {
-            guard: lock_std(&self.0),
-            _quiet: quiet,
-        }
+        lock_std(&self.0)
     }
 }
 
-/// Holds a [`QuietMutex`].
+/// The holder of a lock, which no signal interrupts.
 #[cfg(not(loom))]
 pub(crate) struct QuietGuard<'a, T> {
     // Fields are dropped in this order.
@@ -108,11 +109,100 @@ impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
     }
 }
 
-/// Every signal is blocked on the calling thread while this lives, and the thread is not cancelled. A thread that is
-/// started meanwhile keeps signals blocked.
+/// A value of the process behind a [`QuietMutex`], for statics. A forked child begins with the default: it never takes the
+/// lock that it has inherited, which a thread may hold that it does not have, nor looks at the value, which that thread
+/// may be changing. Values of parent processes are never freed.
+#[cfg(not(loom))]
+pub(crate) struct PerProcess<T>(std::sync::atomic::AtomicPtr<OfProcess<T>>);
+
+#[cfg(not(loom))]
+struct OfProcess<T> {
+    process: u32,
+    value: QuietMutex<T>,
+}
+
+#[cfg(not(loom))]
+impl<T: Default> PerProcess<T> {
+    pub const fn new() -> PerProcess<T> {
+        PerProcess(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    pub fn lock(&self) -> QuietGuard<'_, T> {
+        let process = std::process::id();
+        loop {
+            let there = self.0.load(Ordering::Acquire);
+            // SAFETY: null or a leaked box.
+            if let Some(of_process) = unsafe { there.as_ref() }
+                && of_process.process == process
+            {
+                return of_process.value.lock();
+            }
+            let new = Box::into_raw(Box::new(OfProcess {
+                process,
+                value: QuietMutex::default(),
+            }));
+            let stored = self
+                .0
+                .compare_exchange(there, new, Ordering::AcqRel, Ordering::Relaxed);
+            if stored.is_err() {
+                // SAFETY: made just above, and not shared.
+                drop(unsafe { Box::from_raw(new) });
+            }
+        }
+    }
+}
+
+/// A value that is made at its first use and lasts for ever. Unlike `OnceLock`, no thread waits for another one that makes
+/// it, and which a forked child may not have: several threads may make the value, and the first one is kept.
+#[cfg(not(loom))]
+pub(crate) struct OnceBox<T>(std::sync::atomic::AtomicPtr<T>);
+
+#[cfg(not(loom))]
+impl<T> OnceBox<T> {
+    pub const fn new() -> OnceBox<T> {
+        OnceBox(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        // SAFETY: null or a leaked box.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let new = Box::into_raw(Box::new(make()));
+        let none = std::ptr::null_mut();
+        let stored = self
+            .0
+            .compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire);
+        match stored {
+            // SAFETY: a box that is leaked just now.
+            Ok(_) => unsafe { &*new },
+            Err(there) => {
+                // SAFETY: made just above, and not shared.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: a leaked box.
+                unsafe { &*there }
+            }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    /// How many [`SignalsBlocked`] the thread has.
+    static QUIET_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    /// The signals that were blocked before the first of them.
+    static BLOCKED_BEFORE: std::cell::Cell<Option<libc::sigset_t>> = const { std::cell::Cell::new(None) };
+}
+
+/// Every signal is blocked on the calling thread while one of these lives, and the thread is not cancelled. They may end in
+/// any order. A thread that is started meanwhile keeps signals blocked.
 #[cfg(not(loom))]
 pub(crate) struct SignalsBlocked {
-    before: libc::sigset_t,
     _uncancelled: Uncancelled,
     /// It belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
@@ -121,16 +211,20 @@ pub(crate) struct SignalsBlocked {
 #[cfg(not(loom))]
 impl SignalsBlocked {
     pub fn begin() -> SignalsBlocked {
-        // SAFETY: zeroed sets are valid memory for these calls to fill in.
-        let before = unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            before
-        };
+        let depth = QUIET_DEPTH.get();
+        if depth == 0 {
+            // SAFETY: zeroed sets are valid memory for these calls to fill in.
+            let before = unsafe {
+                let mut all: libc::sigset_t = std::mem::zeroed();
+                let mut before: libc::sigset_t = std::mem::zeroed();
+                libc::sigfillset(&mut all);
+                libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+                before
+            };
+            BLOCKED_BEFORE.set(Some(before));
+        }
+        QUIET_DEPTH.set(depth + 1);
         SignalsBlocked {
-            before,
             _uncancelled: Uncancelled::begin(),
             _here: std::marker::PhantomData,
         }
@@ -140,8 +234,14 @@ impl SignalsBlocked {
 #[cfg(not(loom))]
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set was filled in by the system.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+        let depth = QUIET_DEPTH.get() - 1;
+        QUIET_DEPTH.set(depth);
+        if depth == 0
+            && let Some(before) = BLOCKED_BEFORE.take()
+        {
+            // SAFETY: the set was filled in by the system.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+        }
     }
 }
 

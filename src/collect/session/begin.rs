@@ -10,14 +10,15 @@ use crate::clock::{self, TickSource};
 use crate::collect::recorder::{Recorder, RecorderError, RecorderOptions};
 use crate::collect::scope::Scope;
 use crate::collect::switchboard::Switchboard;
+use crate::platform::sync::OnceBox;
 use crate::record::ProcessId;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Why a process is not recorded although its environment asks for it.
@@ -45,7 +46,7 @@ pub enum BeginError {
 
 /// What the environment asked for at first. A program may change its environment; what it forks is
 /// still part of it.
-static START: OnceLock<Start> = OnceLock::new();
+static START: OnceBox<Start> = OnceBox::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 

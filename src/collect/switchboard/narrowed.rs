@@ -2,10 +2,10 @@
 //! `cuptiActivityEnableContext`, which supersedes `cuptiActivityEnable`).
 
 use super::{Buffers, Switchboard};
+use crate::platform::sync::QuietMutex;
 use crate::record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 /// Kinds of records that belong to a context of a runtime.
 pub(crate) const OF_CONTEXTS: [Kind; 5] = [
@@ -21,7 +21,7 @@ pub(crate) const OF_CONTEXTS: [Kind; 5] = [
 pub(super) struct Narrowed {
     /// Whether anybody has asked for a context of its own.
     any: AtomicBool,
-    table: RwLock<Table>,
+    table: QuietMutex<Table>,
 }
 
 /// The words of contexts that are told apart, and those of all others.
@@ -42,7 +42,7 @@ impl Table {
 impl Narrowed {
     pub fn set(&self, table: Table) {
         let any = !table.contexts.is_empty();
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        *self.table.lock() = table;
         self.any.store(any, Ordering::Release);
     }
 }
@@ -62,8 +62,7 @@ impl Switchboard {
 
     #[cold]
     fn buffers_narrowed(&self, kind: Kind, context: ContextId) -> Buffers {
-        let table = self.narrowed.table.read();
-        let table = table.unwrap_or_else(PoisonError::into_inner);
+        let table = self.narrowed.table.lock();
         let word = table.contexts.get(&(context, kind));
         word.or_else(|| table.others.get(&kind))
             .copied()

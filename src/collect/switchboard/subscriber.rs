@@ -11,6 +11,7 @@ use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::buffer::lanes::every_thread_knows;
+use crate::platform::inside::Uncancelled;
 use crate::platform::sync::fence_light;
 use crate::record::{Domain, ExternalId, Operation, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -311,6 +312,8 @@ impl Switchboard {
     ) -> Option<ExternalId> {
         let mut supplied: Option<(u64, ExternalId)> = None;
         let mut copy;
+        // A cancellation point in a callback would unwind through us.
+        let _uncancelled = Uncancelled::begin();
         let mut slots = Slots(subscribers.0);
         while let Some(slot) = slots.next() {
             thread.calls(Some(slot));

@@ -55,9 +55,10 @@ pub enum EnumerateError {
 /// All devices of all platforms, with their clocks.
 pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
     let api = load()?;
-    let found = all(&api)?.into_iter().map(|device| Found {
-        device: device::describe(&api, device),
-        clock: find_clock(&api, device),
+    let found = all(&api)?.into_iter().map(|handle| {
+        let device = device::describe(&api, handle);
+        let clock = find_clock(&api, handle, &device);
+        Found { device, clock }
     });
     Ok(found.collect())
 }
@@ -149,7 +150,10 @@ fn list<F, T: Copy>(
 }
 
 /// The clock that stamps the work of `device`.
-fn find_clock(api: &Dispatch, device: cl_device_id) -> Result<AgentClock, NoTimes> {
+fn find_clock(api: &Dispatch, device: cl_device_id, known: &Device) -> Result<AgentClock, NoTimes> {
+    if !known.has_version(1, 2) {
+        return Err(NoTimes::Missing("clEnqueueMarkerWithWaitList"));
+    }
     let mut snapshots = vec![clock::snapshot()];
     let pairs: Result<Vec<ClockPair>, NoTimes> = with_queue(api, device, |queue| {
         (0..MARKERS).map(|_| marker(api, queue)).collect()

@@ -42,6 +42,16 @@ pub struct Device {
 }
 
 impl Device {
+    /// Whether the device has at least this version of OpenCL.
+    pub fn has_version(&self, major: u32, minor: u32) -> bool {
+        let version = || {
+            let numbers = self.version.strip_prefix("OpenCL ")?.split(' ').next()?;
+            let (major, minor) = numbers.split_once('.')?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        };
+        version().is_some_and(|version: (u32, u32)| version >= (major, minor))
+    }
+
     /// How it can be sampled; not at all if there is nothing in the list.
     pub fn sampling(&self) -> Vec<Configuration> {
         match self.platform == POCL && self.kind == AgentKind::CPU {
@@ -125,4 +135,36 @@ pub(super) fn text(mut ask: impl FnMut(usize, *mut c_void, *mut usize) -> cl_int
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_the_versions_up_to_its_own() {
+        let has = |version: &str, major, minor| {
+            let device = Device {
+                name: String::new(),
+                vendor: String::new(),
+                driver: String::new(),
+                version: version.into(),
+                platform: String::new(),
+                bus: String::new(),
+                kind: AgentKind::CPU,
+                compute_units: 1,
+                clock_mhz: 1,
+                memory: 0,
+                local_memory: 0,
+                max_workgroup: 1,
+                timer_resolution: 1,
+            };
+            device.has_version(major, minor)
+        };
+        assert!(has("OpenCL 3.0 PoCL HSTR: pthread-x86_64", 2, 1));
+        assert!(has("OpenCL 2.1 ", 2, 1));
+        assert!(!has("OpenCL 1.2 Oclgrind 21.10", 2, 1));
+        assert!(!has("OpenCL 2.0", 2, 1));
+        assert!(!has("?", 1, 1));
+    }
 }

@@ -15,13 +15,13 @@ use crate::collect::correlation::HostThread;
 use crate::collect::process;
 use crate::collect::sampling::lines::Lines;
 use crate::collect::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
-use crate::platform::sync::{Signal, lock_std};
+use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::record::*;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The longest pause between two rounds.
@@ -131,7 +131,7 @@ impl HostSampler {
         self.end(&mut state);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> QuietGuard<'_, State> {
         lock_std(&self.state)
     }
 

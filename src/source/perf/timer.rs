@@ -8,10 +8,10 @@
 use super::event::sample_time;
 use super::ring::RingSample;
 use crate::buffer::signal_ring::SignalRing;
+use crate::platform::sync::PerProcess;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The most threads with a slot.
@@ -21,8 +21,8 @@ const SLOTS: usize = 1024;
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The slots, by the number in the signal's value. Slots are never freed.
 static TABLE: [AtomicPtr<Slot>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
-/// KernelSample while a timer is created.
-static CREATING: Mutex<()> = Mutex::new(());
+/// Held while a timer is created.
+static CREATING: PerProcess<()> = PerProcess::new();
 
 /// The destination of one thread's signal handler.
 struct Slot {
@@ -119,7 +119,7 @@ impl ThreadTimer {
     /// Samples `thread` of this process every `interval` ns of its CPU time.
     pub fn open(thread: u32, interval: u64) -> io::Result<ThreadTimer> {
         let signal = signal()?;
-        let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _creating = CREATING.lock();
         let (number, slot) =
             slot_for(thread).ok_or_else(|| io::Error::other("too many threads have had timers"))?;
         // SAFETY: zeros are a valid value.

@@ -8,11 +8,12 @@ use crate::collect::context::{
 };
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
+use crate::platform::sync::QuietGuard;
 use crate::record::{ProcessId, ThreadId};
 use crate::tool::timeline::Timeline;
 use core::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// What the API keeps of one process.
 struct Library {
@@ -82,12 +83,12 @@ fn library() -> &'static Library {
     }
 }
 
-fn locked() -> MutexGuard<'static, State> {
+fn locked() -> QuietGuard<'static, State> {
     crate::platform::sync::lock_std(&library().state)
 }
 
 /// The objects, if the library is initialised.
-pub(super) fn state() -> Answer<MutexGuard<'static, State>> {
+pub(super) fn state() -> Answer<QuietGuard<'static, State>> {
     let state = locked();
     if state.initialised {
         Ok(state)

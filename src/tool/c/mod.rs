@@ -54,12 +54,13 @@ pub use tools::{
     gputrail_tool_finish, gputrail_tool_probe, serve_tools,
 };
 
+use crate::platform::inside::Uncancelled;
 #[cfg(feature = "tool")]
 pub(crate) use sized::Sized_;
 use status::Failure;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Version of the C API, which tools are built for: raised when one built for an earlier version would no
 /// longer work.
@@ -75,6 +76,7 @@ thread_local! {
 /// Does the work of one function of the API.
 fn answer(work: impl FnOnce() -> Answer<Status>) -> Status {
     keep_panics_silent();
+    let _uncancelled = Uncancelled::begin();
     let _ = INSIDE.try_with(|inside| inside.set(inside.get() + 1));
     let result = catch_unwind(AssertUnwindSafe(work));
     let _ = INSIDE.try_with(|inside| inside.set(inside.get() - 1));
@@ -104,15 +106,16 @@ fn done(work: impl FnOnce() -> Answer) -> Status {
 
 /// A panic that is caught here says nothing: the output is the program's.
 fn keep_panics_silent() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if INSIDE.try_with(Cell::get).unwrap_or(1) == 0 {
-                before(panic);
-            }
-        }));
-    });
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if ONCE.load(Ordering::Relaxed) || ONCE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if INSIDE.try_with(Cell::get).unwrap_or(1) == 0 {
+            before(panic);
+        }
+    }));
 }
 
 /// `pointer` as a place to write an answer to.

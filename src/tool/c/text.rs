@@ -2,11 +2,10 @@
 
 use super::status::{Failure, Status};
 use super::{Answer, checked};
-use crate::platform::sync::lock_std;
+use crate::platform::sync::PerProcess;
 use core::ffi::{CStr, c_char};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::Mutex;
 
 /// Copies `text`, ended by a 0, to `to`, and tells its length, without the 0, in `length`, which may be null.
 /// A null `to` asks for the length alone.
@@ -53,9 +52,8 @@ pub unsafe fn given<'a>(text: *const c_char, name: &'static str) -> Answer<&'a s
 
 /// `text` with a 0 behind it, for ever. For names of functions and arguments, of which there are not many.
 pub fn kept(text: &str) -> *const c_char {
-    static KEPT: Mutex<Option<HashMap<Box<str>, &'static CStr>>> = Mutex::new(None);
-    let mut kept = lock_std(&KEPT);
-    let kept = kept.get_or_insert_default();
+    static KEPT: PerProcess<HashMap<Box<str>, &'static CStr>> = PerProcess::new();
+    let mut kept = KEPT.lock();
     if let Some(text) = kept.get(text) {
         return text.as_ptr();
     }

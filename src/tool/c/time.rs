@@ -5,29 +5,26 @@ use super::status::{Failure, Status};
 use super::{Answer, done, place};
 use crate::clock;
 use crate::collect::times::Times;
-use crate::platform::sync::lock_std;
+use crate::platform::sync::PerProcess;
 use crate::record::{AgentId, DeviceTime, Nanos, Ticks};
-use std::sync::Mutex;
 
-/// Those of the process, and which process that was.
-static TIMES: Mutex<Option<(u32, Times)>> = Mutex::new(None);
+/// Those of the process.
+static TIMES: PerProcess<Option<Times>> = PerProcess::new();
 
 /// Does `work` with the times of this process.
 pub(super) fn with_times<R>(work: impl FnOnce(&mut Times) -> R) -> Answer<R> {
     let board = board()?;
-    let pid = std::process::id();
-    let mut times = lock_std(&TIMES);
-    if times.as_ref().is_none_or(|(of, _)| *of != pid) {
-        let new = Times::new(board.names().clone());
-        *times = Some((
-            pid,
-            new.map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))?,
-        ));
-    }
-    match &mut *times {
-        Some((_, times)) => Ok(work(times)),
-        None => Err(Status::CLOCK_UNKNOWN.into()),
-    }
+    let mut times = TIMES.lock();
+    let times = match &mut *times {
+        Some(times) => times,
+        none => {
+            let new = Times::new(board.names().clone());
+            none.insert(
+                new.map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))?,
+            )
+        }
+    };
+    Ok(work(times))
 }
 
 /// The time now in the clock of host times in records, in ticks. Never fails, and may be called from anywhere.

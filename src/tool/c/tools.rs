@@ -12,11 +12,11 @@ use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
 use crate::collect::exit;
 use crate::platform::inside::message;
-use crate::platform::sync::lock_std;
+use crate::platform::sync::PerProcess;
 use core::ffi::{CStr, c_char, c_void};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -98,19 +98,15 @@ struct Tool {
 unsafe impl Send for Tool {}
 
 /// The tools of a process.
+#[derive(Default)]
 struct Loaded {
-    process: u32,
     /// Those that are initialised, in that order.
     tools: Vec<Tool>,
     /// Threads that finalise those which asked for it from within a callback.
     finishing: Vec<JoinHandle<()>>,
 }
 
-static LOADED: Mutex<Loaded> = Mutex::new(Loaded {
-    process: 0,
-    tools: Vec::new(),
-    finishing: Vec::new(),
-});
+static LOADED: PerProcess<Loaded> = PerProcess::new();
 
 /// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what it
 /// waits for may be the very callback in which the program ended.
@@ -127,19 +123,20 @@ pub fn serve_tools() {
 
 /// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
 fn load_tools() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
+    static ONCE: AtomicBool = AtomicBool::new(false);
     let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
         return;
     };
-    ONCE.call_once(|| {
-        let refused = done(|| {
-            load(&paths);
-            Ok(())
-        });
-        if refused != Status::OK {
-            message(format_args!("tools are not loaded: a fault in gputrail"));
-        }
+    if ONCE.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let refused = done(|| {
+        load(&paths);
+        Ok(())
     });
+    if refused != Status::OK {
+        message(format_args!("tools are not loaded: a fault in gputrail"));
+    }
 }
 
 fn load(paths: &OsStr) {
@@ -167,7 +164,6 @@ fn load(paths: &OsStr) {
         }
     }
     tools.sort_by_key(|tool| tool.description.priority);
-    lock_std(&LOADED).process = std::process::id();
     for tool in tools {
         if let Some(initialise) = tool.description.initialise {
             // SAFETY: the tool's function, which it gave for this.
@@ -183,7 +179,7 @@ fn load(paths: &OsStr) {
                 continue;
             }
         }
-        lock_std(&LOADED).tools.push(tool);
+        LOADED.lock().tools.push(tool);
     }
 }
 
@@ -261,10 +257,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
 /// Finalises the tools: the program ends.
 fn finalise_tools() {
     done(|| {
-        let mut loaded = lock_std(&LOADED);
-        if loaded.process != std::process::id() {
-            return Ok(());
-        }
+        let mut loaded = LOADED.lock();
         let tools = std::mem::take(&mut loaded.tools);
         let finishing = std::mem::take(&mut loaded.finishing);
         drop(loaded);
@@ -304,12 +297,11 @@ fn finalise(tool: Tool) {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
     done(|| {
-        let mut loaded = lock_std(&LOADED);
-        let here = loaded.process == std::process::id();
+        let mut loaded = LOADED.lock();
         let place = loaded
             .tools
             .iter()
-            .position(|of| here && of.handle == tool)
+            .position(|of| of.handle == tool)
             .ok_or(Status::NO_SUCH_TOOL)?;
         let tool = loaded.tools.remove(place);
         if !callback::is_inside() {

@@ -5,6 +5,7 @@
 
 use super::clocks;
 use super::completion::{self, OUTSTANDING};
+use super::devices;
 use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::functions::operation;
@@ -425,13 +426,15 @@ impl Call {
                     OUTSTANDING.follow(taken.ticket, followers);
                 }
                 let to = taken.ticket.0 as *mut c_void;
-                // Where this fails, the work is found by the next sweep.
-                next!(clSetEventCallback(
-                    handle,
-                    CL_COMPLETE,
-                    Some(completion::completed),
-                    to
-                ));
+                // Where this fails, the next sweep finds the work.
+                if devices::has_event_callbacks(info.agent) {
+                    next!(clSetEventCallback(
+                        handle,
+                        CL_COMPLETE,
+                        Some(completion::completed),
+                        to
+                    ));
+                }
                 if let Some(claim) = OUTSTANDING.publish(taken, own) {
                     completion::overtaken(claim, thread);
                 }

@@ -4,12 +4,13 @@
 //! a reading of both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer
 //! works it is asked instead.
 
+use super::device::Device;
 use super::dispatch::{below, next};
 use super::ffi::*;
 use crate::clock;
 use crate::collect::process;
+use crate::platform::sync::OnceBox;
 use crate::record::{AgentId, ClockPair, DeviceTime, Ticks};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Agents whose pairs are told apart.
@@ -30,7 +31,7 @@ struct Spans {
 }
 
 fn spans() -> &'static Spans {
-    static SPANS: OnceLock<Spans> = OnceLock::new();
+    static SPANS: OnceBox<Spans> = OnceBox::new();
     SPANS.get_or_init(|| {
         let second = clock::frequency();
         Spans {
@@ -41,15 +42,18 @@ fn spans() -> &'static Spans {
     })
 }
 
-/// A new agent: tries its timer.
-pub(super) fn new_agent(agent: AgentId, device: cl_device_id) {
+/// A new agent: tries its timer, which devices have from version 2.1 on. With an older one the runtime has no such function,
+/// whatever the loader has.
+pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &Device) {
     let Some(timer) = TIMERS.get(agent.0 as usize) else {
         return;
     };
     timer.store(0, Ordering::Relaxed);
     LAST[agent.0 as usize].store(0, Ordering::Relaxed);
     DUE[agent.0 as usize].store(0, Ordering::Relaxed);
-    if let Some(pair) = read_timer(agent, device) {
+    if known.has_version(2, 1)
+        && let Some(pair) = read_timer(agent, device)
+    {
         timer.store(device.0 as usize, Ordering::Relaxed);
         keep(pair);
     }

@@ -8,9 +8,9 @@ use super::tell::Described;
 use super::work::{Enqueue, KernelLaunch, Place, Put, Work, list};
 use crate::collect::correlation::HostThread;
 use crate::collect::switchboard::Buffers;
+use crate::platform::sync::PerProcess;
 use crate::record::*;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A command that was recorded.
 #[derive(Copy, Clone)]
@@ -52,21 +52,11 @@ unsafe impl Send for Buffer {}
 
 type Known = HashMap<u64, Buffer>;
 
-static BUFFERS: Mutex<Option<Known>> = Mutex::new(None);
-
-fn buffers() -> MutexGuard<'static, Option<Known>> {
-    BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// The command buffers that the program holds.
+static BUFFERS: PerProcess<Known> = PerProcess::new();
 
 fn with<R>(buffer: cl_command_buffer_khr, change: impl FnOnce(&mut Buffer) -> R) -> Option<R> {
-    buffers()
-        .get_or_insert_default()
-        .get_mut(&buffer.into())
-        .map(change)
-}
-
-pub(super) fn forget_all() {
-    *buffers() = None;
+    BUFFERS.lock().get_mut(&buffer.into()).map(change)
 }
 
 /// A command buffer was created.
@@ -91,7 +81,7 @@ pub(super) unsafe fn created(
         references: 1,
         commands: Vec::new(),
     };
-    buffers().get_or_insert_default().insert(buffer.into(), new);
+    BUFFERS.lock().insert(buffer.into(), new);
 }
 
 pub(super) fn retained(_: &mut Call, buffer: cl_command_buffer_khr) {
@@ -99,11 +89,11 @@ pub(super) fn retained(_: &mut Call, buffer: cl_command_buffer_khr) {
 }
 
 pub(super) fn released(_: &mut Call, buffer: cl_command_buffer_khr) {
-    let mut buffers = buffers();
-    if let Some(known) = buffers.get_or_insert_default().get_mut(&buffer.into()) {
+    let mut buffers = BUFFERS.lock();
+    if let Some(known) = buffers.get_mut(&buffer.into()) {
         known.references = known.references.saturating_sub(1);
         if known.references == 0 {
-            buffers.get_or_insert_default().remove(&buffer.into());
+            buffers.remove(&buffer.into());
         }
     }
 }

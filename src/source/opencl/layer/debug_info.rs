@@ -8,16 +8,17 @@ use super::dispatch::{below, next};
 use super::ffi::*;
 use super::{device, devices, programs};
 use crate::collect::process;
+use crate::platform::sync::PerProcess;
 use crate::record::NoteKind;
 use core::ffi::CStr;
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const CL_PROGRAM_BUILD_OPTIONS: cl_uint = 0x1182;
 
 /// Options that were added, by program.
-static ADDED: Mutex<Option<HashMap<u64, Added>>> = Mutex::new(None);
+static ADDED: PerProcess<HashMap<u64, Added>> = PerProcess::new();
 
 #[derive(Clone, Copy)]
 struct Added {
@@ -25,19 +26,9 @@ struct Added {
     not_optimised: bool,
 }
 
-fn added() -> MutexGuard<'static, Option<HashMap<u64, Added>>> {
-    ADDED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) fn forget_all() {
-    *added() = None;
-}
-
 /// A program is new: its handle may have been another's.
 pub(super) fn new_program(program: cl_program) {
-    if let Some(added) = added().as_mut() {
-        added.remove(&program.into());
-    }
+    ADDED.lock().remove(&program.into());
 }
 
 /// The options to build `program` with in place of `asked`, if lines are wanted.
@@ -58,29 +49,27 @@ pub(super) fn options(program: cl_program, asked: &str) -> Option<CString> {
             options.push_str(option);
         }
     }
-    added().get_or_insert_default().insert(program.into(), adds);
+    ADDED.lock().insert(program.into(), adds);
     say(adds);
     CString::new(options.trim_start()).ok()
 }
 
 /// Says once in the capture what was done to the program.
 fn say(adds: Added) {
-    static SAID: std::sync::Once = std::sync::Once::new();
-    if !adds.lines && !adds.not_optimised {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !adds.lines && !adds.not_optimised || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    SAID.call_once(|| {
-        let what = match adds.not_optimised {
-            true => {
-                "programs were built with -g -cl-opt-disable for source lines: their kernels are not optimised, and take \
-                 longer than they would"
-            }
-            false => "programs were built with -g for source lines",
-        };
-        if let Some(names) = process::names() {
-            names.note(NoteKind::OTHER, what);
+    let what = match adds.not_optimised {
+        true => {
+            "programs were built with -g -cl-opt-disable for source lines: their kernels are not optimised, and take \
+             longer than they would"
         }
-    });
+        false => "programs were built with -g for source lines",
+    };
+    if let Some(names) = process::names() {
+        names.note(NoteKind::OTHER, what);
+    }
 }
 
 /// Takes out of `answer` what our options have become in it.
@@ -113,9 +102,7 @@ pub(super) unsafe fn build_info(
     size: *mut usize,
 ) -> cl_int {
     let adds = match what {
-        CL_PROGRAM_BUILD_OPTIONS => added()
-            .as_ref()
-            .and_then(|all| all.get(&program.into()).copied()),
+        CL_PROGRAM_BUILD_OPTIONS => ADDED.lock().get(&program.into()).copied(),
         _ => None,
     };
     let Some(adds) = adds else {

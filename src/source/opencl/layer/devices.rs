@@ -7,9 +7,11 @@ use super::ffi::*;
 use super::handles::Handles;
 use super::sampling;
 use crate::collect::process;
+use crate::platform::inside::Uncancelled;
 use crate::record::{Agent, AgentId, Domain, StringId};
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known of a device.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
@@ -24,6 +26,15 @@ pub(super) struct DeviceInfo {
 /// The devices that are known.
 pub(super) static DEVICES: Handles<DeviceInfo> = Handles::new();
 
+/// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: a bit for each, by its id modulo 64.
+static WITHOUT_CALLBACKS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the runtime of `agent` calls back when an event completes. Other work is asked after.
+#[inline]
+pub(super) fn has_event_callbacks(agent: AgentId) -> bool {
+    WITHOUT_CALLBACKS.load(Ordering::Relaxed) & 1 << (agent.0 % 64) == 0
+}
+
 /// The agent that `device` is.
 pub(super) fn agent(device: cl_device_id) -> AgentId {
     DEVICES
@@ -36,6 +47,8 @@ fn name(device: cl_device_id) -> AgentId {
     let Some(names) = process::names().filter(|_| !device.is_null()) else {
         return AgentId::NONE;
     };
+    // A sampler may open files.
+    let _uncancelled = Uncancelled::begin();
     let known = describe(below(), device);
     let string = |text: &str| match text {
         "" => StringId::NONE,
@@ -66,7 +79,10 @@ fn name(device: cl_device_id) -> AgentId {
             unused: [0; 12],
         },
     );
-    clocks::new_agent(id, device);
+    if !known.has_version(1, 1) {
+        WITHOUT_CALLBACKS.fetch_or(1 << (id.0 % 64), Ordering::Relaxed);
+    }
+    clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
     id
 }

@@ -18,11 +18,11 @@ use super::functions::{Argument, FUNCTIONS};
 use super::work::Work;
 use super::{devices, memory, programs, queues, rect};
 use crate::collect::process;
+use crate::platform::sync::{OnceBox, PerProcess};
 use crate::record::{MemoryKind, NoteKind};
 use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Platforms whose functions can be told apart.
 const PLATFORMS: usize = 3;
@@ -34,10 +34,10 @@ macro_rules! declare {
     )*) => {
         /// The functions of one platform that have been asked for.
         #[allow(non_snake_case)]
-        struct Targets { $($name: OnceLock<unsafe extern "C-unwind" fn($($ty),*) -> $ret>,)* }
+        struct Targets { $($name: OnceBox<unsafe extern "C-unwind" fn($($ty),*) -> $ret>,)* }
 
         static TARGETS: [Targets; PLATFORMS] =
-            [const { Targets { $($name: OnceLock::new(),)* } }; PLATFORMS];
+            [const { Targets { $($name: OnceBox::new(),)* } }; PLATFORMS];
 
         /// What is done with a call that somebody wants, whichever platform's function it is to.
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
@@ -202,11 +202,9 @@ const fn version(major: u32, minor: u32, patch: u32) -> u32 {
 
 /// Notes that a function is called past us.
 fn list(name: &str) {
-    static LISTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if listed.get_or_insert_default().insert(name.to_owned())
-        && let Some(names) = process::names()
-    {
+    static LISTED: PerProcess<HashSet<String>> = PerProcess::new();
+    let is_new = LISTED.lock().insert(name.to_owned());
+    if is_new && let Some(names) = process::names() {
         names.note(NoteKind::UNOBSERVED_FUNCTION, name);
     }
 }

@@ -9,11 +9,11 @@
 //! Orderings: an entry's words are relaxed; the version's release fence before and store after them
 //! pair with the acquire load before and fence after a reader's look (a sequence lock).
 
+use crate::platform::sync::{PerProcess, QuietGuard};
 use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard};
 
 /// Words of an entry, next to its key.
 const WORDS: usize = 7;
@@ -23,12 +23,20 @@ const FIRST_CAPACITY: usize = 64;
 /// Objects of one kind, by handle. `T` is 56 bytes.
 pub(super) struct Handles<T> {
     known: Known,
-    /// Number of entries in use.
-    used: Mutex<usize>,
+    writer: PerProcess<Writer>,
     info: PhantomData<T>,
 }
 
-/// What readers look at.
+/// The state of whoever writes.
+#[derive(Default)]
+struct Writer {
+    /// Whether this process has written before.
+    has_begun: bool,
+    /// Number of entries in use.
+    used: usize,
+}
+
+/// The part that readers look at.
 struct Known {
     table: AtomicPtr<Table>,
     /// Odd while entries are in motion.
@@ -182,7 +190,7 @@ impl<T: Pod> Handles<T> {
                 table: AtomicPtr::new(ptr::null_mut()),
                 version: AtomicU32::new(0),
             },
-            used: Mutex::new(0),
+            writer: PerProcess::new(),
             info: PhantomData,
         }
     }
@@ -212,21 +220,21 @@ impl<T: Pod> Handles<T> {
         if key == 0 {
             return;
         }
-        let mut used = self.lock();
+        let mut writer = self.lock();
         let mut table = self.known.table();
-        if table.is_none_or(|table| (*used + 1) * 2 > table.entries.len()) {
+        if table.is_none_or(|table| (writer.used + 1) * 2 > table.entries.len()) {
             table = Some(self.grow(table));
         }
         let table = table.expect("just made");
         let (place, found) = table.find(key);
-        *used += usize::from(!found);
+        writer.used += usize::from(!found);
         self.change(|| table.entries[place].store(key, words(info)));
     }
 
     /// Changes what is known of `handle`, and gives what `change` returns.
     pub fn update<R>(&self, handle: impl Into<u64>, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let key = handle.into();
-        let _used = self.lock();
+        let _writer = self.lock();
         let table = self.known.table()?;
         let (place, found) = table.find(key);
         if !found || key == 0 {
@@ -240,33 +248,41 @@ impl<T: Pod> Handles<T> {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        let mut used = self.lock();
-        *used = 0;
+        let mut writer = self.lock();
+        writer.used = 0;
         self.change(|| self.known.table.store(ptr::null_mut(), Ordering::Release));
     }
 
     /// Forgets `handle`.
     pub fn remove(&self, handle: impl Into<u64>) -> Option<T> {
         let key = handle.into();
-        let mut used = self.lock();
+        let mut writer = self.lock();
         let table = self.known.table()?;
         let (place, found) = table.find(key);
         if !found || key == 0 {
             return None;
         }
         let info = bytemuck::cast(Words(table.entries[place].load()));
-        *used -= 1;
+        writer.used -= 1;
         self.change(|| table.remove(place));
         Some(info)
     }
 
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.used
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> QuietGuard<'_, Writer> {
+        let mut writer = self.writer.lock();
+        if !writer.has_begun {
+            writer.has_begun = true;
+            // A parent process's table stays behind, with entries that a thread of the parent had in motion; so does an
+            // odd version. Nobody reads here before the first write: `clear` is called when the process begins.
+            self.known.table.store(ptr::null_mut(), Ordering::Relaxed);
+            let version = self.known.version.load(Ordering::Relaxed);
+            let even = (version | 1).wrapping_add(1);
+            self.known.version.store(even, Ordering::Release);
+        }
+        writer
     }
 
-    /// Moves entries; the mutex is held.
+    /// Moves entries; the lock is held.
     fn change(&self, change: impl FnOnce()) {
         let current = &self.known.version;
         let version = current.load(Ordering::Relaxed);

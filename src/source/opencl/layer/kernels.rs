@@ -10,12 +10,12 @@ use super::objects::{Object, object};
 use super::programs;
 use crate::collect::operations::resource;
 use crate::collect::process;
+use crate::platform::sync::PerProcess;
 use crate::record::{KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
 /// What a launch takes by its kernel. On the path of every one: small enough for registers.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
@@ -56,7 +56,7 @@ object!(cl_kernel, KernelInfo, KERNELS);
 static NATIVE: Handles<KernelInfo> = Handles::new();
 
 /// Bytes of local memory by kernel and argument, for kernels that have such arguments.
-static LOCAL: Mutex<Option<LocalArguments>> = Mutex::new(None);
+static LOCAL: PerProcess<LocalArguments> = PerProcess::new();
 
 /// Indices and sizes of the arguments of each kernel that are local memory.
 type LocalArguments = HashMap<u64, Vec<(cl_uint, u32)>>;
@@ -64,7 +64,6 @@ type LocalArguments = HashMap<u64, Vec<(cl_uint, u32)>>;
 pub(super) fn forget_all() {
     KERNELS.clear();
     NATIVE.clear();
-    *LOCAL.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// A kernel was created from a program.
@@ -116,10 +115,8 @@ pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
     let mut info = lookup(source);
     info.references = 1;
     KERNELS.insert(kernel, info);
-    let mut local = LOCAL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(local) = local.as_mut()
-        && let Some(arguments) = local.get(&source.into()).cloned()
-    {
+    let mut local = LOCAL.lock();
+    if let Some(arguments) = local.get(&source.into()).cloned() {
         local.insert(kernel.into(), arguments);
     }
 }
@@ -128,11 +125,8 @@ pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
 #[cold]
 pub(super) fn local_argument(_: &mut Call, kernel: cl_kernel, index: cl_uint, bytes: usize) {
     let bytes = bytes as u32;
-    let mut local = LOCAL.lock().unwrap_or_else(PoisonError::into_inner);
-    let arguments = local
-        .get_or_insert_default()
-        .entry(kernel.into())
-        .or_default();
+    let mut local = LOCAL.lock();
+    let arguments = local.entry(kernel.into()).or_default();
     match arguments.iter_mut().find(|(known, _)| *known == index) {
         Some((_, known)) if *known == bytes => return,
         Some((_, known)) => *known = bytes,
@@ -182,13 +176,7 @@ fn name_unknown(kernel: cl_kernel) -> KernelInfo {
 fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     let mut info = KernelInfo::zeroed();
     info.references = 1;
-    if let Some(local) = LOCAL
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_mut()
-    {
-        local.remove(&kernel.into());
-    }
+    LOCAL.lock().remove(&kernel.into());
     let Some(names) = process::names() else {
         return info;
     };

@@ -11,7 +11,7 @@ use super::dispatch::{below, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
-use super::{command_buffers, kernels, memory, programs, queues, waits};
+use super::{kernels, memory, programs, queues, waits};
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::record::{AgentId, Context, ContextId, Domain};
@@ -60,15 +60,13 @@ pub(super) struct ContextInfo {
 }
 object!(cl_context, ContextInfo, CONTEXTS);
 
-/// In a forked child: what was known is the parent's.
+/// Forgets the objects of a parent process.
 pub(super) fn forget_all() {
     CONTEXTS.clear();
     queues::QUEUES.clear();
     kernels::forget_all();
     programs::forget_all();
-    super::debug_info::forget_all();
     memory::forget_all();
-    command_buffers::forget_all();
     devices::DEVICES.clear();
     waits::forget_all();
 }

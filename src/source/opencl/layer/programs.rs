@@ -12,12 +12,12 @@ use crate::clock;
 use crate::collect::operations::resource;
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::Payload;
+use crate::platform::sync::PerProcess;
 use crate::record::*;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is known of a program.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
@@ -100,15 +100,10 @@ fn module_of(program: cl_program, info: &ProgramInfo) -> Module {
 }
 
 /// Machine code of programs that was told, by module.
-static CODE: Mutex<Option<HashMap<u32, Vec<CodeObject>>>> = Mutex::new(None);
-
-fn code() -> MutexGuard<'static, Option<HashMap<u32, Vec<CodeObject>>>> {
-    CODE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static CODE: PerProcess<HashMap<u32, Vec<CodeObject>>> = PerProcess::new();
 
 pub(super) fn forget_all() {
     PROGRAMS.clear();
-    *code() = None;
 }
 
 /// The program gives up its last reference to a program.
@@ -121,7 +116,7 @@ pub(super) fn going(call: &Call, info: &ProgramInfo) {
 
 /// Tells that the machine code of `module` is going away.
 fn unload(teller: &Teller, module: ModuleId) {
-    let known = code().as_mut().and_then(|code| code.remove(&module.0));
+    let known = CODE.lock().remove(&module.0);
     for object in known.unwrap_or_default() {
         let payload = Payload::Code(&object, &[]);
         teller.instant(resource::CODE_OBJECT_UNLOADED, payload);
@@ -142,12 +137,8 @@ fn load(teller: &Teller, program: cl_program, module: ModuleId) {
         (object.module, object.agent) = (module, super::devices::agent(*agent));
         object.load_size = binary.len() as u64;
         object.id = names.code_object(object);
-        let mut known = code();
-        known
-            .get_or_insert_default()
-            .entry(module.0)
-            .or_default()
-            .push(object);
+        let mut known = CODE.lock();
+        known.entry(module.0).or_default().push(object);
         drop(known);
         teller.instant(
             resource::CODE_OBJECT_LOADED,

@@ -9,12 +9,12 @@ use super::handles::Handles;
 use super::objects;
 use crate::collect::operations::resource;
 use crate::collect::process;
+use crate::platform::sync::PerProcess;
 use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What records say of a queue.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
@@ -71,11 +71,7 @@ impl QueueInfo {
 }
 
 /// The property arrays that queues were created with, as the program gave them, the final 0 included.
-static ARRAYS: Mutex<Option<HashMap<u64, Box<[cl_ulong]>>>> = Mutex::new(None);
-
-fn arrays() -> MutexGuard<'static, Option<HashMap<u64, Box<[cl_ulong]>>>> {
-    ARRAYS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static ARRAYS: PerProcess<HashMap<u64, Box<[cl_ulong]>>> = PerProcess::new();
 
 /// What records say of `queue`. On the path of every enqueue: small enough for registers.
 #[inline(always)]
@@ -265,16 +261,8 @@ fn created(
             return;
         }
         match array {
-            Some(array) => drop(
-                arrays()
-                    .get_or_insert_default()
-                    .insert(queue.into(), array.into()),
-            ),
-            None => drop(
-                arrays()
-                    .as_mut()
-                    .and_then(|arrays| arrays.remove(&queue.into())),
-            ),
+            Some(array) => drop(ARRAYS.lock().insert(queue.into(), array.into())),
+            None => drop(ARRAYS.lock().remove(&queue.into())),
         }
         let info = name(queue, asked, actual);
         call.tell_object::<Queue>(resource::QUEUE_CREATED, info.ids.id.0);
@@ -385,14 +373,15 @@ pub(super) unsafe fn info(
     size_ret: *mut usize,
 ) -> cl_int {
     if what == CL_QUEUE_PROPERTIES_ARRAY {
-        let arrays = arrays();
-        if let Some(asked) = arrays.as_ref().and_then(|arrays| arrays.get(&queue.into())) {
+        // A copy: the runtime is asked in between.
+        let asked = ARRAYS.lock().get(&queue.into()).cloned();
+        if let Some(asked) = asked {
             // A runtime that does not know the question still does not. It is not to write its own
             // answer: not a byte of the program's memory may change that ours leaves alone.
             let (none, no_size) = (ptr::null_mut(), ptr::null_mut());
             let known = next!(clGetCommandQueueInfo(queue, what, 0, none, no_size));
             return match known {
-                CL_SUCCESS => answer(asked, size, value, size_ret),
+                CL_SUCCESS => answer(&asked, size, value, size_ret),
                 failed => failed,
             };
         }

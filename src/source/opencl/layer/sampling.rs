@@ -5,6 +5,7 @@ use super::device::Device;
 use super::dispatch::contained;
 use super::work::Place;
 use crate::collect::process;
+use crate::platform::inside::message;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
 use crate::source::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
 use std::sync::Arc;
@@ -56,7 +57,7 @@ fn offer(agent: AgentId, device: &Device) {
     if let Some(recorder) = process::recorder()
         && let Err(error) = recorder.sample(agent, &device.name)
     {
-        eprintln!("gputrail: {error}");
+        message(format_args!("{error}"));
         if let Some(names) = process::names() {
             names.note(NoteKind::OTHER, &format!("PC sampling: {error}"));
         }

@@ -16,7 +16,7 @@ use crate::tools::built;
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 /// A compiler of C.
 pub const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
-const CPP: &[&str] = &["c++", "-x", "c++"];
+pub const CPP: &[&str] = &["c++", "-x", "c++"];
 
 /// Writes the library and its header, and compiles a program of `tests/programs` with them.
 fn linked(dir: &TestDir, compiler: &[&str], program: &str) -> PathBuf {

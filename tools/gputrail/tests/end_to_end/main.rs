@@ -9,6 +9,7 @@ mod completeness;
 mod damages;
 mod demo;
 mod dependencies;
+mod disturbances;
 mod flight;
 mod guide;
 mod hangs;

@@ -1,0 +1,133 @@
+/* Threads that end, are interrupted or fork at any moment of their OpenCL calls, as a program's may:
+ *
+ *     disturbed cancel-first        a thread that has a cancellation pending makes its first call
+ *     disturbed cancel-naming       a thread is cancelled that creates and releases kernels
+ *     disturbed forks COUNT         children are forked while two threads retain and release, and make a call each
+ *     disturbed handler COUNT       a handler makes calls while the thread retains and releases
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report.h"
+
+static pthread_barrier_t barrier;
+static cl_program program;
+static cl_mem buffers[3];
+static volatile int stop, handled;
+
+static void *makes_its_first_call(void *unused) {
+    cl_uint count = 0;
+    (void)unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    STATUS(clGetPlatformIDs(0, NULL, &count)); /* no cancellation point in the runtime */
+    pthread_testcancel();
+    return NULL;
+}
+
+static void *creates_kernels(void *unused) {
+    (void)unused;
+    for (;;) {
+        cl_kernel kernel = clCreateKernel(program, "work", NULL);
+        clReleaseKernel(kernel);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+static void joined(pthread_t thread) {
+    void *result;
+    pthread_join(thread, &result);
+    puts(result == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+}
+
+static void cancel_first(void) {
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, makes_its_first_call, NULL);
+    pthread_barrier_wait(&barrier);
+    pthread_cancel(thread);
+    pthread_barrier_wait(&barrier);
+    joined(thread);
+}
+
+static void cancel_naming(void) {
+    const char *source = "kernel void work(global int *data) { data[0] = 1; }\n";
+    pthread_t thread;
+    program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
+    STATUS(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
+    pthread_create(&thread, NULL, creates_kernels, NULL);
+    usleep(50000);
+    pthread_cancel(thread);
+    joined(thread);
+}
+
+static void *retains(void *buffer) {
+    while (!stop) {
+        clRetainMemObject(*(cl_mem *)buffer);
+        clReleaseMemObject(*(cl_mem *)buffer);
+    }
+    return NULL;
+}
+
+static void forks(int count) {
+    pthread_t threads[2];
+    int ended = 0, hung = 0;
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, retains, &buffers[i]);
+    for (int i = 0; i < count; i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            cl_uint platforms;
+            alarm(60);
+            clGetPlatformIDs(0, NULL, &platforms);
+            _exit(0);
+        }
+        waitpid(child, &status, 0);
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) hung++;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) ended++;
+    }
+    stop = 1;
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    printf("children: %d ended, %d hung\n", ended, hung);
+}
+
+static void handle(int signal) {
+    (void)signal;
+    clRetainMemObject(buffers[1]);
+    clReleaseMemObject(buffers[1]);
+    handled++;
+}
+
+static void handler(int count) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (handled < count) {
+        clRetainMemObject(buffers[0]);
+        clReleaseMemObject(buffers[0]);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    cl_uint references = 0;
+    clGetMemObjectInfo(buffers[1], CL_MEM_REFERENCE_COUNT, sizeof references, &references, NULL);
+    VALUE(references);
+}
+
+int main(int count, char **arguments) {
+    const char *how = count > 1 ? arguments[1] : "";
+    int number = count > 2 ? atoi(arguments[2]) : 1;
+    open_device();
+    for (int i = 0; i < 3; i++) buffers[i] = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, NULL);
+    if (!strcmp(how, "cancel-first")) cancel_first();
+    if (!strcmp(how, "cancel-naming")) cancel_naming();
+    if (!strcmp(how, "forks")) forks(number);
+    if (!strcmp(how, "handler")) handler(number);
+    puts("ended");
+    return 0;
+}

@@ -1,0 +1,99 @@
+//! Programs whose threads are cancelled, interrupted and forked in the middle of their calls, tools whose destructors run,
+//! and devices that lack functions: a recorded program does what it does alone.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::repository;
+
+use crate::c_api::{CPP, compiled};
+use crate::command::{TestDir, kernels};
+
+/// Records `disturbed` with these arguments, and returns what it printed and the folder with its trace.
+fn disturbed(arguments: &[&str]) -> (String, TestDir) {
+    let dir = TestDir::new();
+    let program = dir.program("disturbed");
+    let ended = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, arguments));
+    let text = ended.well().text();
+    assert!(text.ends_with("ended\n"), "{text}");
+    (text, dir)
+}
+
+/// How often the trace has calls of `function`.
+fn calls(dir: &TestDir, function: &str) -> i64 {
+    dir.trace().value(&format!(
+        "select count(*) from slice where name = '{function}' and dur >= 0"
+    ))
+}
+
+#[test]
+fn a_thread_that_is_cancelled_in_its_first_call_ends_alone_and_the_call_is_recorded() {
+    needs!(a_thread_that_is_cancelled_in_its_first_call_ends_alone_and_the_call_is_recorded:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (text, dir) = disturbed(&["cancel-first"]);
+    assert!(text.contains("\ncancelled\n"), "{text}");
+    assert_eq!(calls(&dir, "clGetPlatformIDs"), 2);
+}
+
+#[test]
+fn a_thread_that_is_cancelled_while_it_creates_objects_ends_alone() {
+    needs!(a_thread_that_is_cancelled_while_it_creates_objects_ends_alone:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (text, dir) = disturbed(&["cancel-naming"]);
+    assert!(text.contains("\ncancelled\n"), "{text}");
+    assert_eq!(
+        calls(&dir, "clCreateKernel"),
+        calls(&dir, "clReleaseKernel")
+    );
+}
+
+#[test]
+fn children_forked_while_other_threads_hold_locks_of_ours_end() {
+    needs!(children_forked_while_other_threads_hold_locks_of_ours_end: Need::Pocl, Need::OpenClToolchain);
+    let (text, _) = disturbed(&["forks", "200"]);
+    assert!(text.contains("children: 200 ended, 0 hung"), "{text}");
+}
+
+#[test]
+fn calls_in_a_signal_handler_wait_for_no_lock_that_its_thread_holds() {
+    needs!(calls_in_a_signal_handler_wait_for_no_lock_that_its_thread_holds: Need::Pocl, Need::OpenClToolchain);
+    let (text, _) = disturbed(&["handler", "2000"]);
+    let references = text.lines().find(|line| line.starts_with("references"));
+    assert!(
+        references.is_some_and(|line| line.ends_with(" 1")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_tools_static_objects_last_until_it_is_finalised() {
+    needs!(a_tools_static_objects_last_until_it_is_finalised:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let source = repository("tests/programs/static_tool.cpp");
+    let tool = compiled(&dir, CPP, &["-shared", "-fPIC"], &source, "static_tool.so");
+    let tool = tool.to_str().expect("UTF-8");
+    let lives = dir.program("lives");
+    for how in [&["500"][..], &["500", "exit", "0"], &["50", "threads", "8"]] {
+        let options = ["-q", "--tool", tool];
+        let ended = run(&mut dir.record_with(&options, Driver::Threaded, &lives, how)).well();
+        let sql = "select count(*) from slice where category = 'api' or name glob 'cl[A-Z]*'";
+        let recorded: i64 = dir.trace().value(sql);
+        let said = format!("static tool: {recorded} and {recorded} calls");
+        assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
+        std::fs::remove_file(dir.join("run.pftrace")).expect("the trace");
+    }
+}
+
+#[test]
+fn an_old_device_is_asked_for_nothing_that_came_later() {
+    needs!(an_old_device_is_asked_for_nothing_that_came_later:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let layer = dir.library("old_device_layer");
+    let lives = dir.program("lives");
+    let mut command = dir.record_with(&["-q"], Driver::Threaded, &lives, &["40"]);
+    run(command.env("OPENCL_LAYERS", layer)).well();
+    assert_eq!(kernels(&mut dir.trace(), "work"), 40);
+}
