@@ -4,6 +4,7 @@
 //! the call, [`correlation`] gives it ids, and a lane of [`buffer`](crate::buffer) takes its records. Tools configure
 //! services through [`context`]; `gputrail record` reaches the process through [`session`].
 
+pub mod agents;
 pub mod context;
 pub mod correlation;
 pub(crate) mod exit;

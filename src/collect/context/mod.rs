@@ -498,7 +498,7 @@ impl Context {
     ///
     /// [`SamplingError::Counters`] if it samples.
     pub fn collects_counters(&self) -> Result<(), ToolError> {
-        Ok(self.board.sampling().collects_counters(self.key)?)
+        Ok(self.board.collects_counters(self.key)??)
     }
 
     fn change_operation(

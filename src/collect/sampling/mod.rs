@@ -1,18 +1,75 @@
 //! PC sampling: where kernels spend their time, and why their waves wait.
 //!
-//! An agent that can be sampled has a [`Sampler`]; the service ([`Sampling`]) hands it to one context of the process, which
-//! says what is sampled how ([`Request`]) and which buffer gets the records. Semantics are those of rocprofiler-sdk's PC
-//! sampling service; CUPTI's way of asking is a [`SamplingPeriod`].
+//! PC sampling is a [service of agents](crate::collect::agents): a context says how an agent is sampled ([`Request`]) and
+//! which buffer gets the records. Semantics are those of rocprofiler-sdk's PC sampling service; CUPTI's way of asking is a
+//! [`SamplingPeriod`].
 
 mod configuration;
 mod debugger;
+mod error;
 #[cfg(any(feature = "opencl", feature = "sim"))]
 pub(crate) mod lines;
-mod service;
 #[cfg(test)]
 mod tests;
 
 pub use configuration::{Configuration, PeriodLevel, Possible, Request, SamplingPeriod};
-pub use service::{Deliver, Delivery, Refusal, Sampler, Sampling, SamplingError};
+pub use error::SamplingError;
 
 pub use crate::record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};
+
+use super::agents::{self, AgentRequest, AgentService, ServiceKind};
+use crate::record::AgentId;
+
+/// The PC sampling service.
+pub type Sampling = AgentService<Request>;
+/// Where the samples of an agent go.
+pub type Delivery = agents::Delivery<Deliver>;
+
+/// What a tool gets of its samples. Either way it gets totals per dispatch
+/// ([`SamplingTotals`](crate::record::SamplingTotals)).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Deliver {
+    /// Each of them.
+    #[default]
+    Samples,
+    /// Their numbers by dispatch, address and reason ([`SampleAggregate`](crate::record::SampleAggregate)).
+    Aggregates,
+}
+
+impl AgentRequest for Request {
+    const SERVICE: ServiceKind = ServiceKind::PcSampling;
+    type Configuration = Configuration;
+    type Deliver = Deliver;
+    type Error = SamplingError;
+
+    fn active(self) -> Configuration {
+        Configuration::active(self)
+    }
+
+    fn check(self, agent: &str, possible: Vec<Configuration>) -> Result<(), SamplingError> {
+        configuration::check(agent, possible, &self)
+    }
+
+    fn check_process() -> Result<(), SamplingError> {
+        match debugger::tracer() {
+            Some(tracer) => Err(SamplingError::Debugger { tracer }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Sampling {
+    /// The request that CUPTI's way of asking makes of `agent`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AgentService::configurations`] and [`SamplingPeriod::request`].
+    pub fn request(
+        &self,
+        agent: AgentId,
+        period: SamplingPeriod,
+    ) -> Result<Request, SamplingError> {
+        let (possible, name) = self.named_configurations(agent)?;
+        period.request(&name, &possible)
+    }
+}

@@ -1,6 +1,7 @@
 //! The constraints of the service, with an agent that only says what it is told.
 
 use super::*;
+use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
 use crate::collect::correlation::HostThread;
 use crate::collect::switchboard::Switchboard;
@@ -22,7 +23,7 @@ struct Told {
 #[derive(Default)]
 struct Fake(Mutex<Told>);
 
-impl Sampler for Fake {
+impl Provider<Request> for Fake {
     fn configurations(&self) -> Vec<Configuration> {
         let told = lock_std(&self.0);
         if told.never {
@@ -32,11 +33,11 @@ impl Sampler for Fake {
             .map_or(vec![TRAP, CYCLES], |active| vec![active])
     }
 
-    fn configure(&self, _: &Request) -> Result<(), Refusal> {
+    fn configure(&self, _: &Request) -> Result<(), ConfigureError> {
         let mut told = lock_std(&self.0);
         if let Some(active) = told.quick.take() {
             told.elsewhere = Some(active);
-            return Err(Refusal::Taken);
+            return Err(ConfigureError::Taken);
         }
         told.calls.push("configure");
         Ok(())
@@ -297,12 +298,12 @@ struct Full(Arc<Switchboard>, Mutex<Option<Delivery>>);
 
 const HELD: u32 = 4000;
 
-impl Sampler for Full {
+impl Provider<Request> for Full {
     fn configurations(&self) -> Vec<Configuration> {
         vec![TRAP]
     }
 
-    fn configure(&self, _: &Request) -> Result<(), Refusal> {
+    fn configure(&self, _: &Request) -> Result<(), ConfigureError> {
         Ok(())
     }
 
@@ -431,8 +432,9 @@ fn it_is_not_available_under_a_debugger() {
     use std::io::{BufRead, BufReader, Read, Write};
     use std::process::{Command, Stdio};
     let mut itself = Command::new(std::env::current_exe().unwrap());
-    let name = "collect::sampling::tests::asks_before_and_while_it_is_traced";
-    itself.args(["--exact", name, "--ignored", "--nocapture"]);
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::asks_before_and_while_it_is_traced");
+    itself.args(["--exact", &name, "--ignored", "--nocapture"]);
     itself.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = itself.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());

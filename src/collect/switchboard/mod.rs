@@ -37,6 +37,7 @@ pub(crate) use thread::{ThreadState, Within};
 use crate::buffer::lanes::{Opening, every_thread_knows};
 use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::capture::names::Names;
+use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
 use crate::collect::sampling::Sampling;
 use crate::platform::sync::{QuietGuard, QuietMutex};
@@ -82,6 +83,7 @@ pub struct Switchboard {
     retirements: Retirements,
     slow_calls: SlowCallWatches,
     narrowed: Narrowed,
+    agent_claims: Arc<Claims>,
     sampling: Sampling,
     /// The callback thread of buffers that have none of their own.
     shared_thread: Mutex<SharedThread>,
@@ -188,6 +190,7 @@ impl Switchboard {
     fn with_table(table: Table) -> Arc<Switchboard> {
         #[cfg(target_os = "linux")]
         crate::platform::sync::membarrier::register();
+        let agent_claims = Arc::<Claims>::default();
         Arc::new(Switchboard {
             table,
             subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
@@ -201,7 +204,8 @@ impl Switchboard {
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
             narrowed: Narrowed::default(),
-            sampling: Sampling::default(),
+            sampling: Sampling::new(agent_claims.clone()),
+            agent_claims,
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })

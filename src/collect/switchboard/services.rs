@@ -3,6 +3,7 @@
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
+use crate::collect::agents::{Claim, ServiceKind};
 use crate::collect::context::is_delivering;
 use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
@@ -69,6 +70,8 @@ struct ContextState {
     services: Vec<(Consumer, Selection)>,
     /// Kinds that a buffer wants, or does not want, of one context of a runtime.
     narrowed: Vec<(usize, ContextId, Kind, bool)>,
+    /// Held while the tool collects counters by means of its own.
+    counters: Option<Claim>,
 }
 
 impl Services {
@@ -281,6 +284,7 @@ impl Switchboard {
             locked: false,
             services: Vec::new(),
             narrowed: Vec::new(),
+            counters: None,
         });
         Ok(ContextKey { place, incarnation })
     }
@@ -330,6 +334,23 @@ impl Switchboard {
             deliver,
         };
         Ok(self.sampling().configure(key, agent, request, delivery))
+    }
+
+    /// Claims the counters of all agents for the context, whose tool collects them by means of its own.
+    pub(crate) fn collects_counters(
+        &self,
+        key: ContextKey,
+    ) -> Result<Result<(), SamplingError>, ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        let claim = self.agent_claims.claim(ServiceKind::Counters, key, None);
+        Ok(match claim {
+            Ok(claim) => {
+                context.counters = Some(claim);
+                Ok(())
+            }
+            Err(_) => Err(SamplingError::Counters),
+        })
     }
 
     /// Changes what a service selects, also while it runs.

@@ -11,10 +11,11 @@ use super::ring::RingRecord;
 use super::source::SampleSource;
 use super::threads::{ThreadData, Threads};
 use crate::capture::names::Names;
+use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
 use crate::collect::process;
 use crate::collect::sampling::lines::Lines;
-use crate::collect::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
+use crate::collect::sampling::{Configuration, Deliver, Delivery, Request};
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::record::*;
 use std::collections::HashMap;
@@ -106,7 +107,7 @@ impl HostSampler {
     }
 
     /// The interface of `agent` to the sampling service.
-    pub fn agent(self: &Arc<Self>, agent: AgentId) -> Arc<dyn Sampler> {
+    pub fn agent(self: &Arc<Self>, agent: AgentId) -> Arc<dyn Provider<Request>> {
         Arc::new(HostAgent {
             sampler: self.clone(),
             agent,
@@ -531,7 +532,7 @@ fn kernel_name(names: &Names, kernel: KernelId) -> Option<Arc<str>> {
     names.text(symbol.name).map(Arc::from)
 }
 
-impl Sampler for HostAgent {
+impl Provider<Request> for HostAgent {
     fn configurations(&self) -> Vec<Configuration> {
         if let Some(active) = self.sampler.state().request {
             return vec![Configuration::active(active)];
@@ -539,12 +540,12 @@ impl Sampler for HostAgent {
         self.sampler.source.possible()
     }
 
-    fn configure(&self, request: &Request) -> Result<(), Refusal> {
+    fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
         // Configuring is the time to report that sampling does not work, not the first kernel.
         let source = self.sampler.source;
         source
             .permitted(request.interval)
-            .map_err(Refusal::System)?;
+            .map_err(ConfigureError::System)?;
         let mut state = self.sampler.state();
         state.request = Some(*request);
         state.configured.push(self.agent);

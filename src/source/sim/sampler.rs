@@ -15,10 +15,11 @@ use super::random::{Purpose, Random};
 use super::time::{DeviceClock, Moment};
 use super::waves::{Did, SIMDS, Seen, Visit, Window};
 use crate::code::aggregate::Aggregates;
+use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::lines::Lines;
-use crate::collect::sampling::{Configuration, Deliver, Delivery, Refusal, Request, Sampler};
+use crate::collect::sampling::{Configuration, Deliver, Delivery, Request};
 use crate::platform::sync::lock_std;
 use crate::record::*;
 use std::collections::BTreeMap;
@@ -435,7 +436,7 @@ impl Dispatch {
     }
 }
 
-impl Sampler for DeviceSampler {
+impl Provider<Request> for DeviceSampler {
     fn configurations(&self) -> Vec<Configuration> {
         match lock_std(&self.0).elsewhere {
             Some(request) => vec![Configuration::active(request)],
@@ -443,13 +444,13 @@ impl Sampler for DeviceSampler {
         }
     }
 
-    fn configure(&self, request: &Request) -> Result<(), Refusal> {
+    fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
         let mut state = lock_std(&self.0);
         if state
             .elsewhere
             .is_some_and(|elsewhere| elsewhere != *request)
         {
-            return Err(Refusal::Taken);
+            return Err(ConfigureError::Taken);
         }
         state.request = Some(*request);
         Ok(())

@@ -1,0 +1,96 @@
+//! Claims: which context holds which service of which agent.
+
+use crate::collect::switchboard::ContextKey;
+use crate::platform::sync::QuietMutex;
+use crate::record::AgentId;
+use std::sync::Arc;
+
+/// A service that an agent can have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// PC sampling.
+    PcSampling,
+    /// Counter collection.
+    Counters,
+}
+
+/// The claims of a process.
+#[derive(Default)]
+pub struct Claims(QuietMutex<Vec<Holder>>);
+
+/// The holder of a claim.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Holder {
+    pub service: ServiceKind,
+    pub context: ContextKey,
+    /// The agent; `None` if a tool does by its own means what the service does, on agents it does not name.
+    pub agent: Option<AgentId>,
+}
+
+/// A claim; dropping it ends it.
+pub(crate) struct Claim {
+    holder: Holder,
+    claims: Arc<Claims>,
+}
+
+/// Why a claim is refused.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// Another context holds this service: only one can.
+    Context,
+    /// The context, or the agent, has this service, which excludes the one asked for.
+    Service(ServiceKind),
+}
+
+impl Holder {
+    fn conflict(&self, held: &Holder) -> Option<Conflict> {
+        let same_context = self.context == held.context;
+        let both_name_agents = self.agent.is_some() && held.agent.is_some();
+        if self.service == held.service {
+            return (both_name_agents && !same_context).then_some(Conflict::Context);
+        }
+        let same_agent = both_name_agents && self.agent == held.agent;
+        (same_context || same_agent).then_some(Conflict::Service(held.service))
+    }
+}
+
+impl Claims {
+    /// Claims `service` for `context`: of `agent`, if one is named.
+    pub(crate) fn claim(
+        self: &Arc<Claims>,
+        service: ServiceKind,
+        context: ContextKey,
+        agent: Option<AgentId>,
+    ) -> Result<Claim, Conflict> {
+        let holder = Holder {
+            service,
+            context,
+            agent,
+        };
+        let mut held = self.0.lock();
+        if let Some(conflict) = held.iter().find_map(|held| holder.conflict(held)) {
+            return Err(conflict);
+        }
+        held.push(holder);
+        Ok(Claim {
+            holder,
+            claims: self.clone(),
+        })
+    }
+}
+
+impl Claim {
+    /// The context that holds the claim.
+    pub fn context(&self) -> ContextKey {
+        self.holder.context
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut held = self.claims.0.lock();
+        if let Some(place) = held.iter().position(|held| *held == self.holder) {
+            held.swap_remove(place);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The service: which agents can be used, which context uses them, and when.
+//!
+//! It keeps rocprofiler-sdk's constraints: an agent has one configuration at a time, which is valid for as long as the
+//! context that asked for it lives; another process may have taken the agent before; one context of a process has the
+//! service, for any number of agents.
+
+use super::{Claim, Claims, Conflict, ServiceKind};
+use crate::collect::context::is_delivering;
+use crate::collect::switchboard::{Buffers, ContextKey, Interest};
+use crate::platform::sync::{QuietGuard, QuietMutex};
+use crate::record::AgentId;
+use std::fmt;
+use std::sync::Arc;
+
+/// A request for the use of an agent. Its type distinguishes the services.
+pub trait AgentRequest: Copy + 'static {
+    /// The service that takes such requests.
+    const SERVICE: ServiceKind;
+    /// One way in which an agent can be used.
+    type Configuration;
+    /// What the buffer gets.
+    type Deliver: Copy;
+    /// Why the service is not to be had.
+    type Error: From<Refused<Self::Configuration>>;
+
+    /// The only configuration of an agent that this request has configured.
+    fn active(self) -> Self::Configuration;
+
+    /// Checks whether an agent that can do `possible` can do this.
+    ///
+    /// # Errors
+    ///
+    /// An error that names what the agent can do.
+    fn check(self, agent: &str, possible: Vec<Self::Configuration>) -> Result<(), Self::Error>;
+
+    /// Checks whether this process can have the service now.
+    ///
+    /// # Errors
+    ///
+    /// An error that names what is in the way.
+    fn check_process() -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// An agent as its source offers it. The service calls it from one thread at a time, and never from within a buffer's
+/// callback, which the provider may have to wait for. A provider does not call the service back.
+pub trait Provider<R: AgentRequest>: Send + Sync {
+    /// What the agent can do at this moment: if another process has configured it, that configuration alone. Empty if the
+    /// agent cannot be used.
+    fn configurations(&self) -> Vec<R::Configuration>;
+
+    /// Takes the agent for this process. `request` is one that [`Provider::configurations`] allowed a moment ago.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigureError`].
+    fn configure(&self, request: &R) -> Result<(), ConfigureError>;
+
+    /// Gives the agent back. It is stopped.
+    fn release(&self);
+
+    /// Starts the agent, which is configured and stopped.
+    fn start(&self, to: Delivery<R::Deliver>);
+
+    /// Stops the agent. Data that the device holds is written to the buffers of the start, or counted as dropped.
+    fn stop(&self);
+
+    /// Writes the data that the device holds. The agent is started.
+    fn flush(&self);
+}
+
+/// Why an agent could not be configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigureError {
+    /// Another process has configured it meanwhile.
+    Taken,
+    /// The system does not allow it: a sentence that says what to change.
+    System(String),
+}
+
+/// Where the records of a started agent go.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<D> {
+    /// The buffers: [`HostThread::write_to`](crate::collect::correlation::HostThread::write_to) takes them.
+    pub buffers: Buffers,
+    /// What is written.
+    pub deliver: D,
+}
+
+/// A request that the service refuses, whatever it asks of the agent.
+#[derive(Debug)]
+pub enum Refused<C> {
+    /// No source has offered this agent.
+    UnknownAgent(AgentId),
+    /// The agent is configured already, in this process or meanwhile in another one.
+    Taken {
+        /// Its id and name.
+        agent: String,
+        /// Its configuration.
+        active: Vec<C>,
+    },
+    /// Another context of the process has the service.
+    OtherContext,
+    /// The context or the agent has another service, which excludes this one.
+    OtherService(ServiceKind),
+    /// The call was made from within a buffer's callback, which a provider may have to wait for.
+    Busy,
+    /// The system does not allow it.
+    System {
+        /// Its id and name.
+        agent: String,
+        /// What is in the way, and what to change.
+        reason: String,
+    },
+}
+
+/// A service of a process: of its switchboard.
+pub struct AgentService<R: AgentRequest> {
+    agents: QuietMutex<Vec<Agent<R>>>,
+    claims: Arc<Claims>,
+    /// Held by the thread that calls providers, which may wait for a tool that empties a buffer. It is taken before
+    /// `agents`, which nobody holds during such a call: sources that offer agents never wait.
+    turn: QuietMutex<()>,
+}
+
+struct Agent<R: AgentRequest> {
+    id: AgentId,
+    name: String,
+    provider: Arc<dyn Provider<R>>,
+    used: Option<Use<R>>,
+}
+
+/// The use of an agent that a context has configured.
+struct Use<R: AgentRequest> {
+    claim: Claim,
+    request: R,
+    delivery: Delivery<R::Deliver>,
+    started: bool,
+}
+
+/// The turn to call providers.
+struct Turn<'a, R: AgentRequest> {
+    service: &'a AgentService<R>,
+    _held: QuietGuard<'a, ()>,
+}
+
+/// A started or stopped agent: its provider, and where its records go.
+type Changed<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
+
+impl<R: AgentRequest> Agent<R> {
+    fn text(&self) -> String {
+        format!("agent {} ({})", self.id, self.name)
+    }
+}
+
+fn find<R: AgentRequest>(
+    agents: &mut [Agent<R>],
+    id: AgentId,
+) -> Result<&mut Agent<R>, Refused<R::Configuration>> {
+    let found = agents.iter_mut().find(|agent| agent.id == id);
+    found.ok_or(Refused::UnknownAgent(id))
+}
+
+impl<R: AgentRequest> Turn<'_, R> {
+    /// The configurations that `agent` can have now, and its id and name.
+    fn configurations(&self, agent: AgentId) -> Result<(Vec<R::Configuration>, String), R::Error> {
+        let (provider, name) = {
+            let mut agents = self.service.agents.lock();
+            let agent = find(&mut agents, agent)?;
+            if let Some(used) = &agent.used {
+                return Ok((vec![used.request.active()], agent.text()));
+            }
+            (agent.provider.clone(), agent.text())
+        };
+        Ok((provider.configurations(), name))
+    }
+
+    /// The agents whose use `change` has changed.
+    fn changed(&self, mut change: impl FnMut(&mut Use<R>) -> bool) -> Vec<Changed<R>> {
+        let mut agents = self.service.agents.lock();
+        let changed = agents.iter_mut().filter_map(|agent| {
+            let used = agent.used.as_mut()?;
+            change(used).then(|| (agent.provider.clone(), used.delivery))
+        });
+        changed.collect()
+    }
+
+    fn stop(&self, which: impl Fn(&Use<R>) -> bool) {
+        let stops = |used: &mut Use<R>| which(used) && std::mem::take(&mut used.started);
+        for (provider, _) in self.changed(stops) {
+            provider.stop();
+        }
+    }
+
+    fn release(&self, which: impl Fn(&Use<R>) -> bool) {
+        self.stop(&which);
+        for (provider, _) in self.changed(|used| which(used)) {
+            provider.release();
+        }
+        for agent in self.service.agents.lock().iter_mut() {
+            agent.used.take_if(|used| which(used));
+        }
+    }
+}
+
+impl<R: AgentRequest> AgentService<R> {
+    /// The service of a process whose services share `claims`. No agent has been offered.
+    pub(crate) fn new(claims: Arc<Claims>) -> AgentService<R> {
+        AgentService {
+            agents: QuietMutex::default(),
+            claims,
+            turn: QuietMutex::default(),
+        }
+    }
+
+    fn turn(&self) -> Turn<'_, R> {
+        Turn {
+            service: self,
+            _held: self.turn.lock(),
+        }
+    }
+
+    /// The turn, for a tool that asks for configurations or changes one.
+    fn turn_of_tool(&self) -> Result<Turn<'_, R>, R::Error> {
+        if is_delivering() {
+            return Err(Refused::Busy.into());
+        }
+        R::check_process()?;
+        Ok(self.turn())
+    }
+
+    /// Offers `provider` for the agent with this id. A later offer for the same agent replaces one that nobody has
+    /// configured.
+    pub fn offer(&self, agent: AgentId, name: &str, provider: Arc<dyn Provider<R>>) {
+        let mut agents = self.agents.lock();
+        if let Ok(known) = find(&mut agents, agent) {
+            if known.used.is_none() {
+                (known.name, known.provider) = (name.to_owned(), provider);
+            }
+            return;
+        }
+        agents.push(Agent {
+            id: agent,
+            name: name.to_owned(),
+            provider,
+            used: None,
+        });
+    }
+
+    /// The agents that sources have offered, by id.
+    pub fn agents(&self) -> Vec<AgentId> {
+        let mut ids: Vec<AgentId> = self.agents.lock().iter().map(|agent| agent.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn any(&self, is: impl Fn(&Use<R>) -> bool) -> bool {
+        let agents = self.agents.lock();
+        agents
+            .iter()
+            .filter_map(|agent| agent.used.as_ref())
+            .any(is)
+    }
+
+    /// Whether `context` uses an agent.
+    pub(crate) fn serves(&self, context: ContextKey) -> bool {
+        self.any(|used| used.claim.context() == context)
+    }
+
+    /// What `agent` can do at this moment: once it is configured, only that; nothing if it cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::UnknownAgent`] and [`Refused::Busy`], or that this process cannot have the service now.
+    pub fn configurations(&self, agent: AgentId) -> Result<Vec<R::Configuration>, R::Error> {
+        Ok(self.named_configurations(agent)?.0)
+    }
+
+    /// The same, with the agent's id and name.
+    pub(crate) fn named_configurations(
+        &self,
+        agent: AgentId,
+    ) -> Result<(Vec<R::Configuration>, String), R::Error> {
+        self.turn_of_tool()?.configurations(agent)
+    }
+
+    /// Configures `agent` for `context`: its records go to `delivery` while the context is started.
+    pub(crate) fn configure(
+        &self,
+        context: ContextKey,
+        agent: AgentId,
+        request: R,
+        delivery: Delivery<R::Deliver>,
+    ) -> Result<(), R::Error> {
+        let turn = self.turn_of_tool()?;
+        let claim = match self.claims.claim(R::SERVICE, context, Some(agent)) {
+            Ok(claim) => claim,
+            Err(Conflict::Context) => return Err(Refused::OtherContext.into()),
+            Err(Conflict::Service(other)) => return Err(Refused::OtherService(other).into()),
+        };
+        let (possible, name) = turn.configurations(agent)?;
+        let provider = {
+            let mut agents = self.agents.lock();
+            let agent = find(&mut agents, agent)?;
+            if agent.used.is_some() {
+                let active = possible;
+                return Err(Refused::Taken {
+                    agent: name,
+                    active,
+                }
+                .into());
+            }
+            request.check(&name, possible)?;
+            // From here on no other provider takes the place of this one.
+            agent.used = Some(Use {
+                claim,
+                request,
+                delivery,
+                started: false,
+            });
+            agent.provider.clone()
+        };
+        let Err(error) = provider.configure(&request) else {
+            return Ok(());
+        };
+        find(&mut self.agents.lock(), agent)?.used = None;
+        let agent = name;
+        Err(match error {
+            ConfigureError::Taken => {
+                let active = provider.configurations();
+                Refused::Taken { agent, active }.into()
+            }
+            ConfigureError::System(reason) => Refused::System { agent, reason }.into(),
+        })
+    }
+
+    /// Starts the agents of `context`.
+    pub(crate) fn start(&self, context: ContextKey) {
+        let starts = |used: &mut Use<R>| {
+            used.claim.context() == context && !std::mem::replace(&mut used.started, true)
+        };
+        for (provider, delivery) in self.turn().changed(starts) {
+            provider.start(delivery);
+        }
+    }
+
+    /// Stops the agents of `context`. When this returns, their records have been written.
+    pub(crate) fn stop(&self, context: ContextKey) {
+        self.turn().stop(|used| used.claim.context() == context);
+    }
+
+    /// Releases the agents of `context`.
+    pub(crate) fn release(&self, context: ContextKey) {
+        if self.serves(context) {
+            self.turn().release(|used| used.claim.context() == context);
+        }
+    }
+
+    /// Releases the agents whose records go to the buffer in `slot`, which is about to go.
+    pub(crate) fn forget_buffer(&self, slot: usize) {
+        let gone = Interest::buffer(slot).buffers();
+        let goes = |used: &Use<R>| used.delivery.buffers == gone;
+        if self.any(goes) {
+            self.turn().release(goes);
+        }
+    }
+
+    /// Has the devices of started agents write the data that they hold.
+    pub(crate) fn flush(&self) {
+        for (provider, _) in self.turn().changed(|used| used.started) {
+            provider.flush();
+        }
+    }
+}
+
+impl<R: AgentRequest> fmt::Debug for AgentService<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentService").finish_non_exhaustive()
+    }
+}

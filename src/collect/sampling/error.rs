@@ -1,0 +1,115 @@
+//! PC sampling that is not to be had.
+
+use super::{Configuration, Possible, Request, SamplingPeriod};
+use crate::collect::agents::Refused;
+use crate::record::{AgentId, SamplingUnit};
+
+/// Why an agent cannot be sampled as it was asked. Messages name what is possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplingError {
+    /// No agent has this id, or none that a source knows to sample.
+    #[error(
+        "no agent that can be asked about sampling has the id {0}; gputrail_sampling_agents lists them"
+    )]
+    UnknownAgent(AgentId),
+    /// The agent cannot be sampled.
+    #[error("{agent} cannot be sampled: `gputrail agents` says which can")]
+    NotSupported {
+        /// Its id and name.
+        agent: String,
+    },
+    /// Not by this method, or not in this unit.
+    #[error("{agent} cannot do {request}; it can do: {possible}")]
+    Method {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// What it can do.
+        possible: Possible,
+    },
+    /// The interval is out of range.
+    #[error("{agent} cannot do {request}; it can do: {possible}")]
+    Interval {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// What it can do by this method.
+        possible: Possible,
+    },
+    /// The interval has to be a power of two.
+    #[error(
+        "{agent} cannot do {request}: intervals are powers of two, the nearest {below} and {above} {}",
+        unit(request.unit)
+    )]
+    PowerOfTwo {
+        /// Its id and name.
+        agent: String,
+        /// What was asked for.
+        request: Request,
+        /// The nearest shorter interval.
+        below: u64,
+        /// The nearest longer interval.
+        above: u64,
+    },
+    /// It samples otherwise already: configured in this process, or meanwhile in another one (rocprofiler-sdk:
+    /// `ROCPROFILER_STATUS_ERROR_NOT_AVAILABLE`). Asked again, the agent names that configuration alone.
+    #[error("{agent} is configured already: {active}")]
+    Taken {
+        /// Its id and name.
+        agent: String,
+        /// Its configuration.
+        active: Possible,
+    },
+    /// Another context of the process samples.
+    #[error("another context of this process has the PC sampling service: only one can have it")]
+    OtherContext,
+    /// The context collects counters, which cannot be done together.
+    #[error("the context collects counters: PC sampling and counter collection exclude each other")]
+    Counters,
+    /// The process is being debugged.
+    #[error("PC sampling is not available under a debugger: process {tracer} traces this one")]
+    Debugger {
+        /// The process that does it.
+        tracer: u32,
+    },
+    /// Asked from within a buffer's callback, which may be what a sampler waits for.
+    #[error("busy: samplers are not to be had from within a buffer's callback")]
+    Busy,
+    /// CUPTI's configuration names no period.
+    #[error(
+        "no such sampling period: level {:?} and exponent {}; levels are min, low, mid, high, max, exponents 5 to 31, 0 \
+         is not set", .0.level, .0.exponent
+    )]
+    Period(SamplingPeriod),
+    /// The system does not allow it.
+    #[error("{agent} cannot be sampled: {reason}")]
+    System {
+        /// Its id and name.
+        agent: String,
+        /// What is in the way, and what to change.
+        reason: String,
+    },
+}
+
+fn unit(unit: SamplingUnit) -> &'static str {
+    unit.name().unwrap_or("units")
+}
+
+impl From<Refused<Configuration>> for SamplingError {
+    fn from(refused: Refused<Configuration>) -> SamplingError {
+        match refused {
+            Refused::UnknownAgent(agent) => SamplingError::UnknownAgent(agent),
+            Refused::Taken { agent, active } => SamplingError::Taken {
+                agent,
+                active: Possible(active),
+            },
+            Refused::OtherContext => SamplingError::OtherContext,
+            Refused::OtherService(_) => SamplingError::Counters,
+            Refused::Busy => SamplingError::Busy,
+            Refused::System { agent, reason } => SamplingError::System { agent, reason },
+        }
+    }
+}
