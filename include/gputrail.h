@@ -7,12 +7,37 @@
  * or what was wrong, of which gputrail_last_error tells more. A call that fails changes nothing. Nothing unwinds out of
  * the library, and callbacks must not let anything unwind into it.
  *
- * Contexts, buffers and subscribers are named by ids that no other object of the process ever has. Structures that
- * begin with size are for versions to come: set it to the size of the structure, and what you do not use to 0.
+ * Contexts, buffers, subscribers and so on are named by handles, each of a type of its own. A handle of a destroyed
+ * object is recognised and refused. A structure that begins with size may grow in later versions: set size to
+ * sizeof the structure, and the fields that you do not use to 0.
  *
  * Times of the host are in ticks, times of an agent in its own clock's units, both as they were taken;
  * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
  * bytes.
+ *
+ * Rules of callbacks
+ *
+ * * Threads. Calls, enqueues, allocations, waits and objects are reported on the thread that makes the call, while no
+ *   lock of the library is held; a callback may run on several threads at once. Completions are reported on a thread that
+ *   the runtime chooses, perhaps under the runtime's locks, in any order with the calls of other threads.
+ * * Allowed calls. In callbacks of calls: everything, also calls of the runtime that synchronize. In callbacks of
+ *   completions: what the runtime allows in its own callbacks (in OpenCL nothing that waits, builds, or creates queues and
+ *   contexts). Resource callbacks may query the object: its end is reported before it comes; the runtime may then still
+ *   refuse, or keep the object for as long as something uses it.
+ * * Not reported. What a callback itself calls on its thread is neither reported nor recorded, and does not recurse. Work
+ *   of the program that completes meanwhile on that thread is reported when the callback has returned. Completions of
+ *   work that cannot be tracked (the runtime gave no event, or too much is in flight) are not reported; work that has not
+ *   completed when the program ends is reported as unfinished.
+ * * Pairs. A subscriber that saw an enter sees the exit, also if its context is stopped in between; one that
+ *   subscribes in between sees neither. A call that is left by longjmp or an exception has no exit. A completion is
+ *   reported to the subscribers that wanted it when the work was enqueued.
+ * * User data is one word per subscriber: 0 at enter, kept until the exit, and copied from there to the completion of
+ *   the work. A call and the enqueues within it have words of their own; the parts of a command buffer share one word and
+ *   one completion, reported as that of its first kernel.
+ * * Harm. A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
+ *   else.
+ * * Subscribing, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
+ *   a destruction of a buffer in a callback is refused.
  */
 
 #ifndef GPUTRAIL_H
@@ -23,12 +48,15 @@
 
 #define GPUTRAIL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 
-/* Version of this API. */
-#define GPUTRAIL_API_VERSION 2
 /* Most argument values that one record holds. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
+/*
+ * Version of the C API, which tools are built for: raised when one built for an earlier version would no
+ * longer work.
+ */
+#define GPUTRAIL_API_VERSION 1
 
-/* What functions return: values of gputrail_status. */
+/* Values of gputrail_status. */
 enum {
     GPUTRAIL_OK = 0, /* it is done */
     GPUTRAIL_END = 1, /* there are no more */
@@ -72,32 +100,35 @@ enum {
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
-/* Host time in ticks (see gputrail_ticks_to_nanos). 0 is not known. */
+/* Host time in ticks of the capture's tick source. 0 is not known. */
 typedef uint64_t gputrail_ticks;
 
-/* Time of an agent's own clock (see gputrail_device_time_to_nanos). 0 is not known. */
+/* Time of an agent's own clock, in that clock's unit (nanoseconds in OpenCL). 0 is not known. */
 typedef uint64_t gputrail_device_time;
 
-/* Nanoseconds. 0 is not known. */
+/* Nanoseconds, of the clock or the span that the context names. */
 typedef uint64_t gputrail_nanos;
 
-/* An API call; asynchronous work has the id of the call that caused it. */
+/* An API call, unique in its process. Asynchronous work carries the id of the call that caused it. */
 typedef uint64_t gputrail_correlation_id;
 
-/* An id of the client's own. */
+/* An id of the client's own, pushed and popped per thread and kind. */
 typedef uint64_t gputrail_external_id;
 
-/* A piece of asynchronous work on an agent. */
+/*
+ * A piece of asynchronous work on an agent, unique in its process. For kernels this is
+ * what rocprofiler-sdk calls the dispatch id.
+ */
 typedef uint64_t gputrail_work_id;
 
-/* A string: see gputrail_string. */
+/* A string of the names store. */
 typedef uint32_t gputrail_string_id;
 
-/* An agent, from 1. */
+/* An agent of this process, from 1. */
 typedef uint32_t gputrail_agent_id;
 
 /* A context of a runtime, from 1. */
-typedef uint32_t gputrail_context_id;
+typedef uint32_t gputrail_runtime_context_id;
 
 /* A queue, from 1. */
 typedef uint32_t gputrail_queue_id;
@@ -117,412 +148,543 @@ typedef uint32_t gputrail_kernel_id;
 /* A code object, from 1. */
 typedef uint32_t gputrail_code_object_id;
 
-/* A thread of the operating system (gettid). */
+/* A line of source code, from 1. */
+typedef uint32_t gputrail_source_locator_id;
+
+/* A thread of the operating system (gettid), or of the simulator. */
 typedef uint32_t gputrail_thread_id;
 
 /* A process. */
 typedef uint32_t gputrail_process_id;
 
-/* What a record is: GPUTRAIL_KIND_API and so on. */
+/*
+ * What a record is. Values are part of the format: they are never reused, and a reader skips
+ * those that it does not know.
+ */
 typedef uint8_t gputrail_kind;
 enum {
-    GPUTRAIL_KIND_API = 1, /* api */
-    GPUTRAIL_KIND_KERNEL_DISPATCH = 16, /* kernel dispatch */
-    GPUTRAIL_KIND_MEMORY_COPY = 17, /* memory copy */
-    GPUTRAIL_KIND_MEMORY_SET = 18, /* memory set */
-    GPUTRAIL_KIND_MEMORY_ALLOCATION = 19, /* memory allocation */
-    GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* synchronization */
-    GPUTRAIL_KIND_COMPLETION = 21, /* completion */
-    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* child kernel */
-    GPUTRAIL_KIND_RETIREMENT = 23, /* retirement */
-    GPUTRAIL_KIND_DEPENDENCY = 24, /* dependency */
-    GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* external correlation */
-    GPUTRAIL_KIND_ARGUMENTS = 32, /* arguments */
-    GPUTRAIL_KIND_OVERHEAD = 33, /* overhead */
-    GPUTRAIL_KIND_LOSS = 34, /* loss */
-    GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* clock snapshot */
-    GPUTRAIL_KIND_CLOCK_PAIR = 49, /* clock pair */
-    GPUTRAIL_KIND_STRING = 64, /* string */
-    GPUTRAIL_KIND_PROCESS = 65, /* process */
-    GPUTRAIL_KIND_THREAD = 66, /* thread */
-    GPUTRAIL_KIND_AGENT = 67, /* agent */
-    GPUTRAIL_KIND_CONTEXT = 68, /* context */
-    GPUTRAIL_KIND_QUEUE = 69, /* queue */
-    GPUTRAIL_KIND_STREAM = 70, /* stream */
-    GPUTRAIL_KIND_EVENT = 71, /* event */
-    GPUTRAIL_KIND_MODULE = 72, /* module */
-    GPUTRAIL_KIND_CODE_OBJECT = 73, /* code object */
-    GPUTRAIL_KIND_KERNEL_SYMBOL = 74, /* kernel symbol */
-    GPUTRAIL_KIND_OPERATION = 75, /* operation */
-    GPUTRAIL_KIND_NOTE = 76, /* note */
-    GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* external name */
-    GPUTRAIL_KIND_CODE_BYTES = 78, /* code bytes */
-    GPUTRAIL_KIND_MARKER = 80, /* marker */
-    GPUTRAIL_KIND_MARKER_DATA = 81, /* marker data */
-    GPUTRAIL_KIND_ENVIRONMENT = 96, /* environment */
-    GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* unified memory counter */
-    GPUTRAIL_KIND_PAGE_FAULT = 98, /* page fault */
-    GPUTRAIL_KIND_PAGE_MIGRATION = 99, /* page migration */
-    GPUTRAIL_KIND_SCRATCH_MEMORY = 100, /* scratch memory */
-    GPUTRAIL_KIND_PREEMPTION = 101, /* preemption */
-    GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* pc sample (host trap) */
-    GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* pc sample (stochastic) */
-    GPUTRAIL_KIND_PC_SAMPLE_INVALID = 114, /* pc sample (invalid) */
-    GPUTRAIL_KIND_PC_SAMPLING_TOTALS = 115, /* pc sampling totals */
-    GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* pc sample aggregate */
-    GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* source locator */
-    GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* instruction correlation */
-    GPUTRAIL_KIND_COUNTER_VALUE = 128 /* counter value */
+    GPUTRAIL_KIND_API = 1, /* An API call: gputrail_record_api. */
+    GPUTRAIL_KIND_KERNEL_DISPATCH = 16, /* A kernel was enqueued: gputrail_record_kernel_dispatch. */
+    GPUTRAIL_KIND_MEMORY_COPY = 17, /* A copy, map or migration was enqueued: gputrail_record_memory_copy. */
+    GPUTRAIL_KIND_MEMORY_SET = 18, /* A fill was enqueued: gputrail_record_memory_set. */
+    GPUTRAIL_KIND_MEMORY_ALLOCATION = 19, /* Memory was allocated or freed: gputrail_record_allocation. */
+    GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* A wait, marker or barrier: gputrail_record_synchronization. */
+    GPUTRAIL_KIND_COMPLETION = 21, /* The times of work that was enqueued: gputrail_record_completion. */
+    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL). */
+    GPUTRAIL_KIND_RETIREMENT = 23, /* Nothing more will come for a correlation id: gputrail_record_retirement. */
+    GPUTRAIL_KIND_DEPENDENCY = 24, /* Something waits for a piece of work: gputrail_record_dependency. */
+    GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
+    GPUTRAIL_KIND_ARGUMENTS = 32, /* Arguments of an API call: gputrail_record_arguments. */
+    GPUTRAIL_KIND_OVERHEAD = 33, /* Time taken by a compiler, the runtime or the collector: gputrail_record_overhead. */
+    GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
+    GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* The host's clocks, read together: gputrail_record_clock_snapshot. */
+    GPUTRAIL_KIND_CLOCK_PAIR = 49, /* An agent's clock beside the host's ticks: gputrail_record_clock_pair. */
+    GPUTRAIL_KIND_STRING = 64, /* A string and its id: gputrail_record_string_name. */
+    GPUTRAIL_KIND_PROCESS = 65, /* A process: gputrail_record_process. */
+    GPUTRAIL_KIND_THREAD = 66, /* A thread: gputrail_record_thread. */
+    GPUTRAIL_KIND_AGENT = 67, /* An agent and its attributes: gputrail_record_agent. */
+    GPUTRAIL_KIND_CONTEXT = 68, /* A context of a runtime: gputrail_record_context. */
+    GPUTRAIL_KIND_QUEUE = 69, /* A queue: gputrail_record_queue. */
+    GPUTRAIL_KIND_STREAM = 70, /* A stream: gputrail_record_stream. */
+    GPUTRAIL_KIND_EVENT = 71, /* An event object: gputrail_record_event. */
+    GPUTRAIL_KIND_MODULE = 72, /* A module or program: gputrail_record_module. */
+    GPUTRAIL_KIND_CODE_OBJECT = 73, /* A code object: gputrail_record_code_object. */
+    GPUTRAIL_KIND_KERNEL_SYMBOL = 74, /* A kernel symbol: gputrail_record_kernel_symbol. */
+    GPUTRAIL_KIND_OPERATION = 75, /* An operation of a domain, with its arguments: gputrail_record_operation_name. */
+    GPUTRAIL_KIND_NOTE = 76, /* A plain sentence about the recording: gputrail_record_note. */
+    GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* What an external id stands for: gputrail_record_external_name. */
+    GPUTRAIL_KIND_CODE_BYTES = 78, /* Bytes of a code object: gputrail_record_code_bytes. */
+    GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
+    GPUTRAIL_KIND_MARKER_DATA = 81, /* Reserved: more about a marker than gputrail_record_marker holds. */
+    GPUTRAIL_KIND_ENVIRONMENT = 96, /* Reserved: clocks, temperature, power, fan of an agent. */
+    GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Reserved: unified-memory counters. */
+    GPUTRAIL_KIND_PAGE_FAULT = 98, /* Reserved: a page fault of an agent. */
+    GPUTRAIL_KIND_PAGE_MIGRATION = 99, /* Reserved: pages that moved between host and agent. */
+    GPUTRAIL_KIND_SCRATCH_MEMORY = 100, /* Reserved: scratch memory of an agent. */
+    GPUTRAIL_KIND_PREEMPTION = 101, /* Reserved: a preemption. */
+    GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* A host-trap sample of the program counter: gputrail_record_host_trap_sample. */
+    GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* A stochastic sample of the program counter: gputrail_record_stochastic_sample. */
+    GPUTRAIL_KIND_PC_SAMPLE_INVALID = 114, /* A sample that the agent could not complete: gputrail_record_invalid_sample. */
+    GPUTRAIL_KIND_PC_SAMPLING_TOTALS = 115, /* Totals of the samples of one dispatch: gputrail_record_sampling_totals. */
+    GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* Samples aggregated by address and reason: gputrail_record_sample_aggregate. */
+    GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. In builds with the feature symbols. */
+    GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. In builds with the feature symbols. */
+    GPUTRAIL_KIND_COUNTER_VALUE = 128 /* Reserved: values of counters. */
 };
 
-/* Whose operations: GPUTRAIL_DOMAIN_OPENCL and so on. */
+/* Whose API was called, or what subscribers are told of. */
 typedef uint16_t gputrail_domain;
 enum {
-    GPUTRAIL_DOMAIN_OPENCL = 1, /* opencl */
-    GPUTRAIL_DOMAIN_SIM = 2, /* sim */
-    GPUTRAIL_DOMAIN_CUDA_DRIVER = 3, /* cuda driver */
-    GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* cuda runtime */
-    GPUTRAIL_DOMAIN_HIP = 5, /* hip */
-    GPUTRAIL_DOMAIN_HSA = 6, /* hsa */
-    GPUTRAIL_DOMAIN_RESOURCE = 8, /* resource */
-    GPUTRAIL_DOMAIN_KERNEL_DISPATCH = 9, /* kernel dispatch */
-    GPUTRAIL_DOMAIN_MEMORY_COPY = 10, /* memory copy */
-    GPUTRAIL_DOMAIN_MEMORY_ALLOCATION = 11, /* memory allocation */
-    GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* synchronization */
-    GPUTRAIL_DOMAIN_MARKER = 13 /* marker */
+    GPUTRAIL_DOMAIN_OPENCL = 1, /* OpenCL. */
+    GPUTRAIL_DOMAIN_SIM = 2, /* The simulated GPU's own runtime. */
+    GPUTRAIL_DOMAIN_CUDA_DRIVER = 3, /* The CUDA driver API. Reserved. */
+    GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* The CUDA runtime API. Reserved. */
+    GPUTRAIL_DOMAIN_HIP = 5, /* HIP. Reserved. */
+    GPUTRAIL_DOMAIN_HSA = 6, /* HSA. Reserved. */
+    GPUTRAIL_DOMAIN_RESOURCE = 8, /* Objects that come and go; told to subscribers only. */
+    GPUTRAIL_DOMAIN_KERNEL_DISPATCH = 9, /* Kernels that are enqueued and complete; told to subscribers only. */
+    GPUTRAIL_DOMAIN_MEMORY_COPY = 10, /* Copies and fills that are enqueued and complete; told to subscribers only. */
+    GPUTRAIL_DOMAIN_MEMORY_ALLOCATION = 11, /* Memory that is allocated and freed; told to subscribers only. */
+    GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* Waits of the host; told to subscribers only. */
+    GPUTRAIL_DOMAIN_MARKER = 13 /* Markers and ranges of the program's own. */
 };
 
-/* How the value of an argument is to be read: GPUTRAIL_ARGUMENT_TYPE_SIGNED and so on. */
+/* How an argument's 64-bit value is to be read. */
 typedef uint8_t gputrail_argument_type;
 enum {
-    GPUTRAIL_ARGUMENT_TYPE_SIGNED = 1, /* int */
-    GPUTRAIL_ARGUMENT_TYPE_UNSIGNED = 2, /* uint */
-    GPUTRAIL_ARGUMENT_TYPE_POINTER = 3, /* pointer */
-    GPUTRAIL_ARGUMENT_TYPE_FLAGS = 4, /* flags */
-    GPUTRAIL_ARGUMENT_TYPE_STRING = 5, /* string */
-    GPUTRAIL_ARGUMENT_TYPE_FLOAT = 6, /* float */
-    GPUTRAIL_ARGUMENT_TYPE_BOOLEAN = 7 /* bool */
+    GPUTRAIL_ARGUMENT_TYPE_SIGNED = 1, /* A signed integer. */
+    GPUTRAIL_ARGUMENT_TYPE_UNSIGNED = 2, /* An unsigned integer. */
+    GPUTRAIL_ARGUMENT_TYPE_POINTER = 3, /* A pointer or handle. */
+    GPUTRAIL_ARGUMENT_TYPE_FLAGS = 4, /* A set of bits. */
+    GPUTRAIL_ARGUMENT_TYPE_STRING = 5, /* A gputrail_string_id. */
+    GPUTRAIL_ARGUMENT_TYPE_FLOAT = 6, /* A float, as its 64-bit pattern. */
+    GPUTRAIL_ARGUMENT_TYPE_BOOLEAN = 7 /* A boolean. */
 };
 
-/* What kind of memory: GPUTRAIL_MEMORY_KIND_DEVICE and so on. */
-typedef uint8_t gputrail_memory_kind;
-enum {
-    GPUTRAIL_MEMORY_KIND_UNKNOWN = 0, /* unknown */
-    GPUTRAIL_MEMORY_KIND_PAGEABLE = 1, /* pageable */
-    GPUTRAIL_MEMORY_KIND_PINNED = 2, /* pinned */
-    GPUTRAIL_MEMORY_KIND_DEVICE = 3, /* device */
-    GPUTRAIL_MEMORY_KIND_ARRAY = 4, /* array */
-    GPUTRAIL_MEMORY_KIND_MANAGED = 5, /* managed */
-    GPUTRAIL_MEMORY_KIND_DEVICE_STATIC = 6, /* device static */
-    GPUTRAIL_MEMORY_KIND_MANAGED_STATIC = 7 /* managed static */
-};
-
-/* Direction of a transfer: GPUTRAIL_TRANSFER_KIND_HOST_TO_DEVICE and so on. */
-typedef uint8_t gputrail_transfer_kind;
-enum {
-    GPUTRAIL_TRANSFER_KIND_UNKNOWN = 0, /* copy */
-    GPUTRAIL_TRANSFER_KIND_HOST_TO_DEVICE = 1, /* copy host to device */
-    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_HOST = 2, /* copy device to host */
-    GPUTRAIL_TRANSFER_KIND_HOST_TO_ARRAY = 3, /* copy host to image */
-    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_HOST = 4, /* copy image to host */
-    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_ARRAY = 5, /* copy image to image */
-    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_DEVICE = 6, /* copy image to buffer */
-    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_ARRAY = 7, /* copy buffer to image */
-    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_DEVICE = 8, /* copy device to device */
-    GPUTRAIL_TRANSFER_KIND_HOST_TO_HOST = 9, /* copy host to host */
-    GPUTRAIL_TRANSFER_KIND_PEER_TO_PEER = 10, /* copy peer to peer */
-    GPUTRAIL_TRANSFER_KIND_MAP = 16, /* map */
-    GPUTRAIL_TRANSFER_KIND_UNMAP = 17, /* unmap */
-    GPUTRAIL_TRANSFER_KIND_MIGRATE = 18, /* migrate */
-    GPUTRAIL_TRANSFER_KIND_FREE = 19 /* free */
-};
-
-/* Whether memory came or went. */
-typedef uint8_t gputrail_allocation_operation;
-enum {
-    GPUTRAIL_ALLOCATION_OPERATION_ALLOCATE = 1, /* allocate */
-    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2 /* free */
-};
-
-/* What waits for what. */
-typedef uint8_t gputrail_synchronization_type;
-enum {
-    GPUTRAIL_SYNCHRONIZATION_TYPE_UNKNOWN = 0, /* synchronization */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1, /* wait for event */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT = 2, /* queue waits for event */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE = 3, /* wait for queue */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4, /* wait for context */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_BARRIER = 16, /* barrier */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_MARKER = 17, /* marker */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_SEMAPHORE = 18 /* semaphore */
-};
-
-/* How a kernel was launched. */
+/* How a kernel was launched (CUPTI: CUpti_ActivityLaunchType). */
 typedef uint8_t gputrail_launch_type;
 enum {
-    GPUTRAIL_LAUNCH_TYPE_REGULAR = 0, /* regular */
-    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1, /* cooperative, single device */
-    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2, /* cooperative, multi device */
-    GPUTRAIL_LAUNCH_TYPE_COMMAND_BUFFER = 3, /* command buffer */
-    GPUTRAIL_LAUNCH_TYPE_NATIVE = 4 /* native */
+    GPUTRAIL_LAUNCH_TYPE_REGULAR = 0, /* On its own. */
+    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1, /* All workgroups at once, one device. */
+    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2, /* All workgroups at once, several devices. */
+    GPUTRAIL_LAUNCH_TYPE_COMMAND_BUFFER = 3, /* As part of a command buffer or graph, whose one completion covers all of its kernels. */
+    GPUTRAIL_LAUNCH_TYPE_NATIVE = 4 /* A function of the host run by a queue (clEnqueueNativeKernel). */
 };
 
 /* Why the times of a completion are not all there. */
 typedef uint8_t gputrail_unfinished;
 enum {
-    GPUTRAIL_UNFINISHED_NO = 0, /* finished */
-    GPUTRAIL_UNFINISHED_AT_END = 1, /* not complete when the recording ended */
-    GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* no times from the runtime */
-    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* not complete when it was asked after */
+    GPUTRAIL_UNFINISHED_NO = 0, /* They are all there. */
+    GPUTRAIL_UNFINISHED_AT_END = 1, /* It had not completed when the recording ended. */
+    GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime gave no times for it. */
+    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* It had not completed when somebody flushed and wanted to know. Another completion comes later. */
 };
 
-/* Who took time. */
+/* What kind of memory (CUPTI: CUpti_ActivityMemoryKind, same values). */
+typedef uint8_t gputrail_memory_kind;
+enum {
+    GPUTRAIL_MEMORY_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_MEMORY_KIND_PAGEABLE = 1, /* Pageable memory of the host. */
+    GPUTRAIL_MEMORY_KIND_PINNED = 2, /* Page-locked memory of the host. */
+    GPUTRAIL_MEMORY_KIND_DEVICE = 3, /* Memory of the device. */
+    GPUTRAIL_MEMORY_KIND_ARRAY = 4, /* An array or image. */
+    GPUTRAIL_MEMORY_KIND_MANAGED = 5, /* Managed or shared virtual memory. */
+    GPUTRAIL_MEMORY_KIND_DEVICE_STATIC = 6, /* Static memory of the device. */
+    GPUTRAIL_MEMORY_KIND_MANAGED_STATIC = 7 /* Static managed memory. */
+};
+
+/* Direction of a transfer (CUPTI: CUpti_ActivityMemcpyKind, same values up to 10). */
+typedef uint8_t gputrail_transfer_kind;
+enum {
+    GPUTRAIL_TRANSFER_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_TRANSFER_KIND_HOST_TO_DEVICE = 1, /* Host to device. */
+    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_HOST = 2, /* Device to host. */
+    GPUTRAIL_TRANSFER_KIND_HOST_TO_ARRAY = 3, /* Host to array. */
+    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_HOST = 4, /* Array to host. */
+    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_ARRAY = 5, /* Array to array. */
+    GPUTRAIL_TRANSFER_KIND_ARRAY_TO_DEVICE = 6, /* Array to device. */
+    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_ARRAY = 7, /* Device to array. */
+    GPUTRAIL_TRANSFER_KIND_DEVICE_TO_DEVICE = 8, /* Within a device. */
+    GPUTRAIL_TRANSFER_KIND_HOST_TO_HOST = 9, /* Host to host. */
+    GPUTRAIL_TRANSFER_KIND_PEER_TO_PEER = 10, /* From one device to another. */
+    GPUTRAIL_TRANSFER_KIND_MAP = 16, /* A buffer or image was mapped for the host (OpenCL). */
+    GPUTRAIL_TRANSFER_KIND_UNMAP = 17, /* It was unmapped. */
+    GPUTRAIL_TRANSFER_KIND_MIGRATE = 18, /* Memory objects were migrated to a device or the host. */
+    GPUTRAIL_TRANSFER_KIND_FREE = 19 /* Shared virtual memory was freed by a queue (clEnqueueSVMFree). */
+};
+
+/* Whether memory came or went. */
+typedef uint8_t gputrail_allocation_operation;
+enum {
+    GPUTRAIL_ALLOCATION_OPERATION_ALLOCATE = 1, /* It was allocated. */
+    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2 /* It was freed. */
+};
+
+/* What waits for what (CUPTI: CUpti_ActivitySynchronizationType, same values up to 4). */
+typedef uint8_t gputrail_synchronization_type;
+enum {
+    GPUTRAIL_SYNCHRONIZATION_TYPE_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1, /* The host waits for events. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT = 2, /* A queue waits for events. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE = 3, /* The host waits for a queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4, /* The host waits for everything in a context. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_BARRIER = 16, /* A barrier in a queue: work of the queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_MARKER = 17, /* A marker in a queue: work of the queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_SEMAPHORE = 18 /* Semaphores are waited for or signalled: work of the queue. */
+};
+
+/* Who took the time. */
 typedef uint8_t gputrail_overhead_kind;
 enum {
-    GPUTRAIL_OVERHEAD_KIND_UNKNOWN = 0, /* overhead */
-    GPUTRAIL_OVERHEAD_KIND_COMPILATION = 1, /* compilation */
-    GPUTRAIL_OVERHEAD_KIND_FLUSH = 2, /* flush */
-    GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* waiting for a block */
-    GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* instrumentation */
-    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5 /* collector resources */
-};
-
-/* What an agent is. */
-typedef uint8_t gputrail_agent_kind;
-enum {
-    GPUTRAIL_AGENT_KIND_OTHER = 0, /* other */
-    GPUTRAIL_AGENT_KIND_GPU = 1, /* GPU */
-    GPUTRAIL_AGENT_KIND_CPU = 2, /* CPU */
-    GPUTRAIL_AGENT_KIND_ACCELERATOR = 3, /* accelerator */
-    GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* simulated GPU */
-};
-
-/* What a function does. */
-typedef uint8_t gputrail_operation_group;
-enum {
-    GPUTRAIL_OPERATION_GROUP_OTHER = 0, /* other */
-    GPUTRAIL_OPERATION_GROUP_QUERY = 1, /* query */
-    GPUTRAIL_OPERATION_GROUP_CREATE = 2, /* create */
-    GPUTRAIL_OPERATION_GROUP_LIFETIME = 3, /* lifetime */
-    GPUTRAIL_OPERATION_GROUP_BUILD = 4, /* build */
-    GPUTRAIL_OPERATION_GROUP_ENQUEUE = 5, /* enqueue */
-    GPUTRAIL_OPERATION_GROUP_SYNCHRONIZE = 6, /* synchronize */
-    GPUTRAIL_OPERATION_GROUP_SET = 7 /* set */
+    GPUTRAIL_OVERHEAD_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_OVERHEAD_KIND_COMPILATION = 1, /* A compiler (CUPTI: DRIVER_COMPILER). */
+    GPUTRAIL_OVERHEAD_KIND_FLUSH = 2, /* Delivery of records (CUPTI: BUFFER_FLUSH). */
+    GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* A lane waited for an empty block. */
+    GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* Instrumentation (CUPTI: INSTRUMENTATION). */
+    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5 /* Resources of the collector (CUPTI: RESOURCE). */
 };
 
 /* What a marker does. */
 typedef uint8_t gputrail_marker_kind;
 enum {
-    GPUTRAIL_MARKER_KIND_INSTANT = 1, /* instant */
-    GPUTRAIL_MARKER_KIND_PUSH = 2, /* push */
-    GPUTRAIL_MARKER_KIND_POP = 3, /* pop */
-    GPUTRAIL_MARKER_KIND_START = 4, /* start */
-    GPUTRAIL_MARKER_KIND_END = 5, /* end */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* external push */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* external pop */
+    GPUTRAIL_MARKER_KIND_INSTANT = 1, /* A moment. */
+    GPUTRAIL_MARKER_KIND_PUSH = 2, /* A range of its thread begins; it ends before those that were open. */
+    GPUTRAIL_MARKER_KIND_POP = 3, /* The thread's innermost range ends. */
+    GPUTRAIL_MARKER_KIND_START = 4, /* A range begins that may end on another thread, whatever else is open. */
+    GPUTRAIL_MARKER_KIND_END = 5, /* Such a range ends. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* An external id is pushed on the thread. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* An external id is popped. */
 };
 
-/* What the payload of a marker is. */
+/* What a marker's payload is. */
 typedef uint8_t gputrail_payload_kind;
 enum {
-    GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* none */
-    GPUTRAIL_PAYLOAD_KIND_UNSIGNED = 1, /* unsigned */
-    GPUTRAIL_PAYLOAD_KIND_SIGNED = 2, /* signed */
-    GPUTRAIL_PAYLOAD_KIND_FLOAT = 3 /* float */
+    GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* There is none. */
+    GPUTRAIL_PAYLOAD_KIND_UNSIGNED = 1, /* An unsigned number. */
+    GPUTRAIL_PAYLOAD_KIND_SIGNED = 2, /* A signed number, as its bits. */
+    GPUTRAIL_PAYLOAD_KIND_FLOAT = 3 /* A floating-point number, as its bits. */
 };
 
-/* Whose external id: GPUTRAIL_EXTERNAL_KIND_CUSTOM0 and so on, or one that was registered. */
+/*
+ * Whose external id (CUPTI: CUpti_ExternalCorrelationKind, same values). Kinds from 16 on are those that
+ * tools register.
+ */
 typedef uint32_t gputrail_external_kind;
 enum {
-    GPUTRAIL_EXTERNAL_KIND_UNKNOWN = 1, /* unknown */
-    GPUTRAIL_EXTERNAL_KIND_OPENACC = 2, /* openacc */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM0 = 3, /* custom0 */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM1 = 4, /* custom1 */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* custom2 */
+    GPUTRAIL_EXTERNAL_KIND_UNKNOWN = 1, /* Not known to us. */
+    GPUTRAIL_EXTERNAL_KIND_OPENACC = 2, /* OpenACC. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM0 = 3, /* The client's own. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM1 = 4, /* The client's own. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* The client's own. */
 };
 
-/* A line of source code, from 1. */
-typedef uint32_t gputrail_source_locator_id;
-
-/* How a program counter is sampled. */
+/* How a program counter is sampled (rocprofiler-sdk: rocprofiler_pc_sampling_method_t). */
 typedef uint8_t gputrail_sampling_method;
 enum {
-    GPUTRAIL_SAMPLING_METHOD_STOCHASTIC = 1, /* stochastic */
-    GPUTRAIL_SAMPLING_METHOD_HOST_TRAP = 2 /* host-trap */
+    GPUTRAIL_SAMPLING_METHOD_STOCHASTIC = 1, /* The hardware looks at a wave, and says what it does and why it waits. */
+    GPUTRAIL_SAMPLING_METHOD_HOST_TRAP = 2 /* The host interrupts the waves; what they were about to do is not known. */
 };
 
-/* What the interval between samples counts. */
+/* What the interval between samples counts (rocprofiler-sdk: rocprofiler_pc_sampling_unit_t). */
 typedef uint8_t gputrail_sampling_unit;
 enum {
-    GPUTRAIL_SAMPLING_UNIT_INSTRUCTIONS = 1, /* instructions */
-    GPUTRAIL_SAMPLING_UNIT_CYCLES = 2, /* cycles */
-    GPUTRAIL_SAMPLING_UNIT_TIME = 3 /* ns */
+    GPUTRAIL_SAMPLING_UNIT_INSTRUCTIONS = 1, /* Instructions. */
+    GPUTRAIL_SAMPLING_UNIT_CYCLES = 2, /* Cycles of the agent's clock. */
+    GPUTRAIL_SAMPLING_UNIT_TIME = 3 /* Nanoseconds. */
 };
 
-/* The type of an instruction that was issued (rocprofiler-sdk's numbers). */
-typedef uint8_t gputrail_instruction_type;
-enum {
-    GPUTRAIL_INSTRUCTION_TYPE_NONE = 0, /* none */
-    GPUTRAIL_INSTRUCTION_TYPE_VALU = 1, /* vector ALU */
-    GPUTRAIL_INSTRUCTION_TYPE_MATRIX = 2, /* matrix */
-    GPUTRAIL_INSTRUCTION_TYPE_SCALAR = 3, /* scalar */
-    GPUTRAIL_INSTRUCTION_TYPE_TEX = 4, /* texture */
-    GPUTRAIL_INSTRUCTION_TYPE_LDS = 5, /* LDS */
-    GPUTRAIL_INSTRUCTION_TYPE_LDS_DIRECT = 6, /* LDS direct */
-    GPUTRAIL_INSTRUCTION_TYPE_FLAT = 7, /* flat */
-    GPUTRAIL_INSTRUCTION_TYPE_EXPORT = 8, /* export */
-    GPUTRAIL_INSTRUCTION_TYPE_MESSAGE = 9, /* message */
-    GPUTRAIL_INSTRUCTION_TYPE_BARRIER = 10, /* barrier */
-    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_NOT_TAKEN = 11, /* branch not taken */
-    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_TAKEN = 12, /* branch taken */
-    GPUTRAIL_INSTRUCTION_TYPE_JUMP = 13, /* jump */
-    GPUTRAIL_INSTRUCTION_TYPE_OTHER = 14, /* other */
-    GPUTRAIL_INSTRUCTION_TYPE_NO_INST = 15, /* no instruction */
-    GPUTRAIL_INSTRUCTION_TYPE_DUAL_VALU = 16 /* dual vector ALU */
-};
-
-/* Why a wave did not issue (rocprofiler-sdk's numbers). */
-typedef uint8_t gputrail_not_issued;
-enum {
-    GPUTRAIL_NOT_ISSUED_NONE = 0, /* none */
-    GPUTRAIL_NOT_ISSUED_NO_INSTRUCTION_AVAILABLE = 1, /* no instruction available */
-    GPUTRAIL_NOT_ISSUED_ALU_DEPENDENCY = 2, /* ALU dependency */
-    GPUTRAIL_NOT_ISSUED_WAITCNT = 3, /* waitcnt */
-    GPUTRAIL_NOT_ISSUED_INTERNAL_INSTRUCTION = 4, /* internal instruction */
-    GPUTRAIL_NOT_ISSUED_BARRIER_WAIT = 5, /* barrier wait */
-    GPUTRAIL_NOT_ISSUED_ARBITER_NOT_WIN = 6, /* arbiter not won */
-    GPUTRAIL_NOT_ISSUED_ARBITER_WIN_EX_STALL = 7, /* arbiter won, pipe stalled */
-    GPUTRAIL_NOT_ISSUED_OTHER_WAIT = 8, /* other wait */
-    GPUTRAIL_NOT_ISSUED_SLEEP_WAIT = 9 /* sleep wait */
-};
-
-/* Why a wave stalled (CUPTI's numbers). */
-typedef uint8_t gputrail_stall_reason;
-enum {
-    GPUTRAIL_STALL_REASON_INVALID = 0, /* invalid */
-    GPUTRAIL_STALL_REASON_NONE = 1, /* none */
-    GPUTRAIL_STALL_REASON_INST_FETCH = 2, /* instruction fetch */
-    GPUTRAIL_STALL_REASON_EXEC_DEPENDENCY = 3, /* execution dependency */
-    GPUTRAIL_STALL_REASON_MEMORY_DEPENDENCY = 4, /* memory dependency */
-    GPUTRAIL_STALL_REASON_TEXTURE = 5, /* texture */
-    GPUTRAIL_STALL_REASON_SYNC = 6, /* synchronization */
-    GPUTRAIL_STALL_REASON_CONSTANT_MEMORY_DEPENDENCY = 7, /* constant memory dependency */
-    GPUTRAIL_STALL_REASON_PIPE_BUSY = 8, /* pipe busy */
-    GPUTRAIL_STALL_REASON_MEMORY_THROTTLE = 9, /* memory throttle */
-    GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* not selected */
-    GPUTRAIL_STALL_REASON_OTHER = 11, /* other */
-    GPUTRAIL_STALL_REASON_SLEEPING = 12 /* sleeping */
-};
-
-/* Where on the agent a wave was executing: rocprofiler-sdk's bit fields. */
+/* Where on the agent a wave was executing (rocprofiler-sdk: rocprofiler_pc_sampling_hw_id_v0_t). */
 typedef uint64_t gputrail_hardware_id;
+/* Chiplet. */
+static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return (uint64_t)(value >> 0 & 0x3f); }
+/* Wave slot. */
+static inline uint64_t gputrail_hardware_id_wave(gputrail_hardware_id value) { return (uint64_t)(value >> 6 & 0x7f); }
+/* SIMD. */
+static inline uint64_t gputrail_hardware_id_simd(gputrail_hardware_id value) { return (uint64_t)(value >> 13 & 0x3); }
+/* Pipe. */
+static inline uint64_t gputrail_hardware_id_pipe(gputrail_hardware_id value) { return (uint64_t)(value >> 15 & 0xf); }
+/* Compute unit, or workgroup processor where compute units are paired. */
+static inline uint64_t gputrail_hardware_id_compute_unit(gputrail_hardware_id value) { return (uint64_t)(value >> 19 & 0xf); }
+/* Shader array. */
+static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id value) { return (uint64_t)(value >> 23 & 0x1); }
+/* Shader engine. */
+static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return (uint64_t)(value >> 24 & 0x1f); }
+/* Slot of the workgroup. */
+static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return (uint64_t)(value >> 29 & 0x7f); }
+/* Virtual memory. */
+static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return (uint64_t)(value >> 36 & 0x3f); }
+/* Hardware queue. */
+static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return (uint64_t)(value >> 42 & 0xf); }
+/* Microengine. */
+static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return (uint64_t)(value >> 46 & 0x3); }
 
-/* Whether a wave issued (bit 0), and what (5 bits: gputrail_instruction_type). */
+/* Whether a wave issued, and what: 8 bits of rocprofiler-sdk's stochastic record. */
 typedef uint8_t gputrail_issue;
+/* 1 if the wave issued the instruction at the program counter. */
+static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return (uint8_t)(value >> 0 & 0x1); }
+/* An gputrail_instruction_type; only if it issued. */
+static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return (uint8_t)(value >> 1 & 0x1f); }
 
-/* Why a wave did not issue (4 bits: gputrail_not_issued), and the arbiter's bits as rocprofiler-sdk has them. */
+/*
+ * What sampling hardware saw of the arbiter (rocprofiler-sdk: rocprofiler_pc_sampling_snapshot_v0_t): for each
+ * type of instruction whether the arbiter issued one, and whether one was stalled.
+ */
 typedef uint32_t gputrail_snapshot;
+/* A gputrail_not_issued; only if the wave did not issue. */
+static inline uint32_t gputrail_snapshot_reason_not_issued(gputrail_snapshot value) { return (uint32_t)(value >> 0 & 0xf); }
+/* A vector ALU instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 5 & 0x1); }
+/* A matrix instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 6 & 0x1); }
+/* A local memory instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_lds(gputrail_snapshot value) { return (uint32_t)(value >> 7 & 0x1); }
+/* A direct local memory instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 8 & 0x1); }
+/* A scalar instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 9 & 0x1); }
+/* A texture instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 10 & 0x1); }
+/* A flat instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_flat(gputrail_snapshot value) { return (uint32_t)(value >> 11 & 0x1); }
+/* An export was issued. */
+static inline uint32_t gputrail_snapshot_issue_exp(gputrail_snapshot value) { return (uint32_t)(value >> 12 & 0x1); }
+/* A miscellaneous instruction was issued. */
+static inline uint32_t gputrail_snapshot_issue_misc(gputrail_snapshot value) { return (uint32_t)(value >> 13 & 0x1); }
+/* A branch or message was issued. */
+static inline uint32_t gputrail_snapshot_issue_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 14 & 0x1); }
+/* A vector ALU instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_valu(gputrail_snapshot value) { return (uint32_t)(value >> 16 & 0x1); }
+/* A matrix instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 17 & 0x1); }
+/* A local memory instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_lds(gputrail_snapshot value) { return (uint32_t)(value >> 18 & 0x1); }
+/* A direct local memory instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 19 & 0x1); }
+/* A scalar instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 20 & 0x1); }
+/* A texture instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 21 & 0x1); }
+/* A flat instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_flat(gputrail_snapshot value) { return (uint32_t)(value >> 22 & 0x1); }
+/* An export was stalled. */
+static inline uint32_t gputrail_snapshot_stall_exp(gputrail_snapshot value) { return (uint32_t)(value >> 23 & 0x1); }
+/* A miscellaneous instruction was stalled. */
+static inline uint32_t gputrail_snapshot_stall_misc(gputrail_snapshot value) { return (uint32_t)(value >> 24 & 0x1); }
+/* A branch or message was stalled. */
+static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 25 & 0x1); }
+/* Two vector ALU instructions were issued together. */
+static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 27 & 0x1); }
 
-/* Instructions that had not completed: rocprofiler-sdk's bit fields. */
+/*
+ * Instructions of a wave that were issued and had not completed (rocprofiler-sdk:
+ * rocprofiler_pc_sampling_memory_counters_t).
+ */
 typedef uint32_t gputrail_memory_counters;
+/* Loads. */
+static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return (uint32_t)(value >> 0 & 0x3f); }
+/* Stores. */
+static inline uint32_t gputrail_memory_counters_store(gputrail_memory_counters value) { return (uint32_t)(value >> 6 & 0x3f); }
+/* Walks of bounding-volume hierarchies. */
+static inline uint32_t gputrail_memory_counters_bvh(gputrail_memory_counters value) { return (uint32_t)(value >> 12 & 0x7); }
+/* Texture samples. */
+static inline uint32_t gputrail_memory_counters_sample(gputrail_memory_counters value) { return (uint32_t)(value >> 15 & 0x3f); }
+/* Local memory instructions. */
+static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters value) { return (uint32_t)(value >> 21 & 0x3f); }
+/* Scalar memory reads and messages. */
+static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return (uint32_t)(value >> 27 & 0x1f); }
 
-/* How often an agent is sampled, in words (CUPTI's numbers). */
-typedef uint32_t gputrail_period_level;
-enum {
-    GPUTRAIL_PERIOD_LEVEL_INVALID = 0, /* not set */
-    GPUTRAIL_PERIOD_LEVEL_MIN = 1, /* min */
-    GPUTRAIL_PERIOD_LEVEL_LOW = 2, /* low */
-    GPUTRAIL_PERIOD_LEVEL_MID = 3, /* mid */
-    GPUTRAIL_PERIOD_LEVEL_HIGH = 4, /* high */
-    GPUTRAIL_PERIOD_LEVEL_MAX = 5 /* max */
-};
-
-/* What the agent could not know about a sample: GPUTRAIL_ABSENT_EXEC_MASK and so on. */
+/* The fields of a sample that the agent could not know: they are 0 and mean nothing. */
 typedef uint16_t gputrail_absent;
 enum {
-    GPUTRAIL_ABSENT_EXEC_MASK = 1, /* exec mask */
-    GPUTRAIL_ABSENT_WORKGROUP = 2, /* workgroup */
-    GPUTRAIL_ABSENT_WAVE_IN_GROUP = 4, /* wave in group */
-    GPUTRAIL_ABSENT_HARDWARE = 8, /* hardware */
-    GPUTRAIL_ABSENT_DISPATCH = 16, /* dispatch */
-    GPUTRAIL_ABSENT_CORRELATION = 32, /* correlation */
-    GPUTRAIL_ABSENT_EXTERNAL = 64, /* external */
-    GPUTRAIL_ABSENT_KERNEL = 128, /* kernel */
-    GPUTRAIL_ABSENT_TIME = 256, /* time */
-    GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* wave count */
-    GPUTRAIL_ABSENT_ARBITER = 1024 /* arbiter */
+    GPUTRAIL_ABSENT_EXEC_MASK = 1, /* The execution mask. */
+    GPUTRAIL_ABSENT_WORKGROUP = 2, /* The workgroup. */
+    GPUTRAIL_ABSENT_WAVE_IN_GROUP = 4, /* The wave in its workgroup. */
+    GPUTRAIL_ABSENT_HARDWARE = 8, /* The hardware slot. */
+    GPUTRAIL_ABSENT_DISPATCH = 16, /* The dispatch. */
+    GPUTRAIL_ABSENT_CORRELATION = 32, /* The call that enqueued the dispatch. */
+    GPUTRAIL_ABSENT_EXTERNAL = 64, /* Its external id. */
+    GPUTRAIL_ABSENT_KERNEL = 128, /* The kernel. */
+    GPUTRAIL_ABSENT_TIME = 256, /* The time. */
+    GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* Of a stochastic sample: the number of waves. */
+    GPUTRAIL_ABSENT_ARBITER = 1024 /* Of a stochastic sample: the arbiter's bits. */
 };
 
-/* A context of the tool's. 0 is none. */
-typedef uint64_t gputrail_context;
-
-/* A buffer. 0 is none. */
-typedef uint64_t gputrail_buffer;
-
-/* A subscriber. 0 is none. */
-typedef uint64_t gputrail_subscriber;
-
-/* A tool that gputrail has loaded. 0 is none. */
-typedef uint64_t gputrail_tool;
-
-/* A timeline. 0 is none. */
-typedef uint64_t gputrail_timeline;
-
-/* A flight recorder. 0 is none. */
-typedef uint64_t gputrail_flight;
-
-/* A callback thread. 0 is none. */
-typedef uint64_t gputrail_callback_thread;
-
-/* A watch over the library's threads. 0 is none. */
-typedef uint64_t gputrail_watch;
-
-/* Bits of flags in gputrail_record_header. */
+/* The type of an instruction that was issued (rocprofiler-sdk: rocprofiler_pc_sampling_instruction_type_t). */
+typedef uint8_t gputrail_instruction_type;
 enum {
-    GPUTRAIL_FLAG_UNFINISHED = 1, /* the activity had not ended when the record was made */
-    GPUTRAIL_FLAG_TIME_UNKNOWN = 2, /* a time that this kind normally has is not known */
-    GPUTRAIL_FLAG_FAILED = 4, /* the activity ended with an error */
-    GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* enqueued by a call that does not wait for it */
-    GPUTRAIL_FLAG_RECOVERED = 16, /* written by recovery */
-    GPUTRAIL_FLAG_UNTRACKED = 32, /* no completion will come for this work */
-    GPUTRAIL_FLAG_SHARED = 64 /* other records have this work id too */
+    GPUTRAIL_INSTRUCTION_TYPE_NONE = 0, /* Not said. */
+    GPUTRAIL_INSTRUCTION_TYPE_VALU = 1, /* A vector ALU instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_MATRIX = 2, /* A matrix instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_SCALAR = 3, /* A scalar instruction, also one that reads memory. */
+    GPUTRAIL_INSTRUCTION_TYPE_TEX = 4, /* A texture memory instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_LDS = 5, /* A local memory instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_LDS_DIRECT = 6, /* A direct local memory instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_FLAT = 7, /* A flat memory instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_EXPORT = 8, /* An export. */
+    GPUTRAIL_INSTRUCTION_TYPE_MESSAGE = 9, /* A message. */
+    GPUTRAIL_INSTRUCTION_TYPE_BARRIER = 10, /* A barrier. */
+    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_NOT_TAKEN = 11, /* A branch that was not taken. */
+    GPUTRAIL_INSTRUCTION_TYPE_BRANCH_TAKEN = 12, /* A branch that was taken. */
+    GPUTRAIL_INSTRUCTION_TYPE_JUMP = 13, /* A jump. */
+    GPUTRAIL_INSTRUCTION_TYPE_OTHER = 14, /* Another instruction. */
+    GPUTRAIL_INSTRUCTION_TYPE_NO_INST = 15, /* No instruction was issued. */
+    GPUTRAIL_INSTRUCTION_TYPE_DUAL_VALU = 16 /* Two vector ALU instructions at once. */
 };
 
-/* Bits of properties in gputrail_record_queue. */
+/*
+ * Why a wave did not issue an instruction (rocprofiler-sdk:
+ * rocprofiler_pc_sampling_instruction_not_issued_reason_t). 4 bits.
+ */
+typedef uint8_t gputrail_not_issued;
 enum {
-    GPUTRAIL_QUEUE_OUT_OF_ORDER = 1, /* commands may run out of order */
-    GPUTRAIL_QUEUE_PROFILING = 2, /* the program itself asked for profiling */
-    GPUTRAIL_QUEUE_ON_DEVICE = 4, /* the queue lives on the device */
-    GPUTRAIL_QUEUE_COPY_ENGINE = 8 /* it only copies */
+    GPUTRAIL_NOT_ISSUED_NONE = 0, /* It issued one, or nothing is known. */
+    GPUTRAIL_NOT_ISSUED_NO_INSTRUCTION_AVAILABLE = 1, /* The instruction cache has no instruction for it. */
+    GPUTRAIL_NOT_ISSUED_ALU_DEPENDENCY = 2, /* An operand is still being computed. */
+    GPUTRAIL_NOT_ISSUED_WAITCNT = 3, /* It waits until memory operations have completed. */
+    GPUTRAIL_NOT_ISSUED_INTERNAL_INSTRUCTION = 4, /* It executes an internal instruction. */
+    GPUTRAIL_NOT_ISSUED_BARRIER_WAIT = 5, /* It waits at a barrier. */
+    GPUTRAIL_NOT_ISSUED_ARBITER_NOT_WIN = 6, /* The arbiter chose another wave. */
+    GPUTRAIL_NOT_ISSUED_ARBITER_WIN_EX_STALL = 7, /* The arbiter chose it, and the execution pipe pushed it back. */
+    GPUTRAIL_NOT_ISSUED_OTHER_WAIT = 8, /* It waits for something else. */
+    GPUTRAIL_NOT_ISSUED_SLEEP_WAIT = 9 /* It sleeps. */
 };
 
-/* What happens when no block is empty. */
+/* Why a wave stalled (CUPTI: CUpti_ActivityPCSamplingStallReason). */
+typedef uint8_t gputrail_stall_reason;
 enum {
-    GPUTRAIL_POLICY_DISCARD = 0, /* records are dropped and counted */
-    GPUTRAIL_POLICY_LOSSLESS = 1, /* the thread waits, where it may */
-    GPUTRAIL_POLICY_OVERWRITE = 2 /* the oldest are overwritten; what is left is delivered by a flush */
+    GPUTRAIL_STALL_REASON_INVALID = 0, /* Not known: host-trap samples know no reasons. */
+    GPUTRAIL_STALL_REASON_NONE = 1, /* It did not: an instruction was selected for issue. */
+    GPUTRAIL_STALL_REASON_INST_FETCH = 2, /* The next instruction is not there yet. */
+    GPUTRAIL_STALL_REASON_EXEC_DEPENDENCY = 3, /* An operand is still being computed. */
+    GPUTRAIL_STALL_REASON_MEMORY_DEPENDENCY = 4, /* It waits for a memory access to complete. */
+    GPUTRAIL_STALL_REASON_TEXTURE = 5, /* The texture sub-system is fully utilized. */
+    GPUTRAIL_STALL_REASON_SYNC = 6, /* It waits at a barrier. */
+    GPUTRAIL_STALL_REASON_CONSTANT_MEMORY_DEPENDENCY = 7, /* It waits for constant memory. */
+    GPUTRAIL_STALL_REASON_PIPE_BUSY = 8, /* A resource that it needs to compute is not available. */
+    GPUTRAIL_STALL_REASON_MEMORY_THROTTLE = 9, /* Too many memory operations are pending. */
+    GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* It was ready, and another one issued. */
+    GPUTRAIL_STALL_REASON_OTHER = 11, /* Something else. */
+    GPUTRAIL_STALL_REASON_SLEEPING = 12 /* It sleeps. */
 };
 
-/* What records call a thread. */
+/* What an agent is. */
+typedef uint8_t gputrail_agent_kind;
 enum {
-    GPUTRAIL_THREAD_IDS_SYSTEM = 1, /* the system's id, gettid(2) */
-    GPUTRAIL_THREAD_IDS_PTHREAD = 0 /* the low half of pthread_self(3) */
+    GPUTRAIL_AGENT_KIND_OTHER = 0, /* Something else. */
+    GPUTRAIL_AGENT_KIND_GPU = 1, /* A graphics processor. */
+    GPUTRAIL_AGENT_KIND_CPU = 2, /* A processor of the host, behind a compute API. */
+    GPUTRAIL_AGENT_KIND_ACCELERATOR = 3, /* An accelerator. */
+    GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* The simulated GPU. */
 };
 
-/* The moment that a callback is about. */
+/* What a function does, so that readers can fold and sort without knowing the API. */
+typedef uint8_t gputrail_operation_group;
 enum {
-    GPUTRAIL_PHASE_ENTER = 1, /* a call begins */
-    GPUTRAIL_PHASE_EXIT = 2, /* a call has returned */
-    GPUTRAIL_PHASE_COMPLETE = 3, /* work that was enqueued has completed */
-    GPUTRAIL_PHASE_INSTANT = 4 /* it happened, and nothing else will be told of it */
+    GPUTRAIL_OPERATION_GROUP_OTHER = 0, /* Something else. */
+    GPUTRAIL_OPERATION_GROUP_QUERY = 1, /* Asks for information. */
+    GPUTRAIL_OPERATION_GROUP_CREATE = 2, /* Creates an object. */
+    GPUTRAIL_OPERATION_GROUP_LIFETIME = 3, /* Retains or releases an object. */
+    GPUTRAIL_OPERATION_GROUP_BUILD = 4, /* Compiles or links. */
+    GPUTRAIL_OPERATION_GROUP_ENQUEUE = 5, /* Puts work into a queue. */
+    GPUTRAIL_OPERATION_GROUP_SYNCHRONIZE = 6, /* Waits. */
+    GPUTRAIL_OPERATION_GROUP_SET = 7 /* Sets something, a kernel's argument say. */
 };
 
+/* What a gputrail_record_note is about. */
+typedef uint32_t gputrail_note_kind;
+enum {
+    GPUTRAIL_NOTE_KIND_OTHER = 0, /* Something else. */
+    GPUTRAIL_NOTE_KIND_UNOBSERVED_FUNCTION = 1, /* An extension function was handed out unobserved; the text is its name. */
+    GPUTRAIL_NOTE_KIND_CALLS_AFTER_END = 2, /* Calls that came after the recording ended; the text is their number. */
+    GPUTRAIL_NOTE_KIND_ENDED_EARLY = 3, /* The recording ended early; the text says why. */
+    GPUTRAIL_NOTE_KIND_DIED = 4, /* The program's process died; the text says how. */
+    GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5 /* Samples of the program counter that were taken outside of kernels; the text is their number and where. */
+};
 
-/* Most bytes of a code object that one CodeBytes holds. */
-#define MAX_CODE_PIECE (((8 * (size_t)UINT16_MAX) - 40) - 7)
+/* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
+typedef uint32_t gputrail_period_level;
+enum {
+    GPUTRAIL_PERIOD_LEVEL_INVALID = 0, /* Not set. */
+    GPUTRAIL_PERIOD_LEVEL_MIN = 1, /* The shortest period that the agent can do. */
+    GPUTRAIL_PERIOD_LEVEL_LOW = 2, /* A short one. */
+    GPUTRAIL_PERIOD_LEVEL_MID = 3, /* A medium one. */
+    GPUTRAIL_PERIOD_LEVEL_HIGH = 4, /* A long one. */
+    GPUTRAIL_PERIOD_LEVEL_MAX = 5 /* The longest period that the agent can do. */
+};
 
-/* Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines. */
-#define FROM_MEMORY (1 << 0)
+/* A context: a set of services that are started and stopped together. */
+typedef struct gputrail_context {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_context;
+
+/* A buffer. */
+typedef struct gputrail_buffer {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_buffer;
+
+/* A subscriber: a function that is called back. */
+typedef struct gputrail_subscriber {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_subscriber;
+
+/* A tool that gputrail has loaded. */
+typedef struct gputrail_tool {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_tool;
+
+/* A timeline, which joins enqueue records and completions. */
+typedef struct gputrail_timeline {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_timeline;
+
+/* A flight recorder. */
+typedef struct gputrail_flight {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_flight;
+
+/* A thread that delivers records. */
+typedef struct gputrail_callback_thread {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_callback_thread;
+
+/* A function that is called around the creation of the library's threads. */
+typedef struct gputrail_watch {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_watch;
+
+/* Bits of gputrail_record_header.flags. */
+enum {
+    GPUTRAIL_FLAG_UNFINISHED = 1, /* The activity had begun and had not ended when the record was made. */
+    GPUTRAIL_FLAG_TIME_UNKNOWN = 2, /* A time that this kind of record normally has could not be found out; it is 0. */
+    GPUTRAIL_FLAG_FAILED = 4, /* The activity ended with an error; the record's status or return code says which. */
+    GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* The work was enqueued by a call that does not wait for it (CUPTI: flag ASYNC). */
+    GPUTRAIL_FLAG_RECOVERED = 16, /* Written by recovery, from what a dead process left behind. */
+    GPUTRAIL_FLAG_UNTRACKED = 32, /* No completion will come for this work: its completion could not be tracked. */
+    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph: other records have its work id too, and one completion is that of all of them. */
+};
+
+/* Bits of gputrail_record_queue.properties. */
+enum {
+    GPUTRAIL_QUEUE_PROPERTY_OUT_OF_ORDER = 1, /* Commands may run out of order. */
+    GPUTRAIL_QUEUE_PROPERTY_PROFILING = 2, /* The program itself asked for profiling. */
+    GPUTRAIL_QUEUE_PROPERTY_ON_DEVICE = 4, /* The queue lives on the device; the host does not put work into it. */
+    GPUTRAIL_QUEUE_PROPERTY_COPY_ENGINE = 8 /* It only copies. */
+};
+
+/* Bits of gputrail_record_code_bytes.flags. */
+enum {
+    GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines. */
+};
+
+/* What a lane does when the pool has no empty block. */
+enum {
+    GPUTRAIL_POLICY_DISCARD = 0, /* Drop the record and count it. Writing is wait-free. */
+    GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, where waiting is allowed (set_may_wait); elsewhere discard and count. */
+    GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest: the buffer keeps what was recorded last, and hands it out on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
+};
+
+/* What a record's thread id is (CUPTI: CUpti_ActivityThreadIdType). */
+enum {
+    GPUTRAIL_THREAD_IDS_SYSTEM = 1, /* The system's, gettid(2): unlike CUPTI's default it names one thread only while that lives. */
+    GPUTRAIL_THREAD_IDS_PTHREAD = 0 /* The low half of pthread_self(3) (CUPTI's default). */
+};
+
+/* The moment of what a callback is about. */
+enum {
+    GPUTRAIL_PHASE_ENTER = 1, /* A call begins (CUPTI: CUPTI_API_ENTER). */
+    GPUTRAIL_PHASE_EXIT = 2, /* A call has returned (CUPTI: CUPTI_API_EXIT). */
+    GPUTRAIL_PHASE_COMPLETE = 3, /* Work that was enqueued has completed. */
+    GPUTRAIL_PHASE_INSTANT = 4 /* Something happened, of which nothing else will be told. */
+};
+
 
 /* What a function returns: GPUTRAIL_OK, or what was wrong. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;
@@ -577,12 +739,12 @@ typedef struct gputrail_operation {
  *
  * text
  * byte 0      1      2..4               4..8
- * kind   flags  size in 8-byte words  sequence
+ *     kind   flags  size in 8-byte words  sequence
  */
 typedef struct GPUTRAIL_ALIGNED(8) gputrail_record_header {
   /* What the record is. */
   gputrail_kind kind;
-  /* Bits of flags; the same meaning in every kind. */
+  /* Bits: GPUTRAIL_FLAG_UNFINISHED and so on; the same meaning in every kind. */
   uint8_t flags;
   /* Size of the whole record, this header included, in words of 8 bytes; at least 1. */
   uint16_t words;
@@ -640,7 +802,7 @@ typedef struct gputrail_record_context {
   /* Kind GPUTRAIL_KIND_CONTEXT. */
   struct gputrail_record_header header;
   /* Its id. */
-  gputrail_context_id id;
+  gputrail_runtime_context_id id;
   /* Its (first) agent. */
   gputrail_agent_id agent;
   /* Handle in its runtime. */
@@ -660,10 +822,10 @@ typedef struct gputrail_record_queue {
   /* Its id. */
   gputrail_queue_id id;
   /* Its context. */
-  gputrail_context_id context;
+  gputrail_runtime_context_id context;
   /* Its agent. */
   gputrail_agent_id agent;
-  /* Bits of queue_properties. */
+  /* Bits: GPUTRAIL_QUEUE_PROPERTY_OUT_OF_ORDER and so on. */
   uint32_t properties;
   /* Handle in its runtime. */
   uint64_t handle;
@@ -680,7 +842,7 @@ typedef struct gputrail_record_module {
   /* Its id. */
   gputrail_module_id id;
   /* Its context. */
-  gputrail_context_id context;
+  gputrail_runtime_context_id context;
   /* Handle in its runtime. */
   uint64_t handle;
   /* Its source text, if it was kept. */
@@ -922,7 +1084,7 @@ typedef struct gputrail_argument {
   size_t size;
   /* Its name. It lasts for ever. */
   const char *name;
-  /* Its type, as Rust writes it. It lasts for ever. */
+  /* Its type in C. It lasts for ever. */
   const char *type_name;
   /*
    * Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
@@ -1106,30 +1268,6 @@ typedef struct gputrail_sampling_period {
   uint8_t reserved[7];
 } gputrail_sampling_period;
 
-/* The fields that all work records share, right after the gputrail_record_header: which call put which work where. 56 bytes. */
-typedef struct gputrail_record_work_header {
-  /* The work, as its completion names it. The parts of one command buffer share it. None for waits of the host. */
-  gputrail_work_id id;
-  /* The call that enqueued the work, or that waits. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* When that call was entered. */
-  gputrail_ticks enqueued;
-  /* The agent that executes the work. */
-  gputrail_agent_id agent;
-  /* The context of the queue. */
-  gputrail_context_id context;
-  /* The queue that the work was put into. */
-  gputrail_queue_id queue;
-  /* The stream that the work was put into, where the runtime has streams. */
-  gputrail_stream_id stream;
-  /* The thread that made the call. */
-  gputrail_thread_id thread;
-  /* 0. */
-  uint32_t reserved;
-} gputrail_record_work_header;
-
 /*
  * One API call, from enter to exit. 64 bytes.
  *
@@ -1185,14 +1323,30 @@ typedef struct gputrail_record_arguments {
 typedef struct gputrail_record_kernel_dispatch {
   /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
   struct gputrail_record_header header;
-  /* The dispatch, and where it was put. */
-  struct gputrail_record_work_header work;
-  /* The kernel. */
+  /* The call that enqueued it. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The dispatch, as its completion will name it. Kernels of one command buffer share it. */
+  gputrail_work_id work;
+  /* When the enqueuing call was entered. */
+  gputrail_ticks enqueued;
+  /* Which kernel. */
   gputrail_kernel_id kernel;
-  /* Work-items per workgroup in x, y, z; 0 where the runtime chose. */
-  uint32_t workgroup[3];
+  /* Where it runs. */
+  gputrail_agent_id agent;
+  /* The context it belongs to. */
+  gputrail_runtime_context_id context;
+  /* The queue it was put into. */
+  gputrail_queue_id queue;
+  /* The stream it was put into, where the runtime has streams. */
+  gputrail_stream_id stream;
+  /* The thread that enqueued it. */
+  gputrail_thread_id thread;
   /* Work-items in x, y, z; 1 in dimensions that are not used. */
   uint64_t grid[3];
+  /* Work-items per workgroup in x, y, z; 0 where the runtime chose. */
+  uint32_t workgroup[3];
   /* Registers per work-item. */
   uint32_t registers;
   /* Local memory that the kernel declares, bytes per workgroup. */
@@ -1201,12 +1355,12 @@ typedef struct gputrail_record_kernel_dispatch {
   uint32_t dynamic_local_memory;
   /* Private memory, bytes per work-item. */
   uint32_t private_memory;
+  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
+  uint32_t executed_local_memory;
   /* Private memory of the whole launch, bytes (CUPTI: localMemoryTotal). */
   uint64_t private_memory_total;
   /* The launch's number in its grid hierarchy, 0 if there is none (CUPTI: gridId). */
   int64_t grid_id;
-  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
-  uint32_t executed_local_memory;
   /* Cache configuration asked for, as the runtime counts them. */
   uint8_t cache_requested;
   /* Cache configuration in effect. */
@@ -1220,29 +1374,71 @@ typedef struct gputrail_record_kernel_dispatch {
   /* Dimensions that the launch named, 0 if unknown. */
   uint8_t dimensions;
   /* 0. */
-  uint8_t reserved[6];
+  uint8_t reserved[2];
+  /* 0. */
+  uint64_t reserved2;
 } gputrail_record_kernel_dispatch;
 
-/* A transfer was enqueued. 120 bytes. */
+/*
+ * Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
+ * completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ */
+typedef struct gputrail_record_retirement {
+  /* Kind GPUTRAIL_KIND_RETIREMENT. */
+  struct gputrail_record_header header;
+  /* The call. */
+  gputrail_correlation_id correlation;
+  /* When that became known. */
+  gputrail_ticks time;
+} gputrail_record_retirement;
+
+/*
+ * Something waits for a piece of work: another piece of work, by the list of events it was enqueued with, or else
+ * the call itself. Written ahead of the record of what waits, on the same lane. 32 bytes.
+ */
+typedef struct gputrail_record_dependency {
+  /* Kind GPUTRAIL_KIND_DEPENDENCY. */
+  struct gputrail_record_header header;
+  /* The call that waits, or that enqueued what waits. */
+  gputrail_correlation_id correlation;
+  /* The work that waits; none if the call does. */
+  gputrail_work_id work;
+  /* The work that it waits for. */
+  gputrail_work_id waited_for;
+} gputrail_record_dependency;
+
+/* A transfer was enqueued. 112 bytes. */
 typedef struct gputrail_record_memory_copy {
   /* Kind GPUTRAIL_KIND_MEMORY_COPY. */
   struct gputrail_record_header header;
-  /* The transfer, and where it was put. */
-  struct gputrail_record_work_header work;
+  /* The call that enqueued it. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The work, as its completion will name it. */
+  gputrail_work_id work;
+  /* When the enqueuing call was entered. */
+  gputrail_ticks enqueued;
   /* Bytes moved. */
   uint64_t bytes;
   /* Address or handle of the source, 0 if not known. */
   uint64_t source_address;
   /* Address or handle of the destination. */
   uint64_t destination_address;
-  /* Offset in the source, bytes. */
-  uint64_t source_offset;
-  /* Offset in the destination, bytes. */
-  uint64_t destination_offset;
   /* Where the source lies; none is the host. */
   gputrail_agent_id source_agent;
   /* Where the destination lies; none is the host. */
   gputrail_agent_id destination_agent;
+  /* The agent whose queue does it. */
+  gputrail_agent_id agent;
+  /* The context it belongs to. */
+  gputrail_runtime_context_id context;
+  /* The queue it was put into. */
+  gputrail_queue_id queue;
+  /* The stream it was put into. */
+  gputrail_stream_id stream;
+  /* The thread that enqueued it. */
+  gputrail_thread_id thread;
   /* Direction. */
   gputrail_transfer_kind transfer;
   /* Memory at the source. */
@@ -1250,27 +1446,49 @@ typedef struct gputrail_record_memory_copy {
   /* Memory at the destination. */
   gputrail_memory_kind destination_memory;
   /* 0. */
-  uint8_t reserved[5];
+  uint8_t reserved;
+  /* Offset in the source, bytes. */
+  uint64_t source_offset;
+  /* Offset in the destination, bytes. */
+  uint64_t destination_offset;
 } gputrail_record_memory_copy;
 
 /* A fill was enqueued. 88 bytes. */
 typedef struct gputrail_record_memory_set {
   /* Kind GPUTRAIL_KIND_MEMORY_SET. */
   struct gputrail_record_header header;
-  /* The fill, and where it was put. */
-  struct gputrail_record_work_header work;
+  /* The call that enqueued it. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The work, as its completion will name it. */
+  gputrail_work_id work;
+  /* When the enqueuing call was entered. */
+  gputrail_ticks enqueued;
   /* Bytes set. */
   uint64_t bytes;
   /* Address or handle of the memory. */
   uint64_t address;
+  /* The agent whose queue does it. */
+  gputrail_agent_id agent;
+  /* The context it belongs to. */
+  gputrail_runtime_context_id context;
+  /* The queue it was put into. */
+  gputrail_queue_id queue;
+  /* The stream it was put into. */
+  gputrail_stream_id stream;
+  /* The thread that enqueued it. */
+  gputrail_thread_id thread;
   /* First 4 bytes of the pattern. */
   uint32_t value;
-  /* Length of the pattern, bytes. */
-  uint16_t pattern_bytes;
   /* What kind of memory. */
   gputrail_memory_kind memory;
   /* 0. */
   uint8_t reserved;
+  /* Length of the pattern, bytes. */
+  uint16_t pattern_bytes;
+  /* 0. */
+  uint32_t reserved2;
 } gputrail_record_memory_set;
 
 /*
@@ -1297,7 +1515,7 @@ typedef struct gputrail_record_allocation {
   /* Where the memory lies, none if the runtime decides. */
   gputrail_agent_id agent;
   /* The context it belongs to. */
-  gputrail_context_id context;
+  gputrail_runtime_context_id context;
   /* The calling thread. */
   gputrail_thread_id thread;
   /* Allocated or freed. */
@@ -1311,28 +1529,44 @@ typedef struct gputrail_record_allocation {
 } gputrail_record_allocation;
 
 /*
- * A wait of the host, from work.enqueued to end; or a marker or barrier put into a queue, which is work with a
- * completion of its own. 104 bytes.
+ * A wait of the host, from start to end; or a marker or barrier put into a queue, which is work
+ * with a completion of its own. 96 bytes.
  */
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The marker or barrier, and where it was put. Of waits of the host: the call, and the queue it waits for. */
-  struct gputrail_record_work_header work;
+  /* The call that did it. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The work, for markers and barriers; none for waits of the host. */
+  gputrail_work_id work;
+  /* When the call was entered. */
+  gputrail_ticks start;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;
   /* Handle of the (first) event waited for, 0 if none. */
   uint64_t event_handle;
-  /* The last work of the queue that a wait of the host waited for, if known. */
-  gputrail_work_id waited_for;
   /* Number of events waited for. */
   uint32_t events;
   /* The event waited for, where events are named. */
   gputrail_event_id event;
+  /* The agent of the queue. */
+  gputrail_agent_id agent;
+  /* The context. */
+  gputrail_runtime_context_id context;
+  /* The queue, if one is concerned. */
+  gputrail_queue_id queue;
+  /* The stream, if one is concerned. */
+  gputrail_stream_id stream;
+  /* The calling thread. */
+  gputrail_thread_id thread;
   /* What waits for what. */
   gputrail_synchronization_type what;
   /* 0. */
-  uint8_t reserved[7];
+  uint8_t reserved[3];
+  /* The last work of the queue that a wait of the host waited for, if known. */
+  gputrail_work_id waited_for;
 } gputrail_record_synchronization;
 
 /* Overhead on a thread, or on an object of the runtime. 56 bytes. */
@@ -1361,19 +1595,23 @@ typedef struct gputrail_record_overhead {
   uint32_t reserved2;
 } gputrail_record_overhead;
 
-/* The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes. */
-typedef struct gputrail_record_external_correlation {
-  /* Kind GPUTRAIL_KIND_EXTERNAL_CORRELATION. */
+/* Records of one kind that a lane dropped, the newest report replacing none: counts add up. 40 bytes. */
+typedef struct gputrail_record_loss {
+  /* Kind GPUTRAIL_KIND_LOSS. */
   struct gputrail_record_header header;
-  /* The call. */
-  gputrail_correlation_id correlation;
-  /* The id. */
-  gputrail_external_id external;
-  /* Whose. */
-  gputrail_external_kind kind;
+  /* How many. */
+  uint64_t count;
+  /* The first was dropped no earlier than this. */
+  gputrail_ticks first;
+  /* The last was dropped no later than this. */
+  gputrail_ticks last;
+  /* The thread whose lane lost them; none if they never had a lane. */
+  gputrail_thread_id thread;
+  /* Kind of the records lost; 0 if mixed. */
+  gputrail_kind lost;
   /* 0. */
-  uint32_t reserved;
-} gputrail_record_external_correlation;
+  uint8_t reserved[3];
+} gputrail_record_loss;
 
 /*
  * A marker, or one end of a range. 56 bytes.
@@ -1407,116 +1645,31 @@ typedef struct gputrail_record_marker {
   uint16_t external_kind;
 } gputrail_record_marker;
 
-/* Records of one kind that a lane dropped, the newest report replacing none: counts add up. 40 bytes. */
-typedef struct gputrail_record_loss {
-  /* Kind GPUTRAIL_KIND_LOSS. */
-  struct gputrail_record_header header;
-  /* How many. */
-  uint64_t count;
-  /* The first was dropped no earlier than this. */
-  gputrail_ticks first;
-  /* The last was dropped no later than this. */
-  gputrail_ticks last;
-  /* The thread whose lane lost them; none if they never had a lane. */
-  gputrail_thread_id thread;
-  /* Kind of the records lost; 0 if mixed. */
-  gputrail_kind lost;
-  /* 0. */
-  uint8_t reserved[3];
-} gputrail_record_loss;
-
-/* The host's clocks at one moment: ticks read before and after, system clocks between. 56 bytes. */
-typedef struct gputrail_record_clock_snapshot {
-  /* Kind GPUTRAIL_KIND_CLOCK_SNAPSHOT. */
-  struct gputrail_record_header header;
-  /* Ticks before the clocks were read. */
-  gputrail_ticks before;
-  /* Ticks after the clocks were read. */
-  gputrail_ticks after;
-  /* CLOCK_MONOTONIC. */
-  gputrail_nanos monotonic;
-  /* CLOCK_MONOTONIC_RAW. */
-  gputrail_nanos monotonic_raw;
-  /* CLOCK_BOOTTIME, the trace's clock. */
-  gputrail_nanos boottime;
-  /* CLOCK_REALTIME. */
-  gputrail_nanos realtime;
-} gputrail_record_clock_snapshot;
-
-/* An agent's clock was at device at some moment between two ticks. 40 bytes. */
-typedef struct gputrail_record_clock_pair {
-  /* Kind GPUTRAIL_KIND_CLOCK_PAIR. */
-  struct gputrail_record_header header;
-  /* Ticks before. */
-  gputrail_ticks before;
-  /* Ticks after. */
-  gputrail_ticks after;
-  /* The agent's clock. */
-  gputrail_device_time device;
-  /* Whose clock. */
-  gputrail_agent_id agent;
-  /* 0. */
-  uint32_t reserved;
-} gputrail_record_clock_pair;
-
-/* A stream: what the program sees of a queue, where the runtime maps many on few. 40 bytes. */
-typedef struct gputrail_record_stream {
-  /* Kind GPUTRAIL_KIND_STREAM. */
-  struct gputrail_record_header header;
-  /* Its id. */
-  gputrail_stream_id id;
-  /* Its context. */
-  gputrail_context_id context;
-  /* Its agent. */
-  gputrail_agent_id agent;
-  /* A name given to it, or none. */
-  gputrail_string_id name;
-  /* Handle in its runtime. */
-  uint64_t handle;
-  /* Priority. */
-  int32_t priority;
-  /* 0. */
-  uint32_t reserved;
-} gputrail_record_stream;
-
-/* An event object. 24 bytes. */
-typedef struct gputrail_record_event {
-  /* Kind GPUTRAIL_KIND_EVENT. */
-  struct gputrail_record_header header;
-  /* Its id. */
-  gputrail_event_id id;
-  /* Its context. */
-  gputrail_context_id context;
-  /* Handle in its runtime. */
-  uint64_t handle;
-} gputrail_record_event;
-
-/* The name of an operation. 24 bytes. */
-typedef struct gputrail_record_operation_name {
-  /* Kind GPUTRAIL_KIND_OPERATION. */
-  struct gputrail_record_header header;
-  /* The operation. */
-  struct gputrail_operation operation;
-  /* Its name. */
-  gputrail_string_id name;
-  /* Its recorded arguments as name:type,name:type, types as in gputrail_argument_type's names. */
-  gputrail_string_id arguments;
-  /* gputrail_operation_group in the low byte, the rest 0. */
-  uint32_t group;
-} gputrail_record_operation_name;
-
-/*
- * Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
- * completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
- */
-typedef struct gputrail_record_retirement {
-  /* Kind GPUTRAIL_KIND_RETIREMENT. */
+/* The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes. */
+typedef struct gputrail_record_external_correlation {
+  /* Kind GPUTRAIL_KIND_EXTERNAL_CORRELATION. */
   struct gputrail_record_header header;
   /* The call. */
   gputrail_correlation_id correlation;
-  /* When that became known. */
-  gputrail_ticks time;
-} gputrail_record_retirement;
+  /* The id. */
+  gputrail_external_id external;
+  /* Whose. */
+  gputrail_external_kind kind;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_external_correlation;
+
+/* What an external id stands for. 24 bytes. */
+typedef struct gputrail_record_external_name {
+  /* Kind GPUTRAIL_KIND_EXTERNAL_NAME. */
+  struct gputrail_record_header header;
+  /* The id. */
+  gputrail_external_id id;
+  /* Whose. */
+  gputrail_external_kind kind;
+  /* Its name. */
+  gputrail_string_id name;
+} gputrail_record_external_name;
 
 /* A sample taken by interrupting a wave (rocprofiler-sdk: rocprofiler_pc_sampling_record_host_trap_v0_t). 96 bytes. */
 typedef struct gputrail_record_host_trap_sample {
@@ -1711,20 +1864,154 @@ typedef struct gputrail_record_instruction_correlation {
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
 
-/*
- * Something waits for a piece of work: another piece of work, by the list of events it was enqueued with, or else
- * the call itself. Written ahead of the record of what waits, on the same lane. 32 bytes.
- */
-typedef struct gputrail_record_dependency {
-  /* Kind GPUTRAIL_KIND_DEPENDENCY. */
+/* The host's clocks at one moment: ticks read before and after, system clocks between. 56 bytes. */
+typedef struct gputrail_record_clock_snapshot {
+  /* Kind GPUTRAIL_KIND_CLOCK_SNAPSHOT. */
   struct gputrail_record_header header;
-  /* The call that waits, or that enqueued what waits. */
-  gputrail_correlation_id correlation;
-  /* The work that waits; none if the call does. */
-  gputrail_work_id work;
-  /* The work that it waits for. */
-  gputrail_work_id waited_for;
-} gputrail_record_dependency;
+  /* Ticks before the clocks were read. */
+  gputrail_ticks before;
+  /* Ticks after the clocks were read. */
+  gputrail_ticks after;
+  /* CLOCK_MONOTONIC. */
+  gputrail_nanos monotonic;
+  /* CLOCK_MONOTONIC_RAW. */
+  gputrail_nanos monotonic_raw;
+  /* CLOCK_BOOTTIME, the trace's clock. */
+  gputrail_nanos boottime;
+  /* CLOCK_REALTIME. */
+  gputrail_nanos realtime;
+} gputrail_record_clock_snapshot;
+
+/* An agent's clock was at device at some moment between two ticks. 40 bytes. */
+typedef struct gputrail_record_clock_pair {
+  /* Kind GPUTRAIL_KIND_CLOCK_PAIR. */
+  struct gputrail_record_header header;
+  /* Ticks before. */
+  gputrail_ticks before;
+  /* Ticks after. */
+  gputrail_ticks after;
+  /* The agent's clock. */
+  gputrail_device_time device;
+  /* Whose clock. */
+  gputrail_agent_id agent;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_clock_pair;
+
+/* A string: 16 bytes, then length bytes of UTF-8, padded with zeros to a multiple of 8. */
+typedef struct gputrail_record_string_name {
+  /* Kind GPUTRAIL_KIND_STRING; its size covers the text. */
+  struct gputrail_record_header header;
+  /* The id. */
+  gputrail_string_id id;
+  /* Bytes of text that follow. */
+  uint32_t length;
+} gputrail_record_string_name;
+
+/* The process that wrote the capture. 48 bytes. */
+typedef struct gputrail_record_process {
+  /* Kind GPUTRAIL_KIND_PROCESS. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_process_id id;
+  /* Its parent's id. */
+  gputrail_process_id parent;
+  /* Path of its executable. */
+  gputrail_string_id executable;
+  /* Its command line, arguments separated by spaces. */
+  gputrail_string_id command;
+  /* Name of the machine. */
+  gputrail_string_id host;
+  /* Version of gputrail. */
+  gputrail_string_id version;
+  /* The configuration of the recording, in words. */
+  gputrail_string_id configuration;
+  /* The thread that runs main, whose external ids others inherit. */
+  gputrail_thread_id main_thread;
+  /* Its place in a job of several processes, "rank 3 of 8" say, or none. */
+  gputrail_string_id rank;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_process;
+
+/* A stream: what the program sees of a queue, where the runtime maps many on few. 40 bytes. */
+typedef struct gputrail_record_stream {
+  /* Kind GPUTRAIL_KIND_STREAM. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_stream_id id;
+  /* Its context. */
+  gputrail_runtime_context_id context;
+  /* Its agent. */
+  gputrail_agent_id agent;
+  /* A name given to it, or none. */
+  gputrail_string_id name;
+  /* Handle in its runtime. */
+  uint64_t handle;
+  /* Priority. */
+  int32_t priority;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_stream;
+
+/* An event object. 24 bytes. */
+typedef struct gputrail_record_event {
+  /* Kind GPUTRAIL_KIND_EVENT. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_event_id id;
+  /* Its context. */
+  gputrail_runtime_context_id context;
+  /* Handle in its runtime. */
+  uint64_t handle;
+} gputrail_record_event;
+
+/*
+ * Some bytes of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8. They come
+ * from front to back; a piece at offset 0 begins the object anew.
+ */
+typedef struct gputrail_record_code_bytes {
+  /* Kind GPUTRAIL_KIND_CODE_BYTES; its size covers the bytes. */
+  struct gputrail_record_header header;
+  /* The code object. */
+  gputrail_code_object_id id;
+  /* Bytes that follow. */
+  uint32_t length;
+  /* Where in the code object they begin. */
+  uint64_t offset;
+  /* Bytes of the whole code object. */
+  uint64_t total;
+  /* Bits: GPUTRAIL_CODE_BYTE_FROM_MEMORY and so on. */
+  uint32_t flags;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_code_bytes;
+
+/* The name of an operation. 24 bytes. */
+typedef struct gputrail_record_operation_name {
+  /* Kind GPUTRAIL_KIND_OPERATION. */
+  struct gputrail_record_header header;
+  /* The operation. */
+  struct gputrail_operation operation;
+  /* Its name. */
+  gputrail_string_id name;
+  /* Its recorded arguments as name:type,name:type, types as in gputrail_argument_type's names. */
+  gputrail_string_id arguments;
+  /* gputrail_operation_group in the low byte, the rest 0. */
+  uint32_t group;
+} gputrail_record_operation_name;
+
+/* A plain sentence about the recording: what was passed through, where it was cut. 24 bytes. */
+typedef struct gputrail_record_note {
+  /* Kind GPUTRAIL_KIND_NOTE. */
+  struct gputrail_record_header header;
+  /* When. */
+  gputrail_ticks time;
+  /* The sentence. */
+  gputrail_string_id text;
+  /* What it is about. */
+  gputrail_note_kind what;
+} gputrail_record_note;
 
 /* What a tool is told when it is asked what it is. */
 typedef struct gputrail_tool_host {
@@ -1995,8 +2282,8 @@ gputrail_status gputrail_describe_agent(gputrail_agent_id id, struct gputrail_re
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
-gputrail_status gputrail_describe_context(gputrail_context_id id,
-                                          struct gputrail_record_context *record);
+gputrail_status gputrail_describe_runtime_context(gputrail_runtime_context_id id,
+                                                  struct gputrail_record_context *record);
 
 /*
  * What is known of a queue.
@@ -2058,7 +2345,7 @@ gputrail_status gputrail_agent_of(uint64_t handle, gputrail_agent_id *id);
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
-gputrail_status gputrail_context_of(uint64_t handle, gputrail_context_id *id);
+gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_context_id *id);
 
 /*
  * The queue that has this handle in its runtime, in OpenCL its cl_command_queue.
@@ -2296,7 +2583,7 @@ gputrail_status gputrail_context_enable_kind(gputrail_context context,
  */
 gputrail_status gputrail_context_enable_kind_in(gputrail_context context,
                                                 gputrail_buffer buffer,
-                                                gputrail_context_id of,
+                                                gputrail_runtime_context_id of,
                                                 gputrail_kind kind,
                                                 int32_t on);
 

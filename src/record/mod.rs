@@ -74,7 +74,7 @@ pub const FORMAT_VERSION: u32 = 2;
 pub struct Header {
     /// What the record is.
     pub kind: Kind,
-    /// Bits of [`flags`]; the same meaning in every kind.
+    /// Bits: [`flags`]; the same meaning in every kind.
     pub flags: u8,
     /// Size of the whole record, this header included, in words of 8 bytes; at least 1.
     pub words: u16,

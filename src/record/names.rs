@@ -172,7 +172,7 @@ pub struct Queue {
     pub context: ContextId,
     /// Its agent.
     pub agent: AgentId,
-    /// Bits of [`queue_properties`].
+    /// Bits: [`queue_properties`].
     pub properties: u32,
     /// Handle in its runtime.
     pub handle: u64,
@@ -280,7 +280,7 @@ pub struct CodeBytes {
     pub offset: u64,
     /// Bytes of the whole code object.
     pub total: u64,
-    /// Bits of [`code_bytes`].
+    /// Bits: [`code_bytes`].
     pub flags: u32,
     /// 0.
     pub reserved: u32,

@@ -196,8 +196,10 @@ bit_fields! {
 }
 
 macro_rules! absent {
-    ($($(#[$meta:meta])* $field:ident = $bit:literal, $text:literal;)*) => {
-        /// What the agent could not know about a sample: these fields are 0 and mean nothing.
+    ($(#[$tmeta:meta])* Absent(u16) {
+        $($(#[$meta:meta])* $field:ident = $bits:expr, $text:literal;)*
+    }) => {
+        $(#[$tmeta])*
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default, Pod, Zeroable)]
         #[repr(transparent)]
         pub struct Absent(pub u16);
@@ -205,7 +207,7 @@ macro_rules! absent {
         impl Absent {
             /// Everything is there.
             pub const NOTHING: Absent = Absent(0);
-            $($(#[$meta])* pub const $field: Absent = Absent(1 << $bit);)*
+            $($(#[$meta])* pub const $field: Absent = Absent($bits);)*
 
             /// Every field that can be absent, with its name.
             pub const ALL: &'static [(Absent, &'static str)] = &[$((Absent::$field, $text)),*];
@@ -218,28 +220,31 @@ macro_rules! absent {
 }
 
 absent! {
-    /// The execution mask.
-    EXEC_MASK = 0, "exec mask";
-    /// The workgroup.
-    WORKGROUP = 1, "workgroup";
-    /// The wave in its workgroup.
-    WAVE_IN_GROUP = 2, "wave in group";
-    /// The hardware slot.
-    HARDWARE = 3, "hardware";
-    /// The dispatch.
-    DISPATCH = 4, "dispatch";
-    /// The call that enqueued the dispatch.
-    CORRELATION = 5, "correlation";
-    /// Its external id.
-    EXTERNAL = 6, "external";
-    /// The kernel.
-    KERNEL = 7, "kernel";
-    /// The time.
-    TIME = 8, "time";
-    /// Of a stochastic sample: the number of waves.
-    WAVE_COUNT = 9, "wave count";
-    /// Of a stochastic sample: the arbiter's bits.
-    ARBITER = 10, "arbiter";
+    /// The fields of a sample that the agent could not know: they are 0 and mean nothing.
+    Absent(u16) {
+        /// The execution mask.
+        EXEC_MASK = 1 << 0, "exec mask";
+        /// The workgroup.
+        WORKGROUP = 1 << 1, "workgroup";
+        /// The wave in its workgroup.
+        WAVE_IN_GROUP = 1 << 2, "wave in group";
+        /// The hardware slot.
+        HARDWARE = 1 << 3, "hardware";
+        /// The dispatch.
+        DISPATCH = 1 << 4, "dispatch";
+        /// The call that enqueued the dispatch.
+        CORRELATION = 1 << 5, "correlation";
+        /// Its external id.
+        EXTERNAL = 1 << 6, "external";
+        /// The kernel.
+        KERNEL = 1 << 7, "kernel";
+        /// The time.
+        TIME = 1 << 8, "time";
+        /// Of a stochastic sample: the number of waves.
+        WAVE_COUNT = 1 << 9, "wave count";
+        /// Of a stochastic sample: the arbiter's bits.
+        ARBITER = 1 << 10, "arbiter";
+    }
 }
 
 impl Absent {

@@ -1,5 +1,6 @@
 /* Every misuse of the C API, each with its status, and the library works on. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "handles.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static void before_initialisation(void) {
     CHECK(!gputrail_is_initialised());
     EXPECT(gputrail_context_create(&context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_start(1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_start(context_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_ticks_to_nanos(1, &nanos), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_string(1, text, sizeof text, &length), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_observe_opencl(), GPUTRAIL_NOT_INITIALISED);
@@ -160,12 +161,12 @@ static void ids(void) {
     EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
-    EXPECT(gputrail_context_start(buffer), GPUTRAIL_NO_SUCH_CONTEXT);
-    EXPECT(gputrail_buffer_flush(context), GPUTRAIL_NO_SUCH_BUFFER);
-    EXPECT(gputrail_unsubscribe(context), GPUTRAIL_NO_SUCH_SUBSCRIBER);
-    EXPECT(gputrail_context_start(0), GPUTRAIL_NO_SUCH_CONTEXT);
-    EXPECT(gputrail_context_start(~(uint64_t)0), GPUTRAIL_NO_SUCH_CONTEXT);
-    EXPECT(gputrail_context_trace_to(context, 12345, NULL), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_context_start(context_of(buffer.handle)), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_buffer_flush(buffer_of(context.handle)), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_unsubscribe(subscriber_of(context.handle)), GPUTRAIL_NO_SUCH_SUBSCRIBER);
+    EXPECT(gputrail_context_start(context_of(0)), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_start(context_of(~(uint64_t)0)), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_trace_to(context, buffer_of(12345), NULL), GPUTRAIL_NO_SUCH_BUFFER);
 
     EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
     EXPECT(gputrail_context_destroy(context), GPUTRAIL_NO_SUCH_CONTEXT);
@@ -178,7 +179,7 @@ static void ids(void) {
     EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_NO_SUCH_BUFFER);
     /* What takes its place is not it. */
     EXPECT(gputrail_context_create(&other), GPUTRAIL_OK);
-    CHECK(other != context);
+    CHECK(other.handle != context.handle);
     EXPECT(gputrail_context_start(context), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_context_destroy(other), GPUTRAIL_OK);
 }
@@ -327,12 +328,12 @@ static void flights(gputrail_buffer buffer) {
     selection.size = sizeof selection;
     EXPECT(gputrail_flight_start(&options, &flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_path(flight, 0, NULL, 0, &count), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_flight_path(buffer, 0, NULL, 0, &count), GPUTRAIL_NO_SUCH_FLIGHT);
+    EXPECT(gputrail_flight_path(flight_of(buffer.handle), 0, NULL, 0, &count), GPUTRAIL_NO_SUCH_FLIGHT);
     EXPECT(gputrail_flight_stop(flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_start(NULL, &flight), GPUTRAIL_OK);
     EXPECT(gputrail_flight_dump(flight, NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_flight_dump(flight, "/no/such/folder/x", &records), GPUTRAIL_NOT_WRITTEN);
-    EXPECT(gputrail_flight_dump(buffer, "x", &records), GPUTRAIL_NO_SUCH_FLIGHT);
+    EXPECT(gputrail_flight_dump(flight_of(buffer.handle), "x", &records), GPUTRAIL_NO_SUCH_FLIGHT);
     EXPECT(gputrail_flight_triggered(flight, &count), GPUTRAIL_OK);
     CHECK(count == 0);
     EXPECT(gputrail_flight_stop(flight), GPUTRAIL_OK);
@@ -476,15 +477,15 @@ static void threads(gputrail_buffer buffer) {
     EXPECT(gputrail_thread_watch(thread_made, made, &watch), GPUTRAIL_OK);
     EXPECT(gputrail_callback_thread_create(&thread), GPUTRAIL_OK);
     CHECK(made[0] == 1 && made[1] == 1);
-    EXPECT(gputrail_thread_unwatch(thread), GPUTRAIL_NO_SUCH_WATCH);
+    EXPECT(gputrail_thread_unwatch(watch_of(thread.handle)), GPUTRAIL_NO_SUCH_WATCH);
     EXPECT(gputrail_thread_unwatch(watch), GPUTRAIL_OK);
     EXPECT(gputrail_thread_unwatch(watch), GPUTRAIL_NO_SUCH_WATCH);
-    EXPECT(gputrail_buffer_assign(buffer, buffer), GPUTRAIL_NO_SUCH_THREAD);
-    EXPECT(gputrail_buffer_assign(thread, thread), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_buffer_assign(buffer, callback_thread_of(buffer.handle)), GPUTRAIL_NO_SUCH_THREAD);
+    EXPECT(gputrail_buffer_assign(buffer_of(thread.handle), thread), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_buffer_assign(buffer, thread), GPUTRAIL_OK);
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
-    options.callback_thread = buffer;
+    options.callback_thread.handle = buffer.handle;
     EXPECT(gputrail_buffer_create(&options, deliver, NULL, &other), GPUTRAIL_NO_SUCH_THREAD);
     options.callback_thread = thread;
     EXPECT(gputrail_buffer_create(&options, deliver, NULL, &other), GPUTRAIL_OK);
@@ -581,7 +582,7 @@ static void *from_a_thread(void *user_data) {
     char text[64];
     (void)user_data;
     CHECK(gputrail_last_error(text, sizeof text) == GPUTRAIL_OK && text[0] == 0);
-    EXPECT(gputrail_context_start(1), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_start(context_of(1)), GPUTRAIL_NO_SUCH_CONTEXT);
     CHECK(gputrail_last_error(NULL, 0) == GPUTRAIL_NO_SUCH_CONTEXT);
     return NULL;
 }

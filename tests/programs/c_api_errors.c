@@ -1,6 +1,7 @@
 /* Errors that functions of the C API document, and that c_api.c has no story for: each of them, from each function. A test
    compares what the header documents with what these programs see. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "handles.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void not_initialised(void) {
     gputrail_operation all[2];
     gputrail_nanos nanos;
     gputrail_agent_id agent;
-    gputrail_context_id context;
+    gputrail_runtime_context_id context;
     gputrail_queue_id queue;
     gputrail_record_agent of_agent;
     gputrail_record_context of_context;
@@ -78,7 +79,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_device_time_to_nanos(1, 1, &nanos), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_agent(1, &of_agent), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_describe_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_describe_runtime_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_queue(1, &of_queue), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_module(1, &of_module), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_kernel(1, &of_kernel), GPUTRAIL_NOT_INITIALISED);
@@ -86,42 +87,42 @@ static void not_initialised(void) {
     EXPECT(gputrail_describe_thread(1, &of_thread), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agents(&agent, 1, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agent_of(1, &agent), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_of(1, &context), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_runtime_context_of(1, &context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_queue_of(1, &queue), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_buffer_destroy(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_buffer_flush(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_buffer_dropped(1, &drops), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_buffer_assign(1, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_destroy(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_flush(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_dropped(buffer_of(1), &drops), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_assign(buffer_of(1), callback_thread_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_recover(0, deliver, NULL), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_callback_thread_create(&thread), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_callback_thread_destroy(1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_callback_thread_destroy(callback_thread_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_thread_watch(tell_thread, NULL, &watch), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_thread_unwatch(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_destroy(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_stop(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_is_valid(1, &on), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_is_active(1, &on), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_trace_to(1, 1, &selection), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_enable_kind(1, 1, GPUTRAIL_KIND_API, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_enable_kind_in(1, 1, 1, GPUTRAIL_KIND_API, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_enable_operation(1, 1, none, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_subscribe(1, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_unsubscribe(1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_enable_callback(1, none, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_callback_is_enabled(1, none, &on), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_enable_all_callbacks(1, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_enabled_callbacks(1, all, 2, &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_thread_unwatch(watch_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_destroy(context_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_stop(context_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_is_valid(context_of(1), &on), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_is_active(context_of(1), &on), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_trace_to(context_of(1), buffer_of(1), &selection), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_enable_kind(context_of(1), buffer_of(1), GPUTRAIL_KIND_API, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_enable_kind_in(context_of(1), buffer_of(1), 1, GPUTRAIL_KIND_API, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_enable_operation(context_of(1), buffer_of(1), none, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_subscribe(context_of(1), NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_unsubscribe(subscriber_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_enable_callback(subscriber_of(1), none, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_callback_is_enabled(subscriber_of(1), none, &on), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_enable_all_callbacks(subscriber_of(1), 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_enabled_callbacks(subscriber_of(1), all, 2, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_timeline_create(&timeline), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_timeline_add(1, &batch, tell_work, NULL), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_timeline_destroy(1, NULL, NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_timeline_add(timeline_of(1), &batch, tell_work, NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_timeline_destroy(timeline_of(1), NULL, NULL), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_name_thread("name"), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_external_push(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 1), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_flight_dump(1, "dump", NULL), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_flight_triggered(1, &count), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_flight_stop(1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_flight_dump(flight_of(1), "dump", NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_flight_triggered(flight_of(1), &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_flight_stop(flight_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_sampling_configurations(1, &can, 1, &count), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_sample(1, 1, 1, &sampling), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_context_collects_counters(1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_sample(context_of(1), buffer_of(1), 1, &sampling), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_collects_counters(context_of(1)), GPUTRAIL_NOT_INITIALISED);
 }
 
 static void null_pointers(gputrail_context context) {
@@ -134,14 +135,14 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_device_time_to_nanos(1, 1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_kinds(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_domain_by_name(NULL, NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_describe_context(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_describe_runtime_context(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_queue(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_module(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_kernel(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_code_object(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_thread(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_agent_of(1, NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_context_of(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_runtime_context_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_queue_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_callback_is_enabled(subscriber, none, NULL), GPUTRAIL_NULL_POINTER);
@@ -155,7 +156,7 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_timeline_destroy(timeline, NULL, NULL), GPUTRAIL_OK);
     EXPECT(gputrail_tool_probe(NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_external_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 1, NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_flight_triggered(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_flight_triggered(flight_of(1), NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_not_issued_by_name(NULL, NULL), GPUTRAIL_NULL_POINTER);
 }
 
@@ -174,7 +175,7 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     gputrail_record_kernel_symbol of_kernel;
     gputrail_record_code_object of_code;
     gputrail_record_thread of_thread;
-    gputrail_context_id context_id;
+    gputrail_runtime_context_id context_id;
     gputrail_queue_id queue_id;
     gputrail_domain domain;
     gputrail_instruction_type type;
@@ -212,18 +213,18 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_timeline_destroy(timeline, tell_work, NULL), GPUTRAIL_OK);
     EXPECT(gputrail_timeline_destroy(timeline, NULL, NULL), GPUTRAIL_NO_SUCH_TIMELINE);
     EXPECT(gputrail_timeline_add(timeline, &batch, tell_work, NULL), GPUTRAIL_NO_SUCH_TIMELINE);
-    EXPECT(gputrail_tool_finish(999), GPUTRAIL_NO_SUCH_TOOL);
+    EXPECT(gputrail_tool_finish(tool_of(999)), GPUTRAIL_NO_SUCH_TOOL);
     EXPECT(gputrail_tool_probe("./missing.so"), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_flight_triggered(999, &count), GPUTRAIL_NO_SUCH_FLIGHT);
+    EXPECT(gputrail_flight_triggered(flight_of(999), &count), GPUTRAIL_NO_SUCH_FLIGHT);
     EXPECT(gputrail_domain_by_name("no such", &domain), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "no such", &mark), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_describe_context(999, &of_context), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_describe_runtime_context(999, &of_context), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_queue(999, &of_queue), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_module(999, &of_module), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_kernel(999, &of_kernel), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_code_object(999, &of_code), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_thread(0x7fffffff, &of_thread), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_context_of(999, &context_id), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_runtime_context_of(999, &context_id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_queue_of(999, &queue_id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_instruction_type_by_name("no such", &type), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_stall_reason_by_name("no such", &reason), GPUTRAIL_NOT_FOUND);

@@ -34,7 +34,7 @@ static gputrail_flight flight;
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
-    CHECK(user_data == &seen && batch->buffer != 0);
+    CHECK(user_data == &seen && batch->buffer.handle != 0);
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         if (record->kind == GPUTRAIL_KIND_API) {
             const gputrail_record_api *call = (const gputrail_record_api *)record;

@@ -3,6 +3,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "gputrail.h"
+#include "handles.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -188,8 +189,8 @@ int main(void) {
     options.size = sizeof options;
     EXPECT(gputrail_context_sample(sampling, samples, agent, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_context_sample(sampling, samples, 999, &options), GPUTRAIL_NO_SUCH_AGENT);
-    EXPECT(gputrail_context_sample(999, samples, agent, &options), GPUTRAIL_NO_SUCH_CONTEXT);
-    EXPECT(gputrail_context_sample(sampling, 999, agent, &options), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_context_sample(context_of(999), samples, agent, &options), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_sample(sampling, buffer_of(999), agent, &options), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_context_sample(observing, samples, agent, &options), GPUTRAIL_LOCKED);
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_SAMPLING_NOT_AVAILABLE);

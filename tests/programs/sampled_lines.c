@@ -65,7 +65,7 @@ static void kernel_begins(gputrail_callback *callback, void *user_data) {
     gputrail_agent_id agents[8];
     size_t count = 0;
     (void)user_data;
-    if (callback->phase != GPUTRAIL_PHASE_ENTER || sampling != 0) return;
+    if (callback->phase != GPUTRAIL_PHASE_ENTER || sampling.handle != 0) return;
     memset(&selection, 0, sizeof selection);
     selection.size = sizeof selection;
     selection.kinds = kinds;
@@ -98,7 +98,7 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
 static void finalise(void *user_data) {
     size_t place;
     (void)user_data;
-    if (sampling != 0) said("gputrail_context_stop", gputrail_context_stop(sampling));
+    if (sampling.handle != 0) said("gputrail_context_stop", gputrail_context_stop(sampling));
     said("gputrail_buffer_flush", gputrail_buffer_flush(buffer));
     for (place = 0; place < LINES && lines[place].id != 0; place++)
         fprintf(stderr, "line %u: %llu samples, in %s\n", (unsigned)lines[place].line, lines[place].samples, lines[place].file);

@@ -29,27 +29,29 @@
 //!
 //! # Rules of callbacks
 //!
-//! * **Where they run.** Calls, enqueues, allocations, waits and objects are told on the thread that makes the call,
-//!   without a lock of ours. A callback may run on several threads at once. Completions are told on whatever thread the
-//!   runtime chooses, perhaps under the runtime's locks, and in any order with the calls of other threads.
-//! * **What is legal.** In callbacks of calls: everything, calls of the runtime that synchronize included, as in CUPTI's
-//!   API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL, nothing that waits, builds
-//!   or creates queues and contexts). Resource callbacks may query the object, which is there: an
-//!   end is told before it comes; the runtime may then still refuse, or keep the object for as long as something uses it.
-//! * **What is not told.** What a callback calls itself, on its thread, is neither told nor recorded, and does not
-//!   recurse. Work of the program's that completes meanwhile on that thread is told when the callback has returned.
-//!   Completions of work that cannot be tracked (the runtime gave no event, or too much is in flight) are not told; work
-//!   that has not completed when the program ends is told as [unfinished](crate::record::Unfinished).
-//! * **Pairs.** Whoever is told of an enter is told of the exit, also if the context is stopped in between; whoever
-//!   subscribes in between is told of neither end. A call that is jumped out of has no exit. Work is told to complete
-//!   to those who wanted to know when it was enqueued (rocprofiler-sdk: contexts that were active then).
-//! * **User data** is one word a subscriber: 0 at enter, kept to the exit, and copied from there to the completion of the
-//!   work, whose memory is bounded by the work in flight that is tracked. A call and what goes on in it have words of
-//!   their own; the parts of a command buffer share one, and one completion, told as that of its first kernel.
-//! * **Harm.** A slow callback delays its own thread only. One that panics is not called again. What a callback changes
-//!   in what it is told, nobody else sees.
-//! * **Coming and going.** Subscribing, unsubscribing and enabling are safe from any thread and from callbacks, with calls
-//!   in flight. See [`Subscriber`] for what its drop waits for. A flush from within a callback is refused.
+//! * **Threads.** Calls, enqueues, allocations, waits and objects are reported on the thread that makes the call, while no
+//!   lock of the library is held; a callback may run on several threads at once. Completions are reported on a thread that
+//!   the runtime chooses, perhaps under the runtime's locks, in any order with the calls of other threads.
+//! * **Allowed calls.** In callbacks of calls: everything, also calls of the runtime that synchronize. In callbacks of
+//!   completions: what the runtime allows in its own callbacks (in OpenCL nothing that waits, builds, or creates queues and
+//!   contexts). Resource callbacks may query the object: its end is reported before it comes; the runtime may then still
+//!   refuse, or keep the object for as long as something uses it.
+//! * **Not reported.** What a callback itself calls on its thread is neither reported nor recorded, and does not recurse. Work
+//!   of the program that completes meanwhile on that thread is reported when the callback has returned. Completions of
+//!   work that cannot be tracked (the runtime gave no event, or too much is in flight) are not reported; work that has not
+//!   completed when the program ends is reported as unfinished.
+//! * **Pairs.** A subscriber that saw an enter sees the exit, also if its context is stopped in between; one that
+//!   subscribes in between sees neither. A call that is left by longjmp or an exception has no exit. A completion is
+//!   reported to the subscribers that wanted it when the work was enqueued.
+//! * **User data** is one word per subscriber: 0 at enter, kept until the exit, and copied from there to the completion of
+//!   the work. A call and the enqueues within it have words of their own; the parts of a command buffer share one word and
+//!   one completion, reported as that of its first kernel.
+//! * **Harm.** A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
+//!   else.
+//! * **Subscribing**, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
+//!   a destruction of a buffer in a callback is refused.
+//!
+//! A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
 //!
 //! ```no_run
 //! use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};

@@ -1,7 +1,7 @@
 //! Arguments: of calls that are told, of calls that were recorded, and of operations.
 
 use super::callback::{CallbackData, with_arguments};
-use super::sized::{self, Sized_, sized};
+use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::{self, kept};
 use super::{Answer, checked, done};
@@ -18,7 +18,7 @@ pub struct Argument {
     pub size: usize,
     /// Its name. It lasts for ever.
     pub name: *const c_char,
-    /// Its type, as Rust writes it. It lasts for ever.
+    /// Its type in C. It lasts for ever.
     pub type_name: *const c_char,
     /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
     /// record keeps is the id of it, for `gputrail_string`.
@@ -32,10 +32,36 @@ pub struct Argument {
 }
 sized!(Argument, "gputrail_argument", 40);
 
+/// A type of the table of functions, as C writes it.
+fn type_in_c(rust: &str) -> String {
+    let Some(pointer) = rust.strip_prefix('*') else {
+        let plain = rust.rsplit("::").next().unwrap_or(rust);
+        return match (plain.strip_prefix("c_"), plain.strip_prefix(['u', 'i'])) {
+            (Some(c), _) => c.to_owned(),
+            (None, Some("size")) => "size_t".to_owned(),
+            (None, Some(bits)) if bits.parse::<u8>().is_ok() => {
+                let sign = if plain.starts_with('u') { "u" } else { "" };
+                format!("{sign}int{bits}_t")
+            }
+            _ => plain.to_owned(),
+        };
+    };
+    let pointer = pointer.trim_start();
+    match pointer.strip_prefix("const ") {
+        Some(of) if of.starts_with('*') => format!("{}const *", type_in_c(of)),
+        Some(of) => format!("const {} *", type_in_c(of)),
+        None => {
+            let of = type_in_c(pointer.trim_start_matches("mut "));
+            let space = if of.ends_with('*') { "" } else { " " };
+            format!("{of}{space}*")
+        }
+    }
+}
+
 fn described(info: &ArgumentInfo, value: u64) -> Argument {
     Argument {
         name: kept(info.name),
-        type_name: kept(info.type_name),
+        type_name: kept(&type_in_c(info.type_name)),
         value,
         kept_as: info.kept.unwrap_or_default(),
         dereference_depth: info.dereference_depth() as u32,
@@ -162,4 +188,24 @@ pub unsafe extern "C" fn gputrail_operation_argument(
 fn unknown(operation: Operation) -> Failure {
     let text = format!("this version knows no operation {operation:?}");
     Failure::new(Status::UNKNOWN_OPERATION, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::type_in_c;
+
+    #[test]
+    fn types_of_arguments_are_those_of_c() {
+        for (rust, c) in [
+            ("cl_mem", "cl_mem"),
+            ("usize", "size_t"),
+            ("u64", "uint64_t"),
+            ("*const c_void", "const void *"),
+            ("*mut *mut c_char", "char **"),
+            ("*const *const c_char", "const char *const *"),
+            ("*mut cl_int", "cl_int *"),
+        ] {
+            assert_eq!(type_in_c(rust), c);
+        }
+    }
 }

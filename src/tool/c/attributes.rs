@@ -2,7 +2,7 @@
 
 use super::done;
 use super::library;
-use super::sized::{self, Sized_, sized};
+use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use crate::collect::context::{Attributes, Limits, ThreadIds};
 

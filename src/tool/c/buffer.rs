@@ -1,8 +1,8 @@
 //! Buffers, their batches, and the records in them.
 
 use super::callback::{Inside, refuse_inside};
-use super::objects::{self, BufferHandle, Class, ThreadHandle, destroy};
-use super::sized::{self, Sized_, sized};
+use super::objects::{self, BufferHandle, CallbackThreadHandle, Class, destroy};
+use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place};
 use crate::buffer::{BlockView, Policy};
@@ -34,7 +34,7 @@ pub struct BufferSettings {
     /// 0.
     pub reserved: u32,
     /// The callback thread that delivers; usually one that all buffers share which have none.
-    pub callback_thread: ThreadHandle,
+    pub callback_thread: CallbackThreadHandle,
 }
 sized!(BufferSettings, "gputrail_buffer_options", 48);
 
@@ -68,7 +68,7 @@ sized!(Batch, "gputrail_batch", 56);
 
 /// Gets a batch, with what was given to `gputrail_buffer_create`, on a thread of the library's or on one that
 /// flushes; never on two at a time. It must not throw.
-pub type BatchCallback = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
+pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
 
 /// Records that were dropped.
 #[derive(Copy, Clone)]
@@ -110,7 +110,7 @@ impl UserData {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_buffer_create(
     options: *const BufferSettings,
-    deliver: BatchCallback,
+    deliver: BatchFunction,
     user_data: *mut c_void,
     buffer: *mut BufferHandle,
 ) -> Status {
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn gputrail_buffer_create(
         let id = library::state()?.new_id(Class::Buffer);
         let user_data = UserData(user_data);
         let made = RecordBuffer::create(options, move |view| {
-            let batch = batch_of(BufferHandle(id), view);
+            let batch = batch_of(BufferHandle { handle: id }, view);
             let _inside = Inside::batch();
             // SAFETY: a function of the tool's, which the tool gave for this.
             unsafe { deliver(&batch, user_data.get()) };
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn gputrail_buffer_create(
 /// Gives a buffer its id.
 pub(super) fn keep(id: u64, buffer: RecordBuffer) -> Answer<BufferHandle> {
     library::state()?.buffers.insert(id, Arc::new(buffer));
-    Ok(BufferHandle(id))
+    Ok(BufferHandle { handle: id })
 }
 
 /// # Safety
@@ -170,7 +170,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
     if asked.period_nanos != 0 {
         made.period = Duration::from_nanos(asked.period_nanos);
     }
-    if asked.callback_thread != ThreadHandle::default() {
+    if asked.callback_thread != CallbackThreadHandle::default() {
         made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
     }
     made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
@@ -202,7 +202,7 @@ pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
 pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
-        let gone = library::state()?.buffers.remove(buffer.0)?;
+        let gone = library::state()?.buffers.remove(buffer.handle)?;
         destroy(gone);
         Ok(())
     })

@@ -4,7 +4,7 @@ use super::buffer::UserData;
 use super::context::these_operations;
 use super::kinds::list;
 use super::objects::{self, Class, ContextHandle, Subscribed, SubscriberHandle, destroy};
-use super::sized::{Sized_, sized};
+use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place};
@@ -170,7 +170,7 @@ pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<Sub
         subscriber,
     };
     state.subscribers.insert(id, Arc::new(subscribed));
-    Ok(SubscriberHandle(id))
+    Ok(SubscriberHandle { handle: id })
 }
 
 fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
@@ -238,7 +238,7 @@ pub(super) fn name_of(operation: Operation, name: &'static str) -> *const c_char
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_unsubscribe(subscriber: SubscriberHandle) -> Status {
     done(|| {
-        let gone = library::state()?.subscribers.remove(subscriber.0)?;
+        let gone = library::state()?.subscribers.remove(subscriber.handle)?;
         destroy(gone);
         Ok(())
     })

@@ -42,7 +42,7 @@ pub unsafe extern "C" fn gputrail_context_create(context: *mut ContextHandle) ->
         let mut state = library::state()?;
         let id = state.new_id(Class::Context);
         state.contexts.insert(id, context);
-        place.write(ContextHandle(id));
+        place.write(ContextHandle { handle: id });
         Ok(())
     })
 }
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn gputrail_context_create(context: *mut ContextHandle) ->
 pub extern "C" fn gputrail_context_destroy(context: ContextHandle) -> Status {
     done(|| {
         let mut state = library::state()?;
-        let gone = state.contexts.remove(context.0)?;
+        let gone = state.contexts.remove(context.handle)?;
         let subscribers = state.subscribers.take_if(|of| of.context == context);
         drop(state);
         subscribers.into_iter().for_each(destroy);
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn gputrail_context_is_valid(
     done(|| {
         // SAFETY: the caller's promise.
         let valid = unsafe { place(valid, "valid") }?;
-        valid.write(i32::from(library::state()?.contexts.has(context.0)));
+        valid.write(i32::from(library::state()?.contexts.has(context.handle)));
         Ok(())
     })
 }

@@ -5,7 +5,7 @@ use super::callback::{self, Inside};
 use super::context::these_operations;
 use super::library::board;
 use super::objects::{self, ContextHandle, SubscriberHandle};
-use super::sized::{Sized_, sized};
+use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{checked, done, place, text};
 use crate::collect::external::{self, ExternalError};

@@ -92,7 +92,7 @@ pub unsafe extern "C" fn gputrail_flight_start(
         let mut state = library::state()?;
         let id = state.new_id(Class::Flight);
         state.flights.insert(id, recorder);
-        place.write(FlightHandle(id));
+        place.write(FlightHandle { handle: id });
         Ok(())
     })
 }
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn gputrail_flight_dump(
         callback::refuse_inside()?;
         // SAFETY: the caller's promise.
         let path = unsafe { given(path, "path") }?;
-        let recorder = library::state()?.flights.get(flight.0)?;
+        let recorder = library::state()?.flights.get(flight.handle)?;
         let failed = |error| Failure::new(Status::NOT_WRITTEN, format!("{path}: {error}"));
         let dump = recorder.dump(Path::new(path)).map_err(failed)?;
         if !records.is_null() {
@@ -143,7 +143,13 @@ pub unsafe extern "C" fn gputrail_flight_triggered(
     done(|| {
         // SAFETY: the caller's promise.
         let count = unsafe { place(count, "count") }?;
-        count.write(library::state()?.flights.get(flight.0)?.triggered().len());
+        count.write(
+            library::state()?
+                .flights
+                .get(flight.handle)?
+                .triggered()
+                .len(),
+        );
         Ok(())
     })
 }
@@ -164,7 +170,7 @@ pub unsafe extern "C" fn gputrail_flight_path(
     length: *mut usize,
 ) -> Status {
     done(|| {
-        let dumps = library::state()?.flights.get(flight.0)?.triggered();
+        let dumps = library::state()?.flights.get(flight.handle)?.triggered();
         let missing = || {
             let text = format!("dump {place} of {}", dumps.len());
             Failure::new(Status::NOT_FOUND, text)
@@ -182,7 +188,7 @@ pub unsafe extern "C" fn gputrail_flight_path(
 pub extern "C" fn gputrail_flight_stop(flight: FlightHandle) -> Status {
     done(|| {
         callback::refuse_inside()?;
-        let gone = library::state()?.flights.remove(flight.0)?;
+        let gone = library::state()?.flights.remove(flight.handle)?;
         destroy(gone);
         Ok(())
     })

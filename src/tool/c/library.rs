@@ -45,7 +45,7 @@ impl State {
             subscribers: Objects::new(Class::Subscriber),
             timelines: Objects::new(Class::Timeline),
             flights: Objects::new(Class::Flight),
-            threads: Objects::new(Class::Thread),
+            threads: Objects::new(Class::CallbackThread),
             watches: Objects::new(Class::Watch),
         }
     }

@@ -79,7 +79,7 @@ unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) ->
 
 /// The options of a marker that has only a name.
 fn named(name: *const c_char) -> MarkOptions {
-    let mut options = <MarkOptions as sized::Sized_>::blank();
+    let mut options = <MarkOptions as sized::SizedStruct>::blank();
     options.name = name;
     options
 }

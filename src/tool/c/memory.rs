@@ -1,10 +1,10 @@
 //! Buffers in memory that the tool supplies: blocks that it lends one by one, or a file that another process can look
 //! into when this one has died.
 
-use super::buffer::{Batch, BatchCallback, BufferSettings, UserData, asked, batch_of, keep};
+use super::buffer::{Batch, BatchFunction, BufferSettings, UserData, asked, batch_of, keep};
 use super::callback::Inside;
 use super::objects::{BufferHandle, Class};
-use super::sized::{Sized_, sized};
+use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place};
 use crate::buffer::{BlockView, Layout, Mapping, deliver_in_order};
@@ -49,7 +49,7 @@ pub type CompleteFunction = Option<
 struct Client {
     buffer: BufferHandle,
     request: unsafe extern "C" fn(*mut Block, *mut c_void),
-    partial: BatchCallback,
+    partial: BatchFunction,
     complete: unsafe extern "C" fn(*const Block, *const Batch, *mut c_void),
     user_data: UserData,
 }
@@ -113,7 +113,7 @@ impl BlockClient for Client {
 pub unsafe extern "C" fn gputrail_buffer_create_of_client(
     options: *const BufferSettings,
     request: RequestFunction,
-    partial: BatchCallback,
+    partial: BatchFunction,
     complete: CompleteFunction,
     user_data: *mut c_void,
     buffer: *mut BufferHandle,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         let options = unsafe { asked(options) }?;
         let id = library::state()?.new_id(Class::Buffer);
         let client = Client {
-            buffer: BufferHandle(id),
+            buffer: BufferHandle { handle: id },
             request,
             partial,
             complete,
@@ -188,7 +188,7 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
 pub unsafe extern "C" fn gputrail_buffer_create_in_file(
     file: i32,
     options: *const BufferSettings,
-    deliver: BatchCallback,
+    deliver: BatchFunction,
     user_data: *mut c_void,
     buffer: *mut BufferHandle,
 ) -> Status {
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
         let user_data = UserData(user_data);
         let made = RecordBuffer::in_mapping(mapping, options, move |view| {
-            let batch = batch_of(BufferHandle(id), view);
+            let batch = batch_of(BufferHandle { handle: id }, view);
             let _inside = Inside::batch();
             // SAFETY: a function of the tool's, which the tool gave for this.
             unsafe { deliver(&batch, user_data.get()) };
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_recover(
     file: i32,
-    deliver: BatchCallback,
+    deliver: BatchFunction,
     user_data: *mut c_void,
 ) -> Status {
     done(|| {

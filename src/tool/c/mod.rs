@@ -41,8 +41,8 @@ pub use markers::*;
 pub use memory::*;
 pub use names::*;
 pub use objects::{
-    BufferHandle, ContextHandle, FlightHandle, SubscriberHandle, ThreadHandle, TimelineHandle,
-    WatchHandle,
+    BufferHandle, CallbackThreadHandle, ContextHandle, FlightHandle, SubscriberHandle,
+    TimelineHandle, ToolHandle, WatchHandle,
 };
 pub use sampling::*;
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
@@ -50,13 +50,13 @@ pub use threads::*;
 pub use time::*;
 pub use timeline::*;
 pub use tools::{
-    FinaliseTool, InitialiseTool, TOOLS_VARIABLE, ToolDescription, ToolHandle, ToolHost,
+    FinaliseFunction, InitialiseFunction, TOOLS_VARIABLE, ToolDescription, ToolHost,
     gputrail_tool_finish, gputrail_tool_probe, serve_tools,
 };
 
 use crate::platform::inside::Uncancelled;
 #[cfg(feature = "tool")]
-pub(crate) use sized::Sized_;
+pub(crate) use sized::SizedStruct;
 use status::Failure;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

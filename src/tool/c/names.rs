@@ -111,7 +111,10 @@ pub unsafe extern "C" fn gputrail_describe_agent(id: AgentId, record: *mut Agent
 ///
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gputrail_describe_context(id: ContextId, record: *mut Context) -> Status {
+pub unsafe extern "C" fn gputrail_describe_runtime_context(
+    id: ContextId,
+    record: *mut Context,
+) -> Status {
     // SAFETY: the caller's promise.
     unsafe { describe(id.0, "context", record) }
 }
@@ -248,7 +251,7 @@ pub unsafe extern "C" fn gputrail_agent_of(handle: u64, id: *mut AgentId) -> Sta
 ///
 /// `id` is null or a place for the answer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gputrail_context_of(handle: u64, id: *mut ContextId) -> Status {
+pub unsafe extern "C" fn gputrail_runtime_context_of(handle: u64, id: *mut ContextId) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let id = unsafe { place(id, "id") }?;

@@ -1,95 +1,71 @@
-//! What C names by ids: contexts, buffers, subscribers. An id holds a number that no other object of the process
-//! has had, so that ids of what is gone, and of something else, are told apart from those that hold.
+//! Handles: C names contexts, buffers, subscribers and so on by a number that no other object of the process has had, so
+//! that a handle of a destroyed object, or of an object of another class, is recognised.
 
 use super::status::{Failure, Status};
 use super::{Answer, callback, library};
 use crate::collect::context::{CallbackThread, Context, RecordBuffer, Subscriber};
+use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 
-/// A context. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct ContextHandle(pub u64);
+/// Declares the handles of the API's objects: the type of the handle, the number of the class (the highest byte of each
+/// of its handles), the name for messages, and the status for a handle of no object.
+macro_rules! handles {
+    ($($(#[$meta:meta])* $handle:ident: $class:ident = $number:literal, $name:literal, $missing:ident;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+            #[repr(C)]
+            pub struct $handle {
+                /// A number that no other object of the process has had; 0: no object.
+                pub handle: u64,
+            }
+        )*
 
-/// A buffer. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct BufferHandle(pub u64);
+        /// The class of the object that a handle names.
+        #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub(super) enum Class {
+            $($class = $number,)*
+        }
 
-/// A subscriber. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct SubscriberHandle(pub u64);
+        impl Class {
+            /// The class of a handle.
+            fn of(handle: u64) -> Option<Class> {
+                [$(Class::$class),*].into_iter().find(|class| *class as u64 == handle >> 56)
+            }
 
-/// A timeline. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct TimelineHandle(pub u64);
+            fn name(self) -> &'static str {
+                match self {
+                    $(Class::$class => $name,)*
+                }
+            }
 
-/// A flight recorder. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct FlightHandle(pub u64);
-
-/// A callback thread. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct ThreadHandle(pub u64);
-
-/// A watch over the library's threads. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct WatchHandle(pub u64);
-
-/// What kind of object an id names: the highest byte of the id.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(super) enum Class {
-    Context = 1,
-    Buffer = 2,
-    Subscriber = 3,
-    Tool = 4,
-    Timeline = 5,
-    Flight = 6,
-    Thread = 7,
-    Watch = 8,
+            fn missing(self) -> Status {
+                match self {
+                    $(Class::$class => Status::$missing,)*
+                }
+            }
+        }
+    };
 }
 
-impl Class {
-    fn of(id: u64) -> Option<Class> {
-        use Class::*;
-        [
-            Context, Buffer, Subscriber, Tool, Timeline, Flight, Thread, Watch,
-        ]
-        .into_iter()
-        .find(|class| *class as u64 == id >> 56)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Class::Context => "context",
-            Class::Buffer => "buffer",
-            Class::Subscriber => "subscriber",
-            Class::Tool => "tool",
-            Class::Timeline => "timeline",
-            Class::Flight => "flight recorder",
-            Class::Thread => "callback thread",
-            Class::Watch => "watch",
-        }
-    }
-
-    fn missing(self) -> Status {
-        match self {
-            Class::Context => Status::NO_SUCH_CONTEXT,
-            Class::Buffer => Status::NO_SUCH_BUFFER,
-            Class::Subscriber => Status::NO_SUCH_SUBSCRIBER,
-            Class::Tool => Status::NO_SUCH_TOOL,
-            Class::Timeline => Status::NO_SUCH_TIMELINE,
-            Class::Flight => Status::NO_SUCH_FLIGHT,
-            Class::Thread => Status::NO_SUCH_THREAD,
-            Class::Watch => Status::NO_SUCH_WATCH,
-        }
-    }
+handles! {
+    /// A context: a set of services that are started and stopped together.
+    ContextHandle: Context = 1, "context", NO_SUCH_CONTEXT;
+    /// A buffer.
+    BufferHandle: Buffer = 2, "buffer", NO_SUCH_BUFFER;
+    /// A subscriber: a function that is called back.
+    SubscriberHandle: Subscriber = 3, "subscriber", NO_SUCH_SUBSCRIBER;
+    /// A tool that gputrail has loaded.
+    ToolHandle: Tool = 4, "tool", NO_SUCH_TOOL;
+    /// A timeline, which joins enqueue records and completions.
+    TimelineHandle: Timeline = 5, "timeline", NO_SUCH_TIMELINE;
+    /// A flight recorder.
+    FlightHandle: Flight = 6, "flight recorder", NO_SUCH_FLIGHT;
+    /// A thread that delivers records.
+    CallbackThreadHandle: CallbackThread = 7, "callback thread", NO_SUCH_THREAD;
+    /// A function that is called around the creation of the library's threads.
+    WatchHandle: Watch = 8, "watch", NO_SUCH_WATCH;
 }
 
 /// The objects of one class, by id.
@@ -168,19 +144,19 @@ pub(super) struct Subscribed {
 }
 
 pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {
-    library::state()?.contexts.get(id.0)
+    library::state()?.contexts.get(id.handle)
 }
 
 pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<RecordBuffer>> {
-    library::state()?.buffers.get(id.0)
+    library::state()?.buffers.get(id.handle)
 }
 
 pub(super) fn subscriber(id: SubscriberHandle) -> Answer<Arc<Subscribed>> {
-    library::state()?.subscribers.get(id.0)
+    library::state()?.subscribers.get(id.handle)
 }
 
-pub(super) fn thread(id: ThreadHandle) -> Answer<Arc<CallbackThread>> {
-    library::state()?.threads.get(id.0)
+pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
+    library::state()?.threads.get(id.handle)
 }
 
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a

@@ -12,7 +12,7 @@ const MAX_STRUCT_BYTES: usize = 1 << 16;
 ///
 /// `repr(C)`, begins with a `usize` that is the size of the structure, without padding, and any bytes are a valid
 /// value of it.
-pub unsafe trait Sized_: Copy {
+pub unsafe trait SizedStruct: Copy {
     /// Its name in C.
     const NAME: &'static str;
     /// The size that it had in the first version.
@@ -32,7 +32,7 @@ macro_rules! sized {
         const _: () =
             assert!(std::mem::offset_of!($type, size) == 0 && $first <= size_of::<$type>());
         // SAFETY: `repr(C)`, of integers, pointers and functions that may be null, as declared beside this.
-        unsafe impl crate::tool::c::sized::Sized_ for $type {
+        unsafe impl crate::tool::c::sized::SizedStruct for $type {
             const NAME: &'static str = $name;
             const FIRST: usize = $first;
         }
@@ -40,7 +40,7 @@ macro_rules! sized {
 }
 pub(super) use sized;
 
-fn wrong<T: Sized_>(size: usize) -> Failure {
+fn wrong<T: SizedStruct>(size: usize) -> Failure {
     let (name, first, ours) = (T::NAME, T::FIRST, size_of::<T>());
     let text = format!(
         "{name}: its size field says {size} bytes; it has {ours}, or at least {first} in older versions"
@@ -54,7 +54,7 @@ fn wrong<T: Sized_>(size: usize) -> Failure {
 /// # Safety
 ///
 /// `pointer` is null, misaligned, or leads to as many bytes as the size says that it begins with.
-pub unsafe fn read<T: Sized_>(pointer: *const T) -> Answer<T> {
+pub unsafe fn read<T: SizedStruct>(pointer: *const T) -> Answer<T> {
     // SAFETY: the caller's promise.
     unsafe { read_over(T::blank(), pointer) }
 }
@@ -64,7 +64,7 @@ pub unsafe fn read<T: Sized_>(pointer: *const T) -> Answer<T> {
 /// # Safety
 ///
 /// As for [`read`].
-pub unsafe fn read_over<T: Sized_>(mut base: T, pointer: *const T) -> Answer<T> {
+pub unsafe fn read_over<T: SizedStruct>(mut base: T, pointer: *const T) -> Answer<T> {
     checked(pointer, T::NAME)?;
     // SAFETY: not null and aligned, and the caller's promise.
     let size = unsafe { pointer.cast::<usize>().read() };
@@ -97,7 +97,7 @@ pub unsafe fn read_over<T: Sized_>(mut base: T, pointer: *const T) -> Answer<T> 
 ///
 /// `pointer` is null, misaligned, or leads to as many bytes as the size says that it begins with, which nobody else
 /// uses meanwhile.
-pub unsafe fn write<T: Sized_>(pointer: *mut T, answer: &T) -> Answer {
+pub unsafe fn write<T: SizedStruct>(pointer: *mut T, answer: &T) -> Answer {
     checked(pointer, T::NAME)?;
     // SAFETY: not null and aligned, and the caller's promise.
     let size = unsafe { pointer.cast::<usize>().read() };

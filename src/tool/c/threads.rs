@@ -2,7 +2,7 @@
 
 use super::buffer::UserData;
 use super::callback::Inside;
-use super::objects::{self, BufferHandle, Class, ThreadHandle, WatchHandle};
+use super::objects::{self, BufferHandle, CallbackThreadHandle, Class, WatchHandle};
 use super::status::{Failure, Status};
 use super::{done, library, place};
 use crate::collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
@@ -20,7 +20,9 @@ use std::sync::Arc;
 ///
 /// `thread` is null or a place for the id.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gputrail_callback_thread_create(thread: *mut ThreadHandle) -> Status {
+pub unsafe extern "C" fn gputrail_callback_thread_create(
+    thread: *mut CallbackThreadHandle,
+) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { place(thread, "thread") }?;
@@ -30,9 +32,9 @@ pub unsafe extern "C" fn gputrail_callback_thread_create(thread: *mut ThreadHand
             _ => Failure::new(Status::NO_THREAD, error.to_string()),
         })?;
         let mut state = library::state()?;
-        let id = state.new_id(Class::Thread);
+        let id = state.new_id(Class::CallbackThread);
         state.threads.insert(id, Arc::new(made));
-        place.write(ThreadHandle(id));
+        place.write(CallbackThreadHandle { handle: id });
         Ok(())
     })
 }
@@ -41,9 +43,9 @@ pub unsafe extern "C" fn gputrail_callback_thread_create(thread: *mut ThreadHand
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
-pub extern "C" fn gputrail_callback_thread_destroy(thread: ThreadHandle) -> Status {
+pub extern "C" fn gputrail_callback_thread_destroy(thread: CallbackThreadHandle) -> Status {
     done(|| {
-        let gone = library::state()?.threads.remove(thread.0)?;
+        let gone = library::state()?.threads.remove(thread.handle)?;
         drop(gone);
         Ok(())
     })
@@ -54,7 +56,10 @@ pub extern "C" fn gputrail_callback_thread_destroy(thread: ThreadHandle) -> Stat
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
-pub extern "C" fn gputrail_buffer_assign(buffer: BufferHandle, thread: ThreadHandle) -> Status {
+pub extern "C" fn gputrail_buffer_assign(
+    buffer: BufferHandle,
+    thread: CallbackThreadHandle,
+) -> Status {
     done(|| {
         objects::buffer(buffer)?.assign(&*objects::thread(thread)?);
         Ok(())
@@ -92,7 +97,7 @@ pub unsafe extern "C" fn gputrail_thread_watch(
             unsafe { tell(i32::from(moment == InternalThread::After), user_data.get()) };
         });
         state.watches.insert(id, Arc::new(made));
-        place.write(WatchHandle(id));
+        place.write(WatchHandle { handle: id });
         Ok(())
     })
 }
@@ -103,7 +108,7 @@ pub unsafe extern "C" fn gputrail_thread_watch(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_thread_unwatch(watch: WatchHandle) -> Status {
     done(|| {
-        let gone = library::state()?.watches.remove(watch.0)?;
+        let gone = library::state()?.watches.remove(watch.handle)?;
         drop(gone);
         Ok(())
     })

@@ -4,7 +4,7 @@ use super::buffer::Batch;
 use super::callback::Inside;
 use super::library;
 use super::objects::{Class, TimelineHandle};
-use super::sized::{self, Sized_, sized};
+use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, place, values};
 use crate::platform::sync::lock_std;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle)
         let mut state = library::state()?;
         let id = state.new_id(Class::Timeline);
         state.timelines.insert(id, Arc::new(Mutex::new(made)));
-        place.write(TimelineHandle(id));
+        place.write(TimelineHandle { handle: id });
         Ok(())
     })
 }
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn gputrail_timeline_add(
         let batch = unsafe { sized::read(batch) }?;
         // SAFETY: the caller's promise.
         let bytes = unsafe { values(batch.records, batch.bytes, "the batch's records") }?;
-        let timeline = library::state()?.timelines.get(timeline.0)?;
+        let timeline = library::state()?.timelines.get(timeline.handle)?;
         let mut timeline = lock_std(&timeline);
         timeline.add(Records::new(bytes), |work| {
             let _inside = Inside::batch();
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn gputrail_timeline_destroy(
     user_data: *mut c_void,
 ) -> Status {
     done(|| -> Answer {
-        let timeline = library::state()?.timelines.remove(timeline.0)?;
+        let timeline = library::state()?.timelines.remove(timeline.handle)?;
         if let Some(tell) = tell {
             lock_std(&timeline).finish(|work| {
                 let _inside = Inside::batch();

@@ -6,8 +6,8 @@
 //! What fails costs the tool, never the program.
 
 use super::library::{self, gputrail_initialise};
-use super::objects::Class;
-use super::sized::{self, Sized_, sized};
+use super::objects::{Class, ToolHandle};
+use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
 use crate::collect::exit;
@@ -22,11 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Names the libraries of tools to load, separated by colons.
 pub const TOOLS_VARIABLE: &str = "GPUTRAIL_TOOLS";
-
-/// A tool that gputrail has loaded. 0 is none.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct ToolHandle(pub u64);
 
 /// What a tool is told when it is asked what it is.
 #[derive(Copy, Clone)]
@@ -52,10 +47,10 @@ pub struct ToolHost {
 sized!(ToolHost, "gputrail_tool_host", 48);
 
 /// Prepares a tool; what it is given is its `user_data`.
-pub type InitialiseTool =
+pub type InitialiseFunction =
     Option<unsafe extern "C" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
 /// The end of a tool.
-pub type FinaliseTool = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+pub type FinaliseFunction = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
 /// What a tool says of itself.
 #[derive(Copy, Clone)]
@@ -72,10 +67,10 @@ pub struct ToolDescription {
     pub name: *const c_char,
     /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
     /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
-    pub initialise: InitialiseTool,
+    pub initialise: InitialiseFunction,
     /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`: everything
     /// that was recorded until then has been delivered. May be null.
-    pub finalise: FinaliseTool,
+    pub finalise: FinaliseFunction,
     /// Given to both.
     pub user_data: *mut c_void,
 }
@@ -212,7 +207,9 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         );
         return failure(Status::NOT_FOUND, text);
     }
-    let handle = ToolHandle(library::state()?.new_id(Class::Tool));
+    let handle = ToolHandle {
+        handle: library::state()?.new_id(Class::Tool),
+    };
     let host = ToolHost {
         api_version: GPUTRAIL_API_VERSION,
         probing: u32::from(probing),

@@ -1,9 +1,9 @@
 //! Arguments: of calls that are told, of calls that were recorded, and of functions.
 
 use super::Error;
-use super::functions::{Functions, check, functions, text};
+use super::functions::{call, check, read_text};
 use crate::record::*;
-use crate::tool::c::{Argument as ArgumentData, CallbackData, Sized_, Status};
+use crate::tool::c::{Argument as ArgumentData, CallbackData, SizedStruct, Status};
 use core::ffi::{CStr, c_char};
 
 /// An argument of a call.
@@ -20,7 +20,7 @@ impl Argument<'_> {
         lasting(self.data.name)
     }
 
-    /// Its type, as Rust writes it.
+    /// Its type in C.
     pub fn type_name(&self) -> &'static str {
         lasting(self.data.type_name)
     }
@@ -46,10 +46,13 @@ impl Argument<'_> {
     pub fn text(&self, depth: usize) -> String {
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
         let told = self.told.and_then(|(callback, place)| {
-            text(|functions, to, room, length| {
-                let ask = functions.callback_argument_text;
+            read_text(|to, capacity, length| {
                 // SAFETY: the library's callback, room for that many bytes, and a place for the length.
-                unsafe { ask(callback, place, depth, to, room, length) }
+                unsafe {
+                    call!(gputrail_callback_argument_text(
+                        callback, place, depth, to, capacity, length
+                    ))
+                }
             })
         });
         let value = self.value();
@@ -72,12 +75,12 @@ fn lasting(text: *const c_char) -> &'static str {
 /// The arguments that `ask` answers for places from 0 on, until there are no more.
 fn all<'a>(
     told: Option<&'a CallbackData>,
-    ask: impl Fn(&Functions, u32, *mut ArgumentData) -> Status,
+    ask: impl Fn(u32, *mut ArgumentData) -> Result<Status, Error>,
 ) -> impl Iterator<Item = Argument<'a>> {
     (0..).map_while(move |place| {
         let mut data = ArgumentData::blank();
-        let status = ask(functions().ok()?, place, &mut data);
-        (status == Status::OK).then_some(Argument {
+        let status = ask(place, &mut data);
+        matches!(status, Ok(Status::OK)).then_some(Argument {
             data,
             told: told.map(|callback| (callback, place)),
         })
@@ -87,9 +90,9 @@ fn all<'a>(
 /// Those of the call that a callback is about.
 pub(super) fn of_callback(callback: &CallbackData) -> impl Iterator<Item = Argument<'_>> {
     let count = callback.arguments as usize;
-    let arguments = all(Some(callback), move |functions, place, to| {
+    let arguments = all(Some(callback), move |place, to| {
         // SAFETY: the library's callback, and a place for the answer.
-        unsafe { (functions.callback_argument)(callback, place, to) }
+        unsafe { call!(gputrail_callback_argument(callback, place, to)) }
     });
     arguments.take(count)
 }
@@ -103,13 +106,13 @@ pub fn arguments_of_record<'a>(
     record: RecordRef<'a>,
 ) -> Result<impl Iterator<Item = Argument<'a>>, Error> {
     let bytes = record.bytes();
-    let ask = move |functions: &Functions, place, to| {
+    let ask = move |place, to: *mut ArgumentData| {
         // SAFETY: a record, all of it, and a place for the answer.
-        unsafe { (functions.record_argument)(bytes.as_ptr().cast(), place, to) }
+        unsafe { call!(gputrail_record_argument(bytes.as_ptr().cast(), place, to)) }
     };
-    let first = ask(functions()?, 0, &mut ArgumentData::blank());
+    let first = ask(0, &mut ArgumentData::blank());
     // Some functions have none.
-    if first != Status::NOT_FOUND {
+    if !matches!(first, Ok(Status::NOT_FOUND)) {
         check(first)?;
     }
     Ok(all(None, ask))
@@ -117,8 +120,8 @@ pub fn arguments_of_record<'a>(
 
 /// The arguments of a function; their values are 0. What is not a function has none.
 pub fn arguments_of_operation(operation: Operation) -> impl Iterator<Item = Argument<'static>> {
-    all(None, move |functions, place, to| {
+    all(None, move |place, to| {
         // SAFETY: a place for the answer.
-        unsafe { (functions.operation_argument)(operation, place, to) }
+        unsafe { call!(gputrail_operation_argument(operation, place, to)) }
     })
 }

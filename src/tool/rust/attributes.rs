@@ -1,9 +1,9 @@
 //! What holds for the whole process.
 
 use super::Error;
-use super::functions::{check, functions};
+use super::functions::{call, check};
 use crate::collect::context::{Limits, ThreadIds};
-use crate::tool::c::{AttributeValues, LimitValues, Sized_};
+use crate::tool::c::{AttributeValues, LimitValues, SizedStruct};
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl Attributes {
     pub fn get() -> Result<Attributes, Error> {
         let mut now = AttributeValues::blank();
         // SAFETY: a structure of this size.
-        check(unsafe { (functions()?.attributes_get)(&mut now) })?;
+        check(unsafe { call!(gputrail_attributes_get(&mut now)) })?;
         Ok(Attributes {
             pool_bytes: now.pool_bytes,
             block_bytes: now.block_bytes,
@@ -58,7 +58,7 @@ impl Attributes {
             ..AttributeValues::blank()
         };
         // SAFETY: a structure of this size.
-        check(unsafe { (functions()?.attributes_set)(&values) })
+        check(unsafe { call!(gputrail_attributes_set(&values)) })
     }
 }
 
@@ -70,7 +70,7 @@ impl Attributes {
 pub fn limits() -> Result<Limits, Error> {
     let mut all = LimitValues::blank();
     // SAFETY: a structure of this size.
-    check(unsafe { (functions()?.limits_get)(&mut all) })?;
+    check(unsafe { call!(gputrail_limits_get(&mut all)) })?;
     Ok(Limits {
         buffers: all.buffers as usize,
         subscribers: all.subscribers as usize,

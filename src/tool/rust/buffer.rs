@@ -1,12 +1,12 @@
 //! Buffers, and the batches of records that come from them.
 
 use super::callee::{Callee, Held, call};
-use super::functions::{Functions, answer, check, functions};
+use super::functions::{act, call, check};
 use super::{CallbackThread, Error};
 use crate::buffer::BlockView;
 use crate::record::*;
 use crate::tool::c::{
-    Batch as BatchData, BufferHandle, BufferSettings, DropCounts, Sized_, Status,
+    Batch as BatchData, BufferHandle, BufferSettings, DropCounts, SizedStruct, Status,
 };
 use core::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -109,10 +109,11 @@ impl Buffer {
     /// One that the library knows by what `create` has written, and that calls `callee`.
     pub(super) fn made(
         callee: Held,
-        create: impl FnOnce(&Functions, *mut c_void, *mut BufferHandle) -> Status,
+        create: impl FnOnce(*mut c_void, *mut BufferHandle) -> Result<Status, Error>,
     ) -> Result<Buffer, Error> {
-        match answer(|functions, handle| create(functions, callee.pointer(), handle)) {
-            Ok(handle) => Ok(Buffer {
+        let mut handle = BufferHandle::default();
+        match check(create(callee.pointer(), &mut handle)) {
+            Ok(()) => Ok(Buffer {
                 handle,
                 callee: Some(callee),
             }),
@@ -135,9 +136,16 @@ impl Buffer {
         deliver: impl FnMut(Batch<'_>) + Send + 'static,
     ) -> Result<Buffer, Error> {
         let settings = options.settings();
-        Buffer::made(delivering(deliver), |functions, callee, handle| {
-            // SAFETY: a structure of this size, a function, what it is given, and a place for the id.
-            unsafe { (functions.buffer_create)(&settings, Some(deliver_to), callee, handle) }
+        Buffer::made(delivering(deliver), |callee, handle| {
+            // SAFETY: a structure of this size, a function, its user data, and a place for the id.
+            unsafe {
+                call!(gputrail_buffer_create(
+                    &settings,
+                    Some(deliver_to),
+                    callee,
+                    handle
+                ))
+            }
         })
     }
 
@@ -155,10 +163,17 @@ impl Buffer {
         deliver: impl FnMut(Batch<'_>) + Send + 'static,
     ) -> Result<Buffer, Error> {
         let (file, settings) = (file.as_raw_fd(), options.settings());
-        Buffer::made(delivering(deliver), |functions, callee, handle| {
-            let create = functions.buffer_create_in_file;
-            // SAFETY: a structure of this size, a function, what it is given, and a place for the id.
-            unsafe { create(file, &settings, Some(deliver_to), callee, handle) }
+        Buffer::made(delivering(deliver), |callee, handle| {
+            // SAFETY: a structure of this size, a function, its user data, and a place for the id.
+            unsafe {
+                call!(gputrail_buffer_create_in_file(
+                    file,
+                    &settings,
+                    Some(deliver_to),
+                    callee,
+                    handle
+                ))
+            }
         })
     }
 
@@ -168,7 +183,7 @@ impl Buffer {
     ///
     /// `BUSY` within a callback; `NO_SUCH_BUFFER` after the tool's end.
     pub fn flush(&self) -> Result<(), Error> {
-        check((functions()?.buffer_flush)(self.handle))
+        act!(gputrail_buffer_flush(self.handle))
     }
 
     /// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
@@ -178,7 +193,7 @@ impl Buffer {
     ///
     /// As for [`Buffer::flush`].
     pub fn flush_forced(&self) -> Result<(), Error> {
-        check((functions()?.buffer_flush_forced)(self.handle))
+        act!(gputrail_buffer_flush_forced(self.handle))
     }
 
     /// What has been dropped since this was asked the last time.
@@ -187,7 +202,10 @@ impl Buffer {
     ///
     /// `NO_SUCH_BUFFER` after the tool's end.
     pub fn dropped(&self) -> Result<Drops, Error> {
-        self.drops(|functions| functions.buffer_dropped)
+        let mut drops = Drops::blank();
+        // SAFETY: a structure of this size.
+        check(unsafe { call!(gputrail_buffer_dropped(self.handle, &mut *drops.0)) })?;
+        Ok(drops)
     }
 
     /// What has been dropped since it was made.
@@ -196,21 +214,10 @@ impl Buffer {
     ///
     /// `NO_SUCH_BUFFER` after the tool's end.
     pub fn dropped_in_total(&self) -> Result<Drops, Error> {
-        self.drops(|functions| functions.buffer_dropped_in_total)
-    }
-
-    fn drops(
-        &self,
-        ask: fn(&Functions) -> unsafe extern "C" fn(BufferHandle, *mut DropCounts) -> Status,
-    ) -> Result<Drops, Error> {
-        let mut drops = Box::new(DropCounts {
-            size: size_of::<DropCounts>(),
-            total: 0,
-            of_kind: [0; 256],
-        });
+        let mut drops = Drops::blank();
         // SAFETY: a structure of this size.
-        check(unsafe { ask(functions()?)(self.handle, &mut *drops) })?;
-        Ok(Drops(drops))
+        check(unsafe { call!(gputrail_buffer_dropped_in_total(self.handle, &mut *drops.0)) })?;
+        Ok(drops)
     }
 
     /// Has a callback thread deliver what it gets from now on. The thread that did so before may still be at it when this
@@ -220,14 +227,13 @@ impl Buffer {
     ///
     /// `NO_SUCH_BUFFER` after the tool's end.
     pub fn assign(&self, thread: &CallbackThread) -> Result<(), Error> {
-        check((functions()?.buffer_assign)(self.handle, thread.handle()))
+        act!(gputrail_buffer_assign(self.handle, thread.handle()))
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Ok(functions) = functions()
-            && (functions.buffer_destroy)(self.handle) == Status::OK
+        if act!(gputrail_buffer_destroy(self.handle)).is_ok()
             && let Some(callee) = self.callee.take()
         {
             // SAFETY: the library has let go of it.
@@ -240,6 +246,10 @@ impl Drop for Buffer {
 pub struct Drops(Box<DropCounts>);
 
 impl Drops {
+    fn blank() -> Drops {
+        Drops(Box::new(DropCounts::blank()))
+    }
+
     /// How many of `kind`.
     pub fn of(&self, kind: Kind) -> u64 {
         self.0.of_kind[usize::from(kind.0)]
@@ -259,10 +269,10 @@ impl BufferOptions {
     /// As for [`Buffer::new`].
     pub fn file_bytes(&self) -> Result<u64, Error> {
         let settings = self.settings();
-        answer(|functions, bytes| {
-            // SAFETY: a structure of this size, and a place for the number.
-            unsafe { (functions.buffer_file_bytes)(&settings, bytes) }
-        })
+        let mut bytes = 0;
+        // SAFETY: a structure of this size, and a place for the number.
+        check(unsafe { call!(gputrail_buffer_file_bytes(&settings, &mut bytes)) })?;
+        Ok(bytes)
     }
 }
 
@@ -288,6 +298,10 @@ pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<
     let function = of(&show);
     // SAFETY: a function with what it is given, which lasts as long as the call.
     check(unsafe {
-        (functions()?.recover)(file.as_raw_fd(), Some(function), (&raw mut show).cast())
+        call!(gputrail_recover(
+            file.as_raw_fd(),
+            Some(function),
+            (&raw mut show).cast()
+        ))
     })
 }

@@ -3,7 +3,7 @@
 use super::Error;
 use super::arguments::{self, Argument};
 use super::callee::{Held, is_called};
-use super::functions::{Functions, answer, check, functions, list};
+use super::functions::{act, ask, check, list};
 use crate::collect::context::Phase;
 use crate::record::*;
 use crate::tool::c::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
@@ -121,10 +121,11 @@ impl Subscriber {
     /// One that the library knows by what `subscribe` has written, and that calls `callee`.
     pub(super) fn new(
         callee: Held,
-        subscribe: impl FnOnce(&Functions, *mut c_void, *mut SubscriberHandle) -> Status,
+        subscribe: impl FnOnce(*mut c_void, *mut SubscriberHandle) -> Result<Status, Error>,
     ) -> Result<Subscriber, Error> {
-        match answer(|functions, handle| subscribe(functions, callee.pointer(), handle)) {
-            Ok(handle) => Ok(Subscriber {
+        let mut handle = SubscriberHandle::default();
+        match check(subscribe(callee.pointer(), &mut handle)) {
+            Ok(()) => Ok(Subscriber {
                 handle,
                 callee: Some(callee),
             }),
@@ -142,11 +143,7 @@ impl Subscriber {
     ///
     /// `UNKNOWN_OPERATION`; `NO_SUCH_SUBSCRIBER` once its context is gone.
     pub fn enable(&self, operation: Operation, on: bool) -> Result<(), Error> {
-        check((functions()?.enable_callback)(
-            self.handle,
-            operation,
-            on.into(),
-        ))
+        act!(gputrail_enable_callback(self.handle, operation, on.into()))
     }
 
     /// Enables or disables callbacks for all operations of a domain.
@@ -155,7 +152,7 @@ impl Subscriber {
     ///
     /// As for [`Subscriber::enable`].
     pub fn enable_domain(&self, domain: Domain, on: bool) -> Result<(), Error> {
-        check((functions()?.enable_domain)(self.handle, domain, on.into()))
+        act!(gputrail_enable_domain(self.handle, domain, on.into()))
     }
 
     /// Enables or disables callbacks for all operations of all domains.
@@ -164,7 +161,7 @@ impl Subscriber {
     ///
     /// `NO_SUCH_SUBSCRIBER` once its context is gone.
     pub fn enable_all(&self, on: bool) -> Result<(), Error> {
-        check((functions()?.enable_all_callbacks)(self.handle, on.into()))
+        act!(gputrail_enable_all_callbacks(self.handle, on.into()))
     }
 
     /// Whether callbacks for an operation are enabled; the context need not be started.
@@ -173,10 +170,7 @@ impl Subscriber {
     ///
     /// `NO_SUCH_SUBSCRIBER` once its context is gone.
     pub fn is_enabled(&self, operation: Operation) -> Result<bool, Error> {
-        let enabled: i32 = answer(|functions, enabled| {
-            // SAFETY: a place for the answer.
-            unsafe { (functions.callback_is_enabled)(self.handle, operation, enabled) }
-        })?;
+        let enabled: i32 = ask!(gputrail_callback_is_enabled(self.handle, operation))?;
         Ok(enabled != 0)
     }
 
@@ -186,17 +180,13 @@ impl Subscriber {
     ///
     /// `NO_SUCH_SUBSCRIBER` once its context is gone.
     pub fn enabled(&self) -> Result<Vec<Operation>, Error> {
-        list(|functions, to, room, count| {
-            // SAFETY: room for so many, and a place for the number.
-            unsafe { (functions.enabled_callbacks)(self.handle, to, room, count) }
-        })
+        list!(gputrail_enabled_callbacks(self.handle))
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        if let Ok(functions) = functions()
-            && (functions.unsubscribe)(self.handle) == Status::OK
+        if act!(gputrail_unsubscribe(self.handle)).is_ok()
             && !is_called()
             && let Some(callee) = self.callee.take()
         {

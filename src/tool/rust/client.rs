@@ -1,6 +1,7 @@
 //! Buffers whose blocks the tool supplies.
 
-use super::callee::{Callee, Held, call};
+use super::callee::{self, Callee, Held};
+use super::functions::call;
 use super::{Batch, Buffer, BufferOptions, Error};
 use crate::buffer::{BlockClient, ClientMemory, CompletedBlock};
 use crate::platform::sync::lock_std;
@@ -38,13 +39,17 @@ impl Buffer {
             client: Box::new(client),
             owned: HashSet::new(),
         });
-        Buffer::made(Held::new(client), |functions, callee, handle| {
-            let create = functions.buffer_create_of_client;
-            // SAFETY: a structure of this size, functions, what they are given, and a place for the id.
+        Buffer::made(Held::new(client), |callee, handle| {
+            // SAFETY: a structure of this size, functions, their user data, and a place for the id.
             unsafe {
-                let (request, partial, complete) =
-                    (Some(request as _), Some(partial as _), Some(complete as _));
-                create(&settings, request, partial, complete, callee, handle)
+                call!(gputrail_buffer_create_of_client(
+                    &settings,
+                    Some(request),
+                    Some(partial),
+                    Some(complete),
+                    callee,
+                    handle
+                ))
             }
         })
     }
@@ -53,7 +58,7 @@ impl Buffer {
 unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
     // SAFETY: the library's place for a block, and what `of_client` gave, which lasts as long as the buffer.
     let (block, callee) = unsafe { (&mut *block, &*user_data.cast::<Lending>()) };
-    call(&callee.failed, || {
+    callee::call(&callee.failed, || {
         let mut lending = lock_std(&callee.function);
         let Some((memory, most_records)) = lending.client.request().map(|block| block.into_parts())
         else {
@@ -75,7 +80,7 @@ unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
 unsafe extern "C" fn partial(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `of_client` gave.
     let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Lending>()) };
-    call(&callee.failed, || {
+    callee::call(&callee.failed, || {
         lock_std(&callee.function)
             .client
             .partial(&Batch(batch).view());
@@ -110,5 +115,5 @@ unsafe extern "C" fn complete(
         valid,
         shown: block.shown,
     };
-    call(&callee.failed, || lending.client.complete(completed));
+    callee::call(&callee.failed, || lending.client.complete(completed));
 }

@@ -1,14 +1,14 @@
 //! Contexts and their services.
 
 use super::callback::{Callback, ExternalRequest, Subscriber};
-use super::callee::{Callee, Held, call};
-use super::functions::{answer, check, functions};
+use super::callee::{self, Callee, Held};
+use super::functions::{act, ask, call, check};
 use super::{Buffer, Error};
 use crate::collect::sampling::{Deliver, Request, SamplingPeriod};
 use crate::record::*;
 use crate::tool::c::{
     CallbackData, ContextHandle, ExternalRequest as RequestData, SamplingOptions,
-    SamplingPeriodOptions, SelectionOptions, Sized_,
+    SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };
 use core::ffi::c_void;
 
@@ -40,8 +40,7 @@ impl Context {
     ///
     /// `TOO_MANY`.
     pub fn new() -> Result<Context, Error> {
-        // SAFETY: a place for the id.
-        answer(|functions, handle| unsafe { (functions.context_create)(handle) }).map(Context)
+        ask!(gputrail_context_create()).map(Context)
     }
 
     /// Has records of `kinds` go to `buffer` while the context is started.
@@ -66,7 +65,7 @@ impl Context {
     ) -> Result<(), Error> {
         let selection = selection(kinds, operations);
         // SAFETY: a structure of this size with as many values as it says.
-        check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, &selection) })
+        check(unsafe { call!(gputrail_context_trace_to(self.0, buffer.handle, &selection)) })
     }
 
     /// The same of everything that is recorded.
@@ -76,7 +75,13 @@ impl Context {
     /// `LOCKED` after the first start, `CONFLICT`.
     pub fn trace_all_to(&self, buffer: &Buffer) -> Result<(), Error> {
         // SAFETY: null asks for everything.
-        check(unsafe { (functions()?.trace_to)(self.0, buffer.handle, std::ptr::null()) })
+        check(unsafe {
+            call!(gputrail_context_trace_to(
+                self.0,
+                buffer.handle,
+                std::ptr::null()
+            ))
+        })
     }
 
     /// Has `call_back` called for `operations`, on the thread on which they happen, possibly on several at once. The
@@ -94,17 +99,25 @@ impl Context {
             // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
             let (data, callee) = unsafe { (&mut *data, &*user_data.cast::<Callee<CallBack>>()) };
             let mut number = data.user_data;
-            call(&callee.failed, || {
+            callee::call(&callee.failed, || {
                 (callee.function)(Callback(data), &mut number)
             });
             data.user_data = number;
         }
         let (operations, count) = (operations.as_ptr(), operations.len());
         let callee = Held::new(Box::new(call_back) as CallBack);
-        Subscriber::new(callee, |functions, callee, handle| {
-            let subscribe = functions.subscribe;
-            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
-            unsafe { subscribe(self.0, operations, count, Some(called_back), callee, handle) }
+        Subscriber::new(callee, |callee, handle| {
+            // SAFETY: as many operations as it says, a function, its user data, and a place for the id.
+            unsafe {
+                call!(gputrail_subscribe(
+                    self.0,
+                    operations,
+                    count,
+                    Some(called_back),
+                    callee,
+                    handle
+                ))
+            }
         })
     }
 
@@ -128,7 +141,7 @@ impl Context {
             // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
             let (request, callee) = unsafe { (&*request, &*user_data.cast::<Callee<Supply>>()) };
             let mut supplied = None;
-            call(&callee.failed, || {
+            callee::call(&callee.failed, || {
                 supplied = (callee.function)(ExternalRequest(request));
             });
             if let Some(supplied) = supplied {
@@ -139,10 +152,18 @@ impl Context {
         }
         let (operations, count) = (operations.as_ptr(), operations.len());
         let callee = Held::new(Box::new(supply) as Supply);
-        Subscriber::new(callee, |functions, callee, handle| {
-            let supply = functions.external_supply;
-            // SAFETY: as many operations as it says, a function, what it is given, and a place for the id.
-            unsafe { supply(self.0, operations, count, Some(asked), callee, handle) }
+        Subscriber::new(callee, |callee, handle| {
+            // SAFETY: as many operations as it says, a function, its user data, and a place for the id.
+            unsafe {
+                call!(gputrail_external_supply(
+                    self.0,
+                    operations,
+                    count,
+                    Some(asked),
+                    callee,
+                    handle
+                ))
+            }
         })
     }
 
@@ -152,8 +173,12 @@ impl Context {
     ///
     /// `NO_SUCH_SERVICE` if the buffer has no service here; `NOT_ALONE`, and nothing is changed; `UNKNOWN_KIND`.
     pub fn enable_kind(&self, buffer: &Buffer, kind: Kind, on: bool) -> Result<(), Error> {
-        let enable = functions()?.enable_kind;
-        check(enable(self.0, buffer.handle, kind, on.into()))
+        act!(gputrail_context_enable_kind(
+            self.0,
+            buffer.handle,
+            kind,
+            on.into()
+        ))
     }
 
     /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
@@ -170,9 +195,14 @@ impl Context {
         kind: Kind,
         on: Option<bool>,
     ) -> Result<(), Error> {
-        let enable = functions()?.enable_kind_in;
         let on = on.map_or(-1, i32::from);
-        check(enable(self.0, buffer.handle, of, kind, on))
+        act!(gputrail_context_enable_kind_in(
+            self.0,
+            buffer.handle,
+            of,
+            kind,
+            on
+        ))
     }
 
     /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
@@ -186,8 +216,12 @@ impl Context {
         operation: Operation,
         on: bool,
     ) -> Result<(), Error> {
-        let enable = functions()?.enable_operation;
-        check(enable(self.0, buffer.handle, operation, on.into()))
+        act!(gputrail_context_enable_operation(
+            self.0,
+            buffer.handle,
+            operation,
+            on.into()
+        ))
     }
 
     /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of the
@@ -212,7 +246,14 @@ impl Context {
             ..SamplingOptions::blank()
         };
         // SAFETY: a structure of this size.
-        check(unsafe { (functions()?.context_sample)(self.0, buffer.handle, agent, &options) })
+        check(unsafe {
+            call!(gputrail_context_sample(
+                self.0,
+                buffer.handle,
+                agent,
+                &options
+            ))
+        })
     }
 
     /// The same as CUPTI has it asked for. Returns the interval, in the agent's unit.
@@ -233,11 +274,18 @@ impl Context {
             aggregates: u8::from(deliver == Deliver::Aggregates),
             ..SamplingPeriodOptions::blank()
         };
-        answer(|functions, interval| {
-            let sample = functions.context_sample_every;
-            // SAFETY: a structure of this size, and a place for the number.
-            unsafe { sample(self.0, buffer.handle, agent, &options, interval) }
-        })
+        let (buffer, mut interval) = (buffer.handle, 0);
+        // SAFETY: a structure of this size, and a place for the number.
+        check(unsafe {
+            call!(gputrail_context_sample_every(
+                self.0,
+                buffer,
+                agent,
+                &options,
+                &mut interval
+            ))
+        })?;
+        Ok(interval)
     }
 
     /// Says that the context collects counters by means of the tool's own: it cannot sample then.
@@ -246,7 +294,7 @@ impl Context {
     ///
     /// `CONTEXT_CONFLICT` if it samples.
     pub fn collects_counters(&self) -> Result<(), Error> {
-        check((functions()?.context_collects_counters)(self.0))
+        act!(gputrail_context_collects_counters(self.0))
     }
 
     /// Whether it is started.
@@ -255,10 +303,7 @@ impl Context {
     ///
     /// `NO_SUCH_CONTEXT` after the tool's end.
     pub fn is_started(&self) -> Result<bool, Error> {
-        let active: i32 = answer(|functions, active| {
-            // SAFETY: a place for the answer.
-            unsafe { (functions.context_is_active)(self.0, active) }
-        })?;
+        let active: i32 = ask!(gputrail_context_is_active(self.0))?;
         Ok(active != 0)
     }
 
@@ -268,7 +313,7 @@ impl Context {
     ///
     /// `STARTED`.
     pub fn start(&self) -> Result<(), Error> {
-        check((functions()?.context_start)(self.0))
+        act!(gputrail_context_start(self.0))
     }
 
     /// Lets them rest.
@@ -277,15 +322,13 @@ impl Context {
     ///
     /// `STOPPED`.
     pub fn stop(&self) -> Result<(), Error> {
-        check((functions()?.context_stop)(self.0))
+        act!(gputrail_context_stop(self.0))
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // It may be gone, with the tool's end.
-            (functions.context_destroy)(self.0);
-        }
+        // It may be gone, with the tool's end.
+        let _ = act!(gputrail_context_destroy(self.0));
     }
 }

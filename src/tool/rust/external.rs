@@ -1,7 +1,7 @@
 //! External ids: ids of the tool's own that the records of a thread carry. See [`crate::collect::external`].
 
 use super::Error;
-use super::functions::{answer, c_string, check, functions, text};
+use super::functions::{act, ask, c_string, call, check, text, value};
 use crate::record::{ExternalId, ExternalKind};
 
 /// A kind of the tool's own. The same name gives the same kind.
@@ -11,16 +11,15 @@ use crate::record::{ExternalId, ExternalKind};
 /// `TOO_MANY` with 256 kinds, `INVALID_ARGUMENT` for a name with a 0 in it.
 pub fn register_kind(name: &str) -> Result<ExternalKind, Error> {
     let name = c_string(name)?;
+    let mut kind = ExternalKind::default();
     // SAFETY: a text that ends with a 0, and a place for the answer.
-    answer(|functions, kind| unsafe { (functions.external_register_kind)(name.as_ptr(), kind) })
+    check(unsafe { call!(gputrail_external_register_kind(name.as_ptr(), &mut kind)) })?;
+    Ok(kind)
 }
 
 /// The name of a kind, registered or not; `None` if there is no such kind.
 pub fn kind_name(kind: ExternalKind) -> Option<String> {
-    text(|functions, to, room, length| {
-        // SAFETY: room for that many bytes, and a place for the length.
-        unsafe { (functions.external_kind_name)(kind, to, room, length) }
-    })
+    text!(gputrail_external_kind_name(kind))
 }
 
 /// Pushes `id` on the calling thread's stack of `kind`: records of the thread's calls carry the id that was pushed last, of
@@ -30,7 +29,7 @@ pub fn kind_name(kind: ExternalKind) -> Option<String> {
 ///
 /// `INVALID_ARGUMENT` for a kind that is none, `STACK_FULL` with 1024 ids.
 pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), Error> {
-    check((functions()?.external_push)(kind, id))
+    act!(gputrail_external_push(kind, id))
 }
 
 /// Takes the latest id of `kind` off the calling thread's stack.
@@ -39,13 +38,12 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), Error> {
 ///
 /// `STACK_EMPTY`; otherwise as for [`push`].
 pub fn pop(kind: ExternalKind) -> Result<ExternalId, Error> {
-    // SAFETY: a place for the answer.
-    answer(|functions, id| unsafe { (functions.external_pop)(kind, id) })
+    ask!(gputrail_external_pop(kind))
 }
 
 /// The id that records of the calling thread carry now.
 pub fn current() -> ExternalId {
-    functions().map_or(ExternalId::NONE, |functions| (functions.external_current)())
+    value!(gputrail_external_current()).unwrap_or(ExternalId::NONE)
 }
 
 /// Says what an id stands for, before it is pushed: traces show it as a slice above the calls for as long as it is.
@@ -56,5 +54,5 @@ pub fn current() -> ExternalId {
 pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Error> {
     let name = c_string(name)?;
     // SAFETY: a text that ends with a 0.
-    check(unsafe { (functions()?.external_name)(kind, id, name.as_ptr()) })
+    check(unsafe { call!(gputrail_external_name(kind, id, name.as_ptr())) })
 }

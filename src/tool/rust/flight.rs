@@ -2,9 +2,9 @@
 
 use super::Error;
 use super::context::selection;
-use super::functions::{answer, functions, text};
+use super::functions::{act, ask, call, check, text};
 use crate::record::Kind;
-use crate::tool::c::{FlightHandle, FlightSettings, Sized_};
+use crate::tool::c::{FlightHandle, FlightSettings, SizedStruct};
 use core::ffi::CStr;
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -70,9 +70,10 @@ impl FlightRecorder {
             threads: options.threads,
             ..FlightSettings::blank()
         };
-        // SAFETY: a structure of this size, whose text and selection are there, and a place for the id.
-        answer(|functions, handle| unsafe { (functions.flight_start)(&settings, handle) })
-            .map(FlightRecorder)
+        let mut handle = FlightHandle::default();
+        // SAFETY: a structure of this size, whose text and selection are there, and a place for the handle.
+        check(unsafe { call!(gputrail_flight_start(&settings, &mut handle)) })?;
+        Ok(FlightRecorder(handle))
     }
 
     /// Writes what is kept now to a new capture at `path`; returns how many records are in it.
@@ -81,10 +82,10 @@ impl FlightRecorder {
     ///
     /// `NOT_WRITTEN`, among others where there is such a file already; `BUSY` within a callback.
     pub fn dump(&self, path: &CStr) -> Result<u64, Error> {
-        answer(|functions, records| {
-            // SAFETY: a text that ends with a 0, and a place for the number.
-            unsafe { (functions.flight_dump)(self.0, path.as_ptr(), records) }
-        })
+        let mut records = 0;
+        // SAFETY: a text that ends with a 0, and a place for the number.
+        check(unsafe { call!(gputrail_flight_dump(self.0, path.as_ptr(), &mut records)) })?;
+        Ok(records)
     }
 
     /// How many dumps have been triggered so far.
@@ -93,25 +94,18 @@ impl FlightRecorder {
     ///
     /// `NO_SUCH_FLIGHT` after the tool's end.
     pub fn triggered(&self) -> Result<usize, Error> {
-        // SAFETY: a place for the number.
-        answer(|functions, count| unsafe { (functions.flight_triggered)(self.0, count) })
+        ask!(gputrail_flight_triggered(self.0))
     }
 
     /// The path of a dump that was triggered, by its place from 0.
     pub fn path(&self, place: usize) -> Option<PathBuf> {
-        text(|functions, to, room, length| {
-            // SAFETY: room for that many bytes, and a place for the length.
-            unsafe { (functions.flight_path)(self.0, place, to, room, length) }
-        })
-        .map(PathBuf::from)
+        text!(gputrail_flight_path(self.0, place)).map(PathBuf::from)
     }
 }
 
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // It may be gone, with the tool's end.
-            (functions.flight_stop)(self.0);
-        }
+        // It may be gone, with the tool's end.
+        let _ = act!(gputrail_flight_stop(self.0));
     }
 }

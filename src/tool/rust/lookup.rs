@@ -1,19 +1,18 @@
 //! What ids and times in records stand for.
 
 use super::Error;
-use super::functions::{Functions, answer, check, functions, list, text};
+use super::functions::{ask, call, check, list, text, value};
 use crate::record::*;
-use crate::tool::c::Status;
 use core::ffi::CStr;
 
 /// The time now, in the clock of host times in records.
 pub fn now() -> Ticks {
-    functions().map_or(Ticks::NONE, |functions| (functions.now)())
+    value!(gputrail_now()).unwrap_or(Ticks::NONE)
 }
 
 /// How many ticks a second has; 0 outside of a program that gputrail observes.
 pub fn ticks_per_second() -> u64 {
-    functions().map_or(0, |functions| (functions.ticks_per_second)())
+    value!(gputrail_ticks_per_second()).unwrap_or(0)
 }
 
 /// Host time on CLOCK_BOOTTIME.
@@ -22,8 +21,7 @@ pub fn ticks_per_second() -> u64 {
 ///
 /// `NOT_INITIALISED` after the tool's end.
 pub fn to_nanos(ticks: Ticks) -> Result<Nanos, Error> {
-    // SAFETY: a place for the answer.
-    answer(|functions, nanos| unsafe { (functions.ticks_to_nanos)(ticks, nanos) })
+    ask!(gputrail_ticks_to_nanos(ticks))
 }
 
 /// Time of an agent's clock on CLOCK_BOOTTIME.
@@ -32,8 +30,7 @@ pub fn to_nanos(ticks: Ticks) -> Result<Nanos, Error> {
 ///
 /// `CLOCK_UNKNOWN` before the agent's first work has completed; `NOT_INITIALISED` after the tool's end.
 pub fn device_time_to_nanos(agent: AgentId, time: DeviceTime) -> Result<Nanos, Error> {
-    // SAFETY: a place for the answer.
-    answer(|functions, nanos| unsafe { (functions.device_time_to_nanos)(agent, time, nanos) })
+    ask!(gputrail_device_time_to_nanos(agent, time))
 }
 
 /// How far the times that [`device_time_to_nanos`] tells of an agent may be off; of no agent, those of the host.
@@ -42,49 +39,39 @@ pub fn device_time_to_nanos(agent: AgentId, time: DeviceTime) -> Result<Nanos, E
 ///
 /// As for [`device_time_to_nanos`].
 pub fn clock_error(agent: AgentId) -> Result<Nanos, Error> {
-    // SAFETY: a place for the answer.
-    answer(|functions, nanos| unsafe { (functions.clock_error)(agent, nanos) })
+    ask!(gputrail_clock_error(agent))
 }
 
 /// The version of the library in the process, which may be another than that of this crate.
 pub fn version() -> Option<&'static str> {
-    let version = (functions().ok()?.version)();
+    let version = value!(gputrail_version()).ok()?;
     // SAFETY: it ends with a 0 and lasts for ever.
     unsafe { CStr::from_ptr(version) }.to_str().ok()
 }
 
 /// What records call the calling thread.
 pub fn thread() -> ThreadId {
-    functions().map_or(ThreadId::NONE, |functions| (functions.thread)())
+    value!(gputrail_thread()).unwrap_or(ThreadId::NONE)
 }
 
 /// The text of a string id.
 pub fn string(id: StringId) -> Option<String> {
-    text(|functions, to, room, length| {
-        // SAFETY: room for that many bytes, and a place for the length.
-        unsafe { (functions.string)(id, to, room, length) }
-    })
+    text!(gputrail_string(id))
 }
 
 /// The name of a kernel.
 pub fn kernel_name(id: KernelId) -> Option<String> {
-    text(|functions, to, room, length| {
-        // SAFETY: room for that many bytes, and a place for the length.
-        unsafe { (functions.kernel_name)(id, to, room, length) }
-    })
+    text!(gputrail_kernel_name(id))
 }
 
 /// The name of an agent.
 pub fn agent_name(id: AgentId) -> Option<String> {
-    text(|functions, to, room, length| {
-        // SAFETY: room for that many bytes, and a place for the length.
-        unsafe { (functions.agent_name)(id, to, room, length) }
-    })
+    text!(gputrail_agent_name(id))
 }
 
 /// The name of an operation.
 pub fn operation_name(operation: Operation) -> Option<&'static str> {
-    let name = (functions().ok()?.operation_name)(operation);
+    let name = value!(gputrail_operation_name(operation)).ok()?;
     // SAFETY: not null, and then it ends with a 0 and lasts for ever.
     (!name.is_null())
         .then(|| unsafe { CStr::from_ptr(name) })?
@@ -94,11 +81,16 @@ pub fn operation_name(operation: Operation) -> Option<&'static str> {
 
 /// The operation of a domain that has this name.
 pub fn operation(domain: Domain, name: &CStr) -> Option<Operation> {
-    answer(|functions, operation| {
-        // SAFETY: a text that ends with a 0, and a place for the answer.
-        unsafe { (functions.operation_by_name)(domain, name.as_ptr(), operation) }
-    })
-    .ok()
+    let mut operation = Operation::default();
+    // SAFETY: a text that ends with a 0, and a place for the answer.
+    let found = unsafe {
+        call!(gputrail_operation_by_name(
+            domain,
+            name.as_ptr(),
+            &mut operation
+        ))
+    };
+    check(found).ok().map(|()| operation)
 }
 
 /// The operations of a domain; none if the library does not observe it.
@@ -107,10 +99,7 @@ pub fn operation(domain: Domain, name: &CStr) -> Option<Operation> {
 ///
 /// `NOT_AVAILABLE` outside of a program that gputrail observes.
 pub fn operations(domain: Domain) -> Result<Vec<Operation>, Error> {
-    list(|functions, to, room, count| {
-        // SAFETY: room for so many, and a place for the number.
-        unsafe { (functions.operations)(domain, to, room, count) }
-    })
+    list!(gputrail_operations(domain))
 }
 
 /// Something that the library can describe: see [`describe`].
@@ -118,28 +107,28 @@ pub trait Described: Record {
     /// What names one.
     type Id: Copy;
     #[doc(hidden)]
-    fn ask(functions: &Functions) -> unsafe extern "C" fn(Self::Id, *mut Self) -> Status;
+    fn ask(id: Self::Id) -> Result<Self, Error>;
 }
 
 macro_rules! described {
     ($($record:ty, $id:ty, $function:ident;)*) => {
         $(impl Described for $record {
             type Id = $id;
-            fn ask(functions: &Functions) -> unsafe extern "C" fn($id, *mut $record) -> Status {
-                functions.$function
+            fn ask(id: $id) -> Result<$record, Error> {
+                ask!($function(id))
             }
         })*
     };
 }
 
 described! {
-    Agent, AgentId, describe_agent;
-    Context, ContextId, describe_context;
-    Queue, QueueId, describe_queue;
-    Module, ModuleId, describe_module;
-    KernelSymbol, KernelId, describe_kernel;
-    CodeObject, CodeObjectId, describe_code_object;
-    Thread, ThreadId, describe_thread;
+    Agent, AgentId, gputrail_describe_agent;
+    Context, ContextId, gputrail_describe_runtime_context;
+    Queue, QueueId, gputrail_describe_queue;
+    Module, ModuleId, gputrail_describe_module;
+    KernelSymbol, KernelId, gputrail_describe_kernel;
+    CodeObject, CodeObjectId, gputrail_describe_code_object;
+    Thread, ThreadId, gputrail_describe_thread;
 }
 
 /// What is known of an agent, a context, a queue, a module, a kernel, a code object or a thread: `describe::<Agent>(id)`.
@@ -148,10 +137,7 @@ described! {
 ///
 /// `NOT_FOUND`; `NOT_INITIALISED` after the tool's end.
 pub fn describe<R: Described>(id: R::Id) -> Result<R, Error> {
-    let mut record = R::zeroed();
-    // SAFETY: a place for the answer.
-    check(unsafe { R::ask(functions()?)(id, &mut record) })?;
-    Ok(record)
+    R::ask(id)
 }
 
 /// The agents of the process that are known: those that the program has asked about.
@@ -160,26 +146,20 @@ pub fn describe<R: Described>(id: R::Id) -> Result<R, Error> {
 ///
 /// `NOT_INITIALISED` after the tool's end.
 pub fn agents() -> Result<Vec<AgentId>, Error> {
-    list(|functions, to, room, count| {
-        // SAFETY: room for so many, and a place for the number.
-        unsafe { (functions.agents)(to, room, count) }
-    })
+    list!(gputrail_agents())
 }
 
 /// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.
 pub fn agent_of(handle: u64) -> Option<AgentId> {
-    // SAFETY: a place for the answer.
-    answer(|functions, id| unsafe { (functions.agent_of)(handle, id) }).ok()
+    ask!(gputrail_agent_of(handle)).ok()
 }
 
 /// The context that has this handle in its runtime, in OpenCL its `cl_context`.
 pub fn context_of(handle: u64) -> Option<ContextId> {
-    // SAFETY: a place for the answer.
-    answer(|functions, id| unsafe { (functions.context_of)(handle, id) }).ok()
+    ask!(gputrail_runtime_context_of(handle)).ok()
 }
 
 /// The queue that has this handle in its runtime, in OpenCL its `cl_command_queue`.
 pub fn queue_of(handle: u64) -> Option<QueueId> {
-    // SAFETY: a place for the answer.
-    answer(|functions, id| unsafe { (functions.queue_of)(handle, id) }).ok()
+    ask!(gputrail_queue_of(handle)).ok()
 }

@@ -3,9 +3,9 @@
 //! heard by nobody here.
 
 use super::Error;
-use super::functions::{answer, c_string, check, functions};
+use super::functions::{act, c_string, call, check};
 use crate::record::{AgentId, PayloadKind, QueueId};
-use crate::tool::c::{MarkOptions, Sized_, Status};
+use crate::tool::c::{MarkOptions, SizedStruct, Status};
 use std::marker::PhantomData;
 
 pub use crate::collect::marker::{Mark, RangeId, Value};
@@ -31,7 +31,7 @@ fn with(
         payload_kind: kind.0.into(),
         color: mark.color,
         ..MarkOptions::blank()
-    })?)
+    }))
 }
 
 /// A moment.
@@ -42,7 +42,7 @@ fn with(
 pub fn mark<'a>(mark: impl Into<Mark<'a>>) -> Result<(), Error> {
     with(mark.into(), |mark| {
         // SAFETY: a structure of this size, of texts that end with a 0.
-        Ok(unsafe { (functions()?.mark)(mark) })
+        unsafe { call!(gputrail_mark(mark)) }
     })
 }
 
@@ -58,17 +58,15 @@ pub struct Range(PhantomData<*const ()>);
 pub fn range<'a>(mark: impl Into<Mark<'a>>) -> Result<Range, Error> {
     with(mark.into(), |mark| {
         // SAFETY: a structure of this size, of texts that end with a 0.
-        Ok(unsafe { (functions()?.range_push)(mark) })
+        unsafe { call!(gputrail_range_push(mark)) }
     })?;
     Ok(Range(PhantomData))
 }
 
 impl Drop for Range {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // It is open: nobody else pops what this thread has pushed here.
-            (functions.range_pop)();
-        }
+        // It is open: nobody else pops what this thread has pushed here.
+        let _ = act!(gputrail_range_pop());
     }
 }
 
@@ -81,7 +79,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> Result<RangeId, Error> {
     let mut range = 0;
     with(mark.into(), |mark| {
         // SAFETY: a structure of this size, of texts that end with a 0, and a place for the number.
-        Ok(unsafe { (functions()?.range_start)(mark, &mut range) })
+        unsafe { call!(gputrail_range_start(mark, &mut range)) }
     })?;
     Ok(RangeId::from_number(range))
 }
@@ -92,7 +90,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> Result<RangeId, Error> {
 ///
 /// `NOT_FOUND` when none was started with that number.
 pub fn end(range: RangeId) -> Result<(), Error> {
-    check((functions()?.range_end)(range.number()))
+    act!(gputrail_range_end(range.number()))
 }
 
 /// Names the calling thread in traces; its name in the system stays what it is.
@@ -103,7 +101,7 @@ pub fn end(range: RangeId) -> Result<(), Error> {
 pub fn name_thread(name: &str) -> Result<(), Error> {
     let name = c_string(name)?;
     // SAFETY: a text that ends with a 0.
-    check(unsafe { (functions()?.name_thread)(name.as_ptr()) })
+    check(unsafe { call!(gputrail_name_thread(name.as_ptr())) })
 }
 
 /// Names a queue in traces, by its handle in its runtime (a `cl_command_queue`, say).
@@ -113,10 +111,16 @@ pub fn name_thread(name: &str) -> Result<(), Error> {
 /// `NOT_FOUND` if no such queue is known; as for [`name_thread`].
 pub fn name_queue(handle: u64, name: &str) -> Result<QueueId, Error> {
     let name = c_string(name)?;
-    answer(|functions, queue| {
-        // SAFETY: a handle, a text that ends with a 0, and a place for the answer.
-        unsafe { (functions.name_queue)(handle as *const _, name.as_ptr(), queue) }
-    })
+    let mut queue = QueueId::NONE;
+    // SAFETY: a handle, a text that ends with a 0, and a place for the answer.
+    check(unsafe {
+        call!(gputrail_name_queue(
+            handle as *const _,
+            name.as_ptr(),
+            &mut queue
+        ))
+    })?;
+    Ok(queue)
 }
 
 /// Names an agent in traces.
@@ -127,5 +131,5 @@ pub fn name_queue(handle: u64, name: &str) -> Result<QueueId, Error> {
 pub fn name_agent(agent: AgentId, name: &str) -> Result<(), Error> {
     let name = c_string(name)?;
     // SAFETY: a text that ends with a 0.
-    check(unsafe { (functions()?.name_agent)(agent, name.as_ptr()) })
+    check(unsafe { call!(gputrail_name_agent(agent, name.as_ptr())) })
 }

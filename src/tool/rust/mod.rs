@@ -74,7 +74,7 @@ pub use timeline::{Timeline, Work};
 
 use crate::tool::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use core::ffi::{CStr, c_void};
-use functions::{check, functions};
+use functions::act;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
@@ -103,7 +103,7 @@ impl Tool {
     ///
     /// `NO_SUCH_TOOL` if it has ended already.
     pub fn finish(self) -> Result<(), Error> {
-        check((functions()?.tool_finish)(self.0))
+        act!(gputrail_tool_finish(self.0))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The recording that `gputrail record`, or GPUTRAIL_CAPTURE, makes of the process.
 
 use super::Error;
-use super::functions::{check, functions};
+use super::functions::act;
 
 /// Goes on with it.
 ///
@@ -9,7 +9,7 @@ use super::functions::{check, functions};
 ///
 /// `NOT_FOUND` if the process is not recorded, `STARTED` if it is not paused.
 pub fn start() -> Result<(), Error> {
-    check((functions()?.recording_start)())
+    act!(gputrail_recording_start())
 }
 
 /// Pauses it: what begins from now on is not in the trace. Calls and work in progress still are.
@@ -18,7 +18,7 @@ pub fn start() -> Result<(), Error> {
 ///
 /// `NOT_FOUND` if the process is not recorded, `STOPPED` if it is paused.
 pub fn stop() -> Result<(), Error> {
-    check((functions()?.recording_stop)())
+    act!(gputrail_recording_stop())
 }
 
 /// Has everything that is recorded so far written to the capture, at once or, where another process writes it, soon.
@@ -27,7 +27,7 @@ pub fn stop() -> Result<(), Error> {
 ///
 /// `NOT_FOUND` if the process is not recorded.
 pub fn flush() -> Result<(), Error> {
-    check((functions()?.recording_flush)())
+    act!(gputrail_recording_flush())
 }
 
 /// Has `gputrail record --flight-recorder`, which keeps only what happens last, write that out soon.
@@ -36,5 +36,5 @@ pub fn flush() -> Result<(), Error> {
 ///
 /// `NOT_FOUND` if the process is not recorded, `NOT_AVAILABLE` if its recording keeps everything.
 pub fn dump() -> Result<(), Error> {
-    check((functions()?.recording_dump)())
+    act!(gputrail_recording_dump())
 }

@@ -14,10 +14,7 @@ pub use crate::collect::sampling::{Configuration, Deliver, PeriodLevel, Request,
 ///
 /// `NOT_INITIALISED` after the tool's end.
 pub fn agents() -> Result<Vec<AgentId>, Error> {
-    list(|functions, to, room, count| {
-        // SAFETY: room for so many, and a place for the number.
-        unsafe { (functions.sampling_agents)(to, room, count) }
-    })
+    list!(gputrail_sampling_agents())
 }
 
 /// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if there is nothing in
@@ -27,10 +24,7 @@ pub fn agents() -> Result<Vec<AgentId>, Error> {
 ///
 /// `NO_SUCH_AGENT`, `SAMPLING_NOT_AVAILABLE` under a debugger.
 pub fn configurations(agent: AgentId) -> Result<Vec<Configuration>, Error> {
-    let all = list(|functions, to: *mut SamplingConfiguration, room, count| {
-        // SAFETY: room for so many, and a place for the number.
-        unsafe { (functions.sampling_configurations)(agent, to, room, count) }
-    })?;
+    let all = list!(gputrail_sampling_configurations(agent))?;
     let of = |one: SamplingConfiguration| Configuration {
         method: one.method,
         unit: one.unit,

@@ -1,17 +1,17 @@
 //! Threads of the library's that call the tool back.
 
 use super::Error;
-use super::callee::{Callee, Held, call};
-use super::functions::{answer, functions};
+use super::callee::{self, Callee, Held};
+use super::functions::{act, ask, call, check};
 use crate::platform::internal_thread::InternalThread;
-use crate::tool::c::{Status, ThreadHandle, WatchHandle};
+use crate::tool::c::{CallbackThreadHandle, WatchHandle};
 use core::ffi::c_void;
 
 /// A thread that delivers what buffers get that are assigned to it ([`Buffer::assign`](super::Buffer::assign)), one after
 /// the other. Buffers that have none share one: there a callback that takes long holds up all others. Dropped, it goes on
 /// for as long as buffers are assigned to it.
 #[derive(Debug)]
-pub struct CallbackThread(ThreadHandle);
+pub struct CallbackThread(CallbackThreadHandle);
 
 impl CallbackThread {
     /// A new one.
@@ -20,22 +20,18 @@ impl CallbackThread {
     ///
     /// `TOO_MANY`, `NO_THREAD`.
     pub fn new() -> Result<CallbackThread, Error> {
-        // SAFETY: a place for the id.
-        answer(|functions, handle| unsafe { (functions.callback_thread_create)(handle) })
-            .map(CallbackThread)
+        ask!(gputrail_callback_thread_create()).map(CallbackThread)
     }
 
-    pub(super) fn handle(&self) -> ThreadHandle {
+    pub(super) fn handle(&self) -> CallbackThreadHandle {
         self.0
     }
 }
 
 impl Drop for CallbackThread {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // It may be gone, with the tool's end.
-            (functions.callback_thread_destroy)(self.0);
-        }
+        // It may be gone, with the tool's end.
+        let _ = act!(gputrail_callback_thread_destroy(self.0));
     }
 }
 
@@ -61,25 +57,25 @@ impl InternalThreadWatch {
                 0 => InternalThread::Before,
                 _ => InternalThread::After,
             };
-            call(&callee.failed, || (callee.function)(moment));
+            callee::call(&callee.failed, || (callee.function)(moment));
         }
         let callee = Held::new(Box::new(tell) as Tell);
-        let watch = answer(|functions, handle| {
-            // SAFETY: a function, what it is given, and a place for the id.
-            unsafe { (functions.thread_watch)(Some(told), callee.pointer(), handle) }
-        });
-        watch.map(InternalThreadWatch).inspect_err(|_| {
-            // SAFETY: the library did not take it.
-            unsafe { callee.release() }
-        })
+        let (watch, mut handle) = (callee.pointer(), WatchHandle::default());
+        // SAFETY: a function, its user data, and a place for the id.
+        match check(unsafe { call!(gputrail_thread_watch(Some(told), watch, &mut handle)) }) {
+            Ok(()) => Ok(InternalThreadWatch(handle)),
+            Err(error) => {
+                // SAFETY: the library did not take it.
+                unsafe { callee.release() };
+                Err(error)
+            }
+        }
     }
 }
 
 impl Drop for InternalThreadWatch {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // It may be gone, with the tool's end.
-            let _: Status = (functions.thread_unwatch)(self.0);
-        }
+        // It may be gone, with the tool's end.
+        let _ = act!(gputrail_thread_unwatch(self.0));
     }
 }

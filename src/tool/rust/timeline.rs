@@ -1,6 +1,6 @@
 //! Timelines: enqueue records and completions put together.
 
-use super::functions::{answer, check, functions};
+use super::functions::{ask, call, check};
 use super::{Batch, Error};
 use crate::record::*;
 use crate::tool::c::{TimelineHandle, WorkData};
@@ -60,8 +60,7 @@ impl Timeline {
     ///
     /// `NOT_INITIALISED` after the tool's end.
     pub fn new() -> Result<Timeline, Error> {
-        // SAFETY: a place for the id.
-        answer(|functions, handle| unsafe { (functions.timeline_create)(handle) }).map(Timeline)
+        ask!(gputrail_timeline_create()).map(Timeline)
     }
 
     /// Takes in a batch, and tells `tell` of the work that is known in full by it.
@@ -73,7 +72,12 @@ impl Timeline {
         let function = of(&tell);
         // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
         check(unsafe {
-            (functions()?.timeline_add)(self.0, batch.0, Some(function), (&raw mut tell).cast())
+            call!(gputrail_timeline_add(
+                self.0,
+                batch.0,
+                Some(function),
+                (&raw mut tell).cast()
+            ))
         })
     }
 
@@ -87,7 +91,11 @@ impl Timeline {
         let handle = std::mem::ManuallyDrop::new(self).0;
         // SAFETY: a function with what it is given, which lasts as long as the call.
         check(unsafe {
-            (functions()?.timeline_destroy)(handle, Some(function), (&raw mut tell).cast())
+            call!(gputrail_timeline_destroy(
+                handle,
+                Some(function),
+                (&raw mut tell).cast()
+            ))
         })
     }
 }
@@ -104,9 +112,13 @@ fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        if let Ok(functions) = functions() {
-            // SAFETY: no function, and nothing that it is given.
-            unsafe { (functions.timeline_destroy)(self.0, None, std::ptr::null_mut()) };
-        }
+        // SAFETY: no function, and no user data.
+        let _ = unsafe {
+            call!(gputrail_timeline_destroy(
+                self.0,
+                None,
+                std::ptr::null_mut()
+            ))
+        };
     }
 }
