@@ -7,7 +7,7 @@
 //! ```
 
 use gputrail::record::{Kind, MemoryCopy, TransferKind};
-use gputrail::tool::{Buffer, BufferOptions, Context, Finaliser, Timeline, Tool};
+use gputrail::tool::{Buffer, BufferOptions, Context, Finaliser, Tool, WorkTimes};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -27,16 +27,17 @@ type Directions = BTreeMap<TransferKind, Sums>;
 fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     let total: Arc<Mutex<Directions>> = Arc::default();
     let into = total.clone();
-    let (mut timeline, mut since, mut said) = (Timeline::new()?, Directions::new(), Instant::now());
+    let (mut since, mut said) = (Directions::new(), Instant::now());
     // Live: whatever is there is delivered.
     let options = BufferOptions {
-        watermark: 1,
+        watermark: Some(0),
         ..BufferOptions::default()
     };
     let buffer = Buffer::new(options, move |batch| {
         let Ok(mut total) = into.lock() else { return };
-        let told = timeline.add(batch, |work| {
-            if let (Some(copy), Some(nanos)) = (work.record::<MemoryCopy>(), work.duration()) {
+        for record in batch.records() {
+            let nanos = WorkTimes::of(record).and_then(|times| times.duration());
+            if let (Some(copy), Some(nanos)) = (record.get::<MemoryCopy>(), nanos) {
                 for sums in [&mut since, &mut *total] {
                     let sums = sums.entry(copy.transfer).or_default();
                     sums.copies += 1;
@@ -44,9 +45,6 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
                     sums.nanos += nanos.0;
                 }
             }
-        });
-        if let Err(error) = told {
-            eprintln!("copy-bandwidth: {error}");
         }
         if said.elapsed() >= Duration::from_millis(100) {
             said = Instant::now();
@@ -55,7 +53,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
         }
     })?;
     let context = Context::new()?;
-    context.trace_to(&buffer, &[Kind::MEMORY_COPY, Kind::COMPLETION])?;
+    context.trace_to(&buffer, &[Kind::MEMORY_COPY])?;
     context.start()?;
     Ok(Box::new(move || {
         // Delivers what is left.

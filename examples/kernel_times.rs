@@ -6,7 +6,7 @@
 //! ```
 
 use gputrail::record::{KernelDispatch, KernelId, Kind};
-use gputrail::tool::{self, Buffer, Context, Finaliser, Timeline, Tool};
+use gputrail::tool::{self, Buffer, Context, Finaliser, Tool, WorkTimes};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -24,28 +24,24 @@ struct Runs {
 fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     let kernels: Arc<Mutex<BTreeMap<KernelId, Runs>>> = Arc::default();
     let into = kernels.clone();
-    let mut timeline = Timeline::new()?;
     let buffer = Buffer::new(Default::default(), move |batch| {
         let Ok(mut kernels) = into.lock() else { return };
-        let told = timeline.add(batch, |work| {
-            let Some(kernel) = work.record::<KernelDispatch>() else {
-                return;
+        for record in batch.records() {
+            let Some(kernel) = record.get::<KernelDispatch>() else {
+                continue;
             };
             let runs = kernels.entry(kernel.kernel).or_default();
-            match work.duration() {
+            match WorkTimes::of(record).and_then(|times| times.duration()) {
                 Some(nanos) => {
                     runs.nanos += nanos.0;
                     *runs.buckets.entry(nanos.0.max(1).ilog2()).or_default() += 1;
                 }
                 None => runs.without_times += 1,
             }
-        });
-        if let Err(error) = told {
-            eprintln!("kernel-times: {error}");
         }
     })?;
     let context = Context::new()?;
-    context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH, Kind::COMPLETION])?;
+    context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH])?;
     context.start()?;
     Ok(Box::new(move || {
         // Delivers what is left.

@@ -54,7 +54,7 @@
  * Version of the C API, which tools are built for: raised when one built for an earlier version would no
  * longer work.
  */
-#define GPUTRAIL_API_VERSION 1
+#define GPUTRAIL_API_VERSION 2
 
 /* Values of gputrail_status. */
 enum {
@@ -74,9 +74,9 @@ enum {
     GPUTRAIL_CONFLICT = -12, /* the context has such a service already */
     GPUTRAIL_STARTED = -13, /* the context is started already */
     GPUTRAIL_STOPPED = -14, /* the context is not started */
-    GPUTRAIL_UNKNOWN_KIND = -15, /* a kind of records that this version does not produce or know */
+    GPUTRAIL_UNKNOWN_KIND = -15, /* nothing produces records of this kind for buffers: see gputrail_kind_producer */
     GPUTRAIL_UNKNOWN_OPERATION = -16, /* an operation or domain that this version does not know */
-    GPUTRAIL_NOT_ALONE = -17, /* a kind of records that cannot be enabled without another */
+    GPUTRAIL_NOT_ALONE = -17, /* a kind of records that comes only together with another one, which was not selected */
     GPUTRAIL_BUSY = -18, /* not from within a callback */
     GPUTRAIL_LAYOUT = -19, /* sizes that make no buffer */
     GPUTRAIL_OUT_OF_MEMORY = -20, /* the system refused memory */
@@ -97,6 +97,7 @@ enum {
     GPUTRAIL_SAMPLING_NOT_AVAILABLE = -35, /* the agent cannot be sampled so now: ask again what it can do */
     GPUTRAIL_CONTEXT_CONFLICT = -36, /* another context has this service, or this one has a service that excludes it */
     GPUTRAIL_NO_SUCH_AGENT = -37, /* no agent that a source knows has this id */
+    GPUTRAIL_TOO_LATE = -38, /* the program has used OpenCL already: what it does can no longer be observed */
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
@@ -171,7 +172,7 @@ enum {
     GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* A wait, marker or barrier: gputrail_record_synchronization. */
     GPUTRAIL_KIND_COMPLETION = 21, /* The times of work that was enqueued: gputrail_record_completion. */
     GPUTRAIL_KIND_CHILD_KERNEL = 22, /* Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL). */
-    GPUTRAIL_KIND_RETIREMENT = 23, /* Nothing more will come for a correlation id: gputrail_record_retirement. */
+    GPUTRAIL_KIND_RETIREMENT = 23, /* All records of a correlation id have been written: gputrail_record_retirement. */
     GPUTRAIL_KIND_DEPENDENCY = 24, /* Something waits for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
     GPUTRAIL_KIND_ARGUMENTS = 32, /* Arguments of an API call: gputrail_record_arguments. */
@@ -648,7 +649,7 @@ enum {
     GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* The work was enqueued by a call that does not wait for it (CUPTI: flag ASYNC). */
     GPUTRAIL_FLAG_RECOVERED = 16, /* Written by recovery, from what a dead process left behind. */
     GPUTRAIL_FLAG_UNTRACKED = 32, /* No completion will come for this work: its completion could not be tracked. */
-    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph: other records have its work id too, and one completion is that of all of them. */
+    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph: other records may have its work id too, and one completion is that of all of them. */
 };
 
 /* Bits of gputrail_record_queue.properties. */
@@ -662,6 +663,12 @@ enum {
 /* Bits of gputrail_record_code_bytes.flags. */
 enum {
     GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines. */
+};
+
+/* The form in which a buffer delivers work. */
+enum {
+    GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times in nanoseconds behind it. */
+    GPUTRAIL_RECORD_FORMAT_RAW = 1 /* Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks. */
 };
 
 /* What a lane does when the pool has no empty block. */
@@ -686,7 +693,7 @@ enum {
 };
 
 
-/* What a function returns: GPUTRAIL_OK, or what was wrong. Values keep their meaning in all versions. */
+/* The result of a function: GPUTRAIL_OK, or an error. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;
 
 /* Attributes of the process. Ask for them, change what is to be changed, and set them. */
@@ -710,7 +717,7 @@ typedef struct gputrail_attributes {
   uint32_t reserved;
 } gputrail_attributes;
 
-/* What a process may have at a time. */
+/* The limits of a process: how many objects it may have at a time. */
 typedef struct gputrail_limits {
   /* sizeof(gputrail_limits). */
   size_t size;
@@ -913,7 +920,7 @@ typedef struct gputrail_record_thread {
   uint64_t reserved;
 } gputrail_record_thread;
 
-/* How a buffer is made. A field of 0 asks for what is usual. */
+/* Options of a buffer. A field of 0 asks for the usual value. */
 typedef struct gputrail_buffer_options {
   /* sizeof(gputrail_buffer_options). */
   size_t size;
@@ -932,8 +939,12 @@ typedef struct gputrail_buffer_options {
   uint32_t policy;
   /* Threads that may record at a time; usually 1024. */
   uint32_t threads;
-  /* 0. */
-  uint32_t reserved;
+  /*
+   * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come when they have
+   * completed, with their times (see gputrail_times_of). Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were written, which
+   * costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+   */
+  uint32_t format;
   /* The callback thread that delivers; usually one that all buffers share which have none. */
   gputrail_callback_thread callback_thread;
 } gputrail_buffer_options;
@@ -951,7 +962,7 @@ typedef struct gputrail_batch {
   const uint8_t *records;
   /* Bytes of records. */
   size_t bytes;
-  /* Who wrote them: unique in the process. */
+  /* The lane that wrote them, unique in the process. */
   uint32_t lane;
   /* The thread that wrote them; 0 for records of the library's own. */
   gputrail_thread_id thread;
@@ -966,8 +977,8 @@ typedef struct gputrail_batch {
 } gputrail_batch;
 
 /*
- * Gets a batch, with what was given to gputrail_buffer_create, on a thread of the library's or on one that
- * flushes; never on two at a time. It must not throw.
+ * Gets a batch and the user data of gputrail_buffer_create, on a thread of the library or on one that flushes; never on
+ * two threads at a time. It must not throw.
  */
 typedef void (*gputrail_batch_function)(const struct gputrail_batch *batch, void *user_data);
 
@@ -981,7 +992,32 @@ typedef struct gputrail_drops {
   uint64_t of_kind[256];
 } gputrail_drops;
 
-/* A block of a tool's. */
+/*
+ * The times of a piece of work, in nanoseconds of CLOCK_BOOTTIME; 0 is not known. They follow its record in buffers of
+ * joined records.
+ */
+typedef struct gputrail_work_times {
+  /* When the call that enqueued it was entered. */
+  gputrail_nanos enqueued;
+  /* When the runtime took it. */
+  gputrail_nanos queued;
+  /* When the runtime handed it to the agent. */
+  gputrail_nanos submitted;
+  /* When it began to run. */
+  gputrail_nanos start;
+  /* When it ended. */
+  gputrail_nanos end;
+  /* When the host learnt of its completion. */
+  gputrail_nanos completed;
+  /* Status of the runtime, negative for errors. */
+  int32_t status;
+  /* Why times are missing. */
+  gputrail_unfinished unfinished;
+  /* 0. */
+  uint8_t reserved[3];
+} gputrail_work_times;
+
+/* A block that a tool supplies. */
 typedef struct gputrail_block {
   /* Size of this structure. */
   size_t size;
@@ -998,27 +1034,27 @@ typedef struct gputrail_block {
 } gputrail_block;
 
 /*
- * Is asked for a block, ahead of need: writes memory, bytes and, if it likes, most_records. Where it leaves memory
- * null it is asked again a little later; meanwhile records for which no block is left are dropped, and counted. It must
- * not throw.
+ * Supplies a block, ahead of need: writes memory, bytes and, if it likes, most_records. If it leaves
+ * memory null, it is called again a little later; records for which no block is left until then are dropped and counted.
+ * It must not throw.
  */
 typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
 
 /*
- * Gets a block back, which is the tool's from then on, and the records in it, which may be none. One that was too small
- * or misaligned comes back at once. It must not throw.
+ * Gets a block back, which is the tool's from then on, and the records in it, if any. A block that is too small or
+ * misaligned comes back at once. It must not throw.
  */
 typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
                                            const struct gputrail_batch *records,
                                            void *user_data);
 
 /*
- * Is told of a thread of the library's, on the thread that makes it: with made 0 before it is made, with 1 when it has
- * been, or could not be. It must not throw.
+ * Called around the creation of a thread of the library, on the thread that creates it: with made 0 before, and with 1
+ * afterwards, also if it could not be created. It must not throw.
  */
 typedef void (*gputrail_thread_function)(int32_t made, void *user_data);
 
-/* What a service is to get. */
+/* The records that a service selects. */
 typedef struct gputrail_selection {
   /* sizeof(gputrail_selection). */
   size_t size;
@@ -1032,13 +1068,13 @@ typedef struct gputrail_selection {
   size_t operation_count;
 } gputrail_selection;
 
-/* What a subscriber is told, on the thread on which it happens. Valid during the callback. */
+/* The data of a callback. Valid during the callback. */
 typedef struct gputrail_callback {
   /* Size of this structure. */
   size_t size;
-  /* What happens. */
+  /* The operation that is reported. */
   struct gputrail_operation operation;
-  /* Which part of it: GPUTRAIL_PHASE_ENTER or another of them. */
+  /* The moment: GPUTRAIL_PHASE_ENTER or another of them. */
   uint32_t phase;
   /* Its name, clFinish say. */
   const char *name;
@@ -1046,17 +1082,17 @@ typedef struct gputrail_callback {
   gputrail_correlation_id correlation;
   /* The thread. */
   gputrail_thread_id thread;
-  /* What the call returned, if has_return_code is 1. */
+  /* The value that the call returned, if has_return_code is 1. */
   int32_t return_code;
   /* Whether the call has returned: 1 or 0. */
   uint32_t has_return_code;
   /* How many arguments the call has: see gputrail_callback_argument. */
   uint32_t arguments;
-  /* What a record says of it, or null. */
+  /* The record of the work, the wait or the object that is reported, or null. */
   const struct gputrail_record_header *record;
   /*
-   * The subscriber's own: 0 at enter, at exit what it left here at enter, at a completion what it left at the exit of
-   * the enqueue.
+   * The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value that
+   * it left at the exit of the enqueue.
    */
   uint64_t user_data;
   /* The kernel that is launched or has completed, where one is: gputrail_kernel_name tells its name, also here. */
@@ -1073,8 +1109,8 @@ typedef struct gputrail_callback {
 } gputrail_callback;
 
 /*
- * Is told of what a subscriber has subscribed to, with what was given to gputrail_subscribe; possibly on several
- * threads at a time. What it calls itself is not observed. It must not throw.
+ * Called for the operations of a subscriber, with the user data of gputrail_subscribe, possibly on several threads at a
+ * time. Its own calls are not observed. It must not throw.
  */
 typedef void (*gputrail_callback_function)(struct gputrail_callback *callback, void *user_data);
 
@@ -1082,9 +1118,9 @@ typedef void (*gputrail_callback_function)(struct gputrail_callback *callback, v
 typedef struct gputrail_argument {
   /* sizeof(gputrail_argument). */
   size_t size;
-  /* Its name. It lasts for ever. */
+  /* Its name. The text is never freed. */
   const char *name;
-  /* Its type in C. It lasts for ever. */
+  /* Its type in C. The text is never freed. */
   const char *type_name;
   /*
    * Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
@@ -1153,16 +1189,16 @@ typedef struct gputrail_work {
   gputrail_agent_id agent;
 } gputrail_work;
 
-/* Is told of a piece of work. It must not throw, and calls no function of the same timeline. */
+/* Gets a piece of work. It must not throw, and must not call a function of the same timeline. */
 typedef void (*gputrail_work_function)(const struct gputrail_work *work, void *user_data);
 
-/* What is said of a marker or a range. What is null or 0 is not said. */
+/* The attributes of a marker or a range. An attribute that is null or 0 is not given. */
 typedef struct gputrail_mark_options {
   /* sizeof(gputrail_mark_options). */
   size_t size;
   /* Its name. */
   const char *name;
-  /* Whose it is: a library's name, say. */
+  /* The library or component that it belongs to. */
   const char *domain;
   /* Its category. */
   const char *category;
@@ -1174,7 +1210,7 @@ typedef struct gputrail_mark_options {
   uint32_t payload_kind;
 } gputrail_mark_options;
 
-/* A call that begins, and needs an external id. Valid during the callback. */
+/* A request for the external id of a call that begins. Valid during the callback. */
 typedef struct gputrail_external_request {
   /* Size of this structure. */
   size_t size;
@@ -1189,14 +1225,14 @@ typedef struct gputrail_external_request {
 } gputrail_external_request;
 
 /*
- * Is asked for the external id of a call: returns 1 if it has written one to id, 0 to leave it to those that are
- * pushed. Possibly on several threads at a time. What it calls itself is not observed. It must not throw.
+ * Supplies the external id of a call: returns 1 if it has written one to id, 0 to use the id that is pushed. Called
+ * possibly on several threads at a time. Its own calls are not observed. It must not throw.
  */
 typedef int32_t (*gputrail_supply_function)(const struct gputrail_external_request *request,
                                             gputrail_external_id *id,
                                             void *user_data);
 
-/* How a flight recorder works. A field of 0 asks for what is usual. */
+/* How a flight recorder works. A field of 0 asks for the usual value. */
 typedef struct gputrail_flight_options {
   /* sizeof(gputrail_flight_options). */
   size_t size;
@@ -1212,7 +1248,7 @@ typedef struct gputrail_flight_options {
   uint32_t most_dumps;
   /* The folder for triggered dumps, flight-PROCESS-NUMBER.gputrail; usually the current one. */
   const char *folder;
-  /* What is recorded; usually everything. */
+  /* The selection of what is recorded; usually everything. */
   const struct gputrail_selection *selection;
   /* Bytes of a block, the smallest piece that is overwritten, a multiple of 4096; usually 64 KiB. */
   uint64_t block_bytes;
@@ -1230,7 +1266,7 @@ typedef struct gputrail_sampling_configuration {
   uint64_t max_interval;
   /* How samples are taken. */
   gputrail_sampling_method method;
-  /* What intervals count. */
+  /* The unit of intervals. */
   gputrail_sampling_unit unit;
   /* 1 if intervals have to be powers of two. */
   uint8_t power_of_two;
@@ -1246,7 +1282,7 @@ typedef struct gputrail_sampling_options {
   uint64_t interval;
   /* How samples are taken. */
   gputrail_sampling_method method;
-  /* What interval counts. */
+  /* The unit of interval. */
   gputrail_sampling_unit unit;
   /* 1 for the numbers of samples by dispatch, address and reason, instead of the samples. */
   uint8_t aggregates;
@@ -1319,34 +1355,42 @@ typedef struct gputrail_record_arguments {
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
 
+/* The fields that all work records share, right after the gputrail_record_header: which call put which work where. 56 bytes. */
+typedef struct gputrail_record_work_header {
+  /* The work, as its completion names it. The parts of one command buffer share it. None for waits of the host. */
+  gputrail_work_id id;
+  /* The call that enqueued the work, or that waits. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* When that call was entered. */
+  gputrail_ticks enqueued;
+  /* The agent that executes the work. */
+  gputrail_agent_id agent;
+  /* The context of the queue. */
+  gputrail_runtime_context_id context;
+  /* The queue that the work was put into. */
+  gputrail_queue_id queue;
+  /* The stream that the work was put into, where the runtime has streams. */
+  gputrail_stream_id stream;
+  /* The thread that made the call. */
+  gputrail_thread_id thread;
+  /* 0. */
+  uint32_t reserved;
+} gputrail_record_work_header;
+
 /* A kernel was enqueued. 152 bytes. */
 typedef struct gputrail_record_kernel_dispatch {
   /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The dispatch, as its completion will name it. Kernels of one command buffer share it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
-  /* Which kernel. */
+  /* The dispatch, and where it was put. */
+  struct gputrail_record_work_header work;
+  /* The kernel. */
   gputrail_kernel_id kernel;
-  /* Where it runs. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_runtime_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into, where the runtime has streams. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
-  /* Work-items in x, y, z; 1 in dimensions that are not used. */
-  uint64_t grid[3];
   /* Work-items per workgroup in x, y, z; 0 where the runtime chose. */
   uint32_t workgroup[3];
+  /* Work-items in x, y, z; 1 in dimensions that are not used. */
+  uint64_t grid[3];
   /* Registers per work-item. */
   uint32_t registers;
   /* Local memory that the kernel declares, bytes per workgroup. */
@@ -1355,12 +1399,12 @@ typedef struct gputrail_record_kernel_dispatch {
   uint32_t dynamic_local_memory;
   /* Private memory, bytes per work-item. */
   uint32_t private_memory;
-  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
-  uint32_t executed_local_memory;
   /* Private memory of the whole launch, bytes (CUPTI: localMemoryTotal). */
   uint64_t private_memory_total;
   /* The launch's number in its grid hierarchy, 0 if there is none (CUPTI: gridId). */
   int64_t grid_id;
+  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
+  uint32_t executed_local_memory;
   /* Cache configuration asked for, as the runtime counts them. */
   uint8_t cache_requested;
   /* Cache configuration in effect. */
@@ -1374,14 +1418,17 @@ typedef struct gputrail_record_kernel_dispatch {
   /* Dimensions that the launch named, 0 if unknown. */
   uint8_t dimensions;
   /* 0. */
-  uint8_t reserved[2];
-  /* 0. */
-  uint64_t reserved2;
+  uint8_t reserved[6];
 } gputrail_record_kernel_dispatch;
 
 /*
- * Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
- * completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ * A call has returned, and all work that it enqueued has completed: every record of its correlation id has been written
+ * (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ *
+ * Batches of other threads, with records of that id, may be delivered later than this record. Once a flush has returned that
+ * began after this record was delivered, no more of them come. The thread that completes work never waits for an empty
+ * block: also a lossless buffer drops retirements when it is full, and counts them among its drops, without a gap in the
+ * sequence numbers of a thread.
  */
 typedef struct gputrail_record_retirement {
   /* Kind GPUTRAIL_KIND_RETIREMENT. */
@@ -1407,38 +1454,26 @@ typedef struct gputrail_record_dependency {
   gputrail_work_id waited_for;
 } gputrail_record_dependency;
 
-/* A transfer was enqueued. 112 bytes. */
+/* A transfer was enqueued. 120 bytes. */
 typedef struct gputrail_record_memory_copy {
   /* Kind GPUTRAIL_KIND_MEMORY_COPY. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, as its completion will name it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
+  /* The transfer, and where it was put. */
+  struct gputrail_record_work_header work;
   /* Bytes moved. */
   uint64_t bytes;
   /* Address or handle of the source, 0 if not known. */
   uint64_t source_address;
   /* Address or handle of the destination. */
   uint64_t destination_address;
+  /* Offset in the source, bytes. */
+  uint64_t source_offset;
+  /* Offset in the destination, bytes. */
+  uint64_t destination_offset;
   /* Where the source lies; none is the host. */
   gputrail_agent_id source_agent;
   /* Where the destination lies; none is the host. */
   gputrail_agent_id destination_agent;
-  /* The agent whose queue does it. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_runtime_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
   /* Direction. */
   gputrail_transfer_kind transfer;
   /* Memory at the source. */
@@ -1446,49 +1481,27 @@ typedef struct gputrail_record_memory_copy {
   /* Memory at the destination. */
   gputrail_memory_kind destination_memory;
   /* 0. */
-  uint8_t reserved;
-  /* Offset in the source, bytes. */
-  uint64_t source_offset;
-  /* Offset in the destination, bytes. */
-  uint64_t destination_offset;
+  uint8_t reserved[5];
 } gputrail_record_memory_copy;
 
 /* A fill was enqueued. 88 bytes. */
 typedef struct gputrail_record_memory_set {
   /* Kind GPUTRAIL_KIND_MEMORY_SET. */
   struct gputrail_record_header header;
-  /* The call that enqueued it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, as its completion will name it. */
-  gputrail_work_id work;
-  /* When the enqueuing call was entered. */
-  gputrail_ticks enqueued;
+  /* The fill, and where it was put. */
+  struct gputrail_record_work_header work;
   /* Bytes set. */
   uint64_t bytes;
   /* Address or handle of the memory. */
   uint64_t address;
-  /* The agent whose queue does it. */
-  gputrail_agent_id agent;
-  /* The context it belongs to. */
-  gputrail_runtime_context_id context;
-  /* The queue it was put into. */
-  gputrail_queue_id queue;
-  /* The stream it was put into. */
-  gputrail_stream_id stream;
-  /* The thread that enqueued it. */
-  gputrail_thread_id thread;
   /* First 4 bytes of the pattern. */
   uint32_t value;
+  /* Length of the pattern, bytes. */
+  uint16_t pattern_bytes;
   /* What kind of memory. */
   gputrail_memory_kind memory;
   /* 0. */
   uint8_t reserved;
-  /* Length of the pattern, bytes. */
-  uint16_t pattern_bytes;
-  /* 0. */
-  uint32_t reserved2;
 } gputrail_record_memory_set;
 
 /*
@@ -1529,44 +1542,28 @@ typedef struct gputrail_record_allocation {
 } gputrail_record_allocation;
 
 /*
- * A wait of the host, from start to end; or a marker or barrier put into a queue, which is work
- * with a completion of its own. 96 bytes.
+ * A wait of the host, from work.enqueued to end; or a marker or barrier put into a queue, which is work with a
+ * completion of its own. 104 bytes.
  */
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The call that did it. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The work, for markers and barriers; none for waits of the host. */
-  gputrail_work_id work;
-  /* When the call was entered. */
-  gputrail_ticks start;
+  /* The marker or barrier, and where it was put. Of waits of the host: the call, and the queue it waits for. */
+  struct gputrail_record_work_header work;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;
   /* Handle of the (first) event waited for, 0 if none. */
   uint64_t event_handle;
+  /* The last work of the queue that a wait of the host waited for, if known. */
+  gputrail_work_id waited_for;
   /* Number of events waited for. */
   uint32_t events;
   /* The event waited for, where events are named. */
   gputrail_event_id event;
-  /* The agent of the queue. */
-  gputrail_agent_id agent;
-  /* The context. */
-  gputrail_runtime_context_id context;
-  /* The queue, if one is concerned. */
-  gputrail_queue_id queue;
-  /* The stream, if one is concerned. */
-  gputrail_stream_id stream;
-  /* The calling thread. */
-  gputrail_thread_id thread;
   /* What waits for what. */
   gputrail_synchronization_type what;
   /* 0. */
-  uint8_t reserved[3];
-  /* The last work of the queue that a wait of the host waited for, if known. */
-  gputrail_work_id waited_for;
+  uint8_t reserved[7];
 } gputrail_record_synchronization;
 
 /* Overhead on a thread, or on an object of the runtime. 56 bytes. */
@@ -2013,7 +2010,7 @@ typedef struct gputrail_record_note {
   gputrail_note_kind what;
 } gputrail_record_note;
 
-/* What a tool is told when it is asked what it is. */
+/* The host of a tool: the argument of the tool's entry point. */
 typedef struct gputrail_tool_host {
   /* Size of this structure. */
   size_t size;
@@ -2027,19 +2024,19 @@ typedef struct gputrail_tool_host {
   const char *path;
   /* Its id, for gputrail_tool_finish. */
   gputrail_tool tool;
-  /* Its place among the tools that are loaded, from 0, as they were named. */
+  /* Its index among the tools that are loaded, from 0, in the order in which they were named. */
   uint32_t place;
-  /* How many are. */
+  /* Number of tools that are loaded. */
   uint32_t count;
 } gputrail_tool_host;
 
-/* Prepares a tool; what it is given is its user_data. */
+/* Initialises a tool; gets its user_data. */
 typedef gputrail_status (*gputrail_initialise_function)(gputrail_tool tool, void *user_data);
 
 /* The end of a tool. */
 typedef void (*gputrail_finalise_function)(void *user_data);
 
-/* What a tool says of itself. */
+/* The description of a tool: what its entry point returns. */
 typedef struct gputrail_tool_description {
   /* sizeof(gputrail_tool_description). */
   size_t size;
@@ -2071,7 +2068,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- * Prepares the library for this process. A tool that gputrail has loaded finds it done. May be called again, which
+ * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which
  * changes nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's
  * objects.
  *
@@ -2082,8 +2079,12 @@ extern "C" {
 gputrail_status gputrail_initialise(void);
 
 /*
- * Stops every context, delivers what is in every buffer, and destroys them and everything else that has an id. Ids from
- * before are invalid from then on. The program goes on; the library can be initialised again.
+ * Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works, and
+ * then destroys all that it has created. The program goes on; the library can be initialised again.
+ *
+ * The users of the library in one process are independent: called by the program, this leaves the objects of tools alone,
+ * and called in a callback of a tool or in its finalise, those of the program and of other tools. Objects that a
+ * thread of a tool's own creates, outside of callbacks, are the program's.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a callback.
  */
@@ -2092,7 +2093,7 @@ gputrail_status gputrail_finalise(void);
 /* Whether the library is initialised in this process: 1 or 0. */
 int32_t gputrail_is_initialised(void);
 
-/* The version of this library, as text: 0.1.0. It lasts for ever. */
+/* The version of this library, as text: 0.1.0. The text is never freed. */
 const char *gputrail_version(void);
 
 /* The version of the C API that this library has: tools built for this one work with it. */
@@ -2113,15 +2114,15 @@ gputrail_process_id gputrail_process(void);
  * named there already need none of it. To be called before the program's first OpenCL call, while no other
  * thread reads the environment.
  *
- * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_NOT_AVAILABLE if this is no shared library, or its path
+ * Errors: GPUTRAIL_TOO_LATE after the first OpenCL call; GPUTRAIL_NOT_INITIALISED; GPUTRAIL_NOT_AVAILABLE if this is no shared library, or its path
  * contains a colon.
  */
 gputrail_status gputrail_observe_opencl(void);
 
-/* The name of a status (GPUTRAIL_NOT_ALONE), or of an unknown one GPUTRAIL_UNKNOWN. It lasts for ever. */
+/* The name of a status (GPUTRAIL_NOT_ALONE), or of an unknown one GPUTRAIL_UNKNOWN. The text is never freed. */
 const char *gputrail_status_name(gputrail_status status);
 
-/* What a status means, as a sentence. It lasts for ever. */
+/* The meaning of a status, as a sentence. The text is never freed. */
 const char *gputrail_status_message(gputrail_status status);
 
 /*
@@ -2192,8 +2193,14 @@ gputrail_status gputrail_device_time_to_nanos(gputrail_agent_id agent,
 gputrail_status gputrail_clock_error(gputrail_agent_id agent,
                                      gputrail_nanos *nanos);
 
-/* The name of a kind of records, or null for one that this version does not know. It lasts for ever. */
+/* The name of a kind of records, or null for one that this version does not know. The text is never freed. */
 const char *gputrail_kind_name(gputrail_kind kind);
+
+/*
+ * The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot be
+ * selected. The text is never freed.
+ */
+const char *gputrail_kind_producer(gputrail_kind kind);
 
 /*
  * The kind of records that has this name.
@@ -2203,16 +2210,15 @@ const char *gputrail_kind_name(gputrail_kind kind);
 gputrail_status gputrail_kind_by_name(const char *name, gputrail_kind *kind);
 
 /*
- * The kinds of records that this version knows, also those that it does not produce yet. count is always told;
+ * The kinds of records that this version knows, also those that are not produced for buffers: see
+ * gputrail_kind_producer. count is always told;
  * a null kinds asks for it alone.
  *
  * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NULL_POINTER.
  */
-gputrail_status gputrail_kinds(gputrail_kind *kinds,
-                               size_t capacity,
-                               size_t *count);
+gputrail_status gputrail_kinds(gputrail_kind *kinds, size_t capacity, size_t *count);
 
-/* The name of a domain, or null for one that this version does not know. It lasts for ever. */
+/* The name of a domain, or null for one that this version does not know. The text is never freed. */
 const char *gputrail_domain_name(gputrail_domain domain);
 
 /*
@@ -2231,10 +2237,10 @@ gputrail_status gputrail_operations(gputrail_domain domain,
                                     size_t capacity,
                                     size_t *count);
 
-/* The name of an operation, such as clFinish, or null if nothing has that number. It lasts for ever. */
+/* The name of an operation, such as clFinish, or null if nothing has that number. The text is never freed. */
 const char *gputrail_operation_name(struct gputrail_operation operation);
 
-/* What an operation does; GPUTRAIL_OPERATION_GROUP_OTHER also where nothing has that number. */
+/* The group of an operation; GPUTRAIL_OPERATION_GROUP_OTHER also for an unknown operation. */
 gputrail_operation_group gputrail_group_of_operation(struct gputrail_operation operation);
 
 /*
@@ -2247,7 +2253,7 @@ gputrail_status gputrail_operation_by_name(gputrail_domain domain,
                                            struct gputrail_operation *operation);
 
 /*
- * The text of a string id, ended by a 0. length, which may be null, is told without the 0; a null to asks for
+ * The text of a string id, ended by a 0. length, which may be null, gets the length without the 0; a null to asks for
  * it alone.
  *
  * Errors: GPUTRAIL_NOT_FOUND; GPUTRAIL_TOO_SMALL, and nothing is written but the length;
@@ -2271,14 +2277,14 @@ gputrail_status gputrail_agent_name(gputrail_agent_id id,
                                     size_t *length);
 
 /*
- * What is known of an agent.
+ * Describes an agent.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_describe_agent(gputrail_agent_id id, struct gputrail_record_agent *record);
 
 /*
- * What is known of a context of a runtime.
+ * Describes a context of a runtime.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2286,14 +2292,14 @@ gputrail_status gputrail_describe_runtime_context(gputrail_runtime_context_id id
                                                   struct gputrail_record_context *record);
 
 /*
- * What is known of a queue.
+ * Describes a queue.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_describe_queue(gputrail_queue_id id, struct gputrail_record_queue *record);
 
 /*
- * What is known of a module or program.
+ * Describes a module or program.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2301,7 +2307,7 @@ gputrail_status gputrail_describe_module(gputrail_module_id id,
                                          struct gputrail_record_module *record);
 
 /*
- * What is known of a kernel.
+ * Describes a kernel.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2309,7 +2315,7 @@ gputrail_status gputrail_describe_kernel(gputrail_kernel_id id,
                                          struct gputrail_record_kernel_symbol *record);
 
 /*
- * What is known of a code object.
+ * Describes a code object.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2317,7 +2323,7 @@ gputrail_status gputrail_describe_code_object(gputrail_code_object_id id,
                                               struct gputrail_record_code_object *record);
 
 /*
- * What is known of a thread.
+ * Describes a thread.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2355,11 +2361,11 @@ gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_co
 gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
 
 /*
- * Makes a buffer. deliver gets what is recorded in batches, until the buffer has been destroyed. A null
- * options asks for what is usual.
+ * Creates a buffer. deliver gets its records in batches until the buffer has been destroyed. A null options asks for
+ * the usual values.
  *
  * Errors: GPUTRAIL_LAYOUT for sizes that make no buffer; GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD;
- * GPUTRAIL_TOO_MANY with 32 buffers in the process; GPUTRAIL_INVALID_ARGUMENT for a policy that is none;
+ * GPUTRAIL_TOO_MANY with 32 buffers in the process; GPUTRAIL_INVALID_ARGUMENT for an unknown policy or format;
  * GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *options,
@@ -2368,8 +2374,8 @@ gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *opt
                                        gputrail_buffer *buffer);
 
 /*
- * Destroys a buffer: what has been recorded is delivered first. When this returns, its callback is not running
- * and will not be called again.
+ * Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
+ * returns, its callback is not running and will not be called again.
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2384,20 +2390,20 @@ gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 
 /*
- * The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
- * its real completion comes later. Errors as for gputrail_buffer_flush.
+ * Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its real
+ * completion comes later. Errors as for gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
 
 /*
- * What a buffer has dropped since this was asked the last time.
+ * The records that a buffer has dropped since the last call of this function.
  *
  * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_dropped(gputrail_buffer buffer,
                                         struct gputrail_drops *drops);
 
-/* What a buffer has dropped since it was made. As gputrail_buffer_dropped. */
+/* The records that a buffer has dropped since it was made. As gputrail_buffer_dropped. */
 gputrail_status gputrail_buffer_dropped_in_total(gputrail_buffer buffer,
                                                  struct gputrail_drops *drops);
 
@@ -2412,6 +2418,15 @@ gputrail_status gputrail_buffer_dropped_in_total(gputrail_buffer buffer,
  */
 gputrail_status gputrail_batch_next(const struct gputrail_batch *batch,
                                     const struct gputrail_record_header **record);
+
+/*
+ * The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into times.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND for a record without times, of another kind or from a buffer of raw records;
+ * GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
+                                  struct gputrail_work_times *times);
 
 /*
  * Makes a buffer whose blocks the tool supplies (CUPTI: cuptiActivityRegisterCallbacks). request is asked for them
@@ -2430,7 +2445,7 @@ gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_op
                                                  gputrail_buffer *buffer);
 
 /*
- * Tells how many bytes a file needs for a buffer with these options, for gputrail_buffer_create_in_file.
+ * Writes how many bytes a file needs for a buffer with these options, for gputrail_buffer_create_in_file.
  *
  * Errors: as for gputrail_buffer_create.
  */
@@ -2453,9 +2468,9 @@ gputrail_status gputrail_buffer_create_in_file(int32_t file,
                                                gputrail_buffer *buffer);
 
 /*
- * Shows deliver the records that a process that has died has left in the file of a buffer
- * (gputrail_buffer_create_in_file) and not delivered, on the calling thread. What the file says is not trusted:
- * gputrail_batch_next tells where something is no record. They are shown once.
+ * Passes to deliver the records that a process that has died has left in the file of a buffer
+ * (gputrail_buffer_create_in_file) and not delivered, on the calling thread. The contents of the file are not
+ * trusted: gputrail_batch_next reports where bytes are no record. Records are delivered once.
  *
  * Errors: GPUTRAIL_MALFORMED for a file that holds no buffer of this version; GPUTRAIL_INVALID_ARGUMENT for one that
  * is not open for reading and writing; GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
@@ -2465,8 +2480,8 @@ gputrail_status gputrail_recover(int32_t file,
                                  void *user_data);
 
 /*
- * Makes a thread that delivers what buffers get that are assigned to it, one after the other. Buffers that have none share
- * one: there a callback that takes long holds up all others.
+ * Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers without
+ * one share a thread: a callback that takes long delays all others there.
  *
  * Errors: GPUTRAIL_TOO_MANY with 64 of them; GPUTRAIL_NO_THREAD, GPUTRAIL_NOT_INITIALISED,
  * GPUTRAIL_NULL_POINTER.
@@ -2474,7 +2489,7 @@ gputrail_status gputrail_recover(int32_t file,
 gputrail_status gputrail_callback_thread_create(gputrail_callback_thread *thread);
 
 /*
- * Lets go of a callback thread. It goes on for as long as buffers are assigned to it.
+ * Destroys a callback thread. It runs for as long as buffers are assigned to it.
  *
  * Errors: GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2521,28 +2536,28 @@ gputrail_status gputrail_context_create(gputrail_context *context);
 gputrail_status gputrail_context_destroy(gputrail_context context);
 
 /*
- * Lets the services of a context run. The first start locks them; what they select may still be changed.
+ * Starts the services of a context. The first start locks them; their selections may still be changed.
  *
  * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STARTED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_start(gputrail_context context);
 
 /*
- * Lets the services of a context rest. Calls in progress and work in flight are still recorded when they end.
+ * Stops the services of a context. Calls in progress and work in flight are still recorded when they end.
  *
  * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STOPPED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_stop(gputrail_context context);
 
 /*
- * Tells whether a context is there: 1 or 0.
+ * Writes whether a context exists: 1 or 0.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_context_is_valid(gputrail_context context, int32_t *valid);
 
 /*
- * Tells whether a context is started: 1 or 0.
+ * Writes whether a context is started: 1 or 0.
  *
  * Errors: GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2573,8 +2588,8 @@ gputrail_status gputrail_context_enable_kind(gputrail_context context,
                                              int32_t on);
 
 /*
- * Says whether a buffer wants records of a kind of one context of a runtime, which supersedes what it wants of all others
- * (CUPTI: cuptiActivityEnableContext): on is 1 or 0, or -1, which takes back what was said. Also while the context is
+ * Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all others
+ * (CUPTI: cuptiActivityEnableContext): on is 1 or 0, or -1, which removes the exception. Also while the context is
  * started.
  *
  * Errors: GPUTRAIL_UNKNOWN_KIND for kinds whose records belong to no context of a runtime; GPUTRAIL_INVALID_ARGUMENT
@@ -2681,7 +2696,7 @@ gputrail_status gputrail_callback_argument(const struct gputrail_callback *callb
 /*
  * An argument of the call that a callback is about, for people: up to depth pointers are followed, as far as they lead
  * somewhere. Addresses that are not the program's are shown as they are, and nothing is read through void. Ended by a 0;
- * length, which may be null, is told without it.
+ * length, which may be null, gets the length without it.
  *
  * Errors: as for gputrail_callback_argument; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
  */
@@ -2713,7 +2728,7 @@ gputrail_status gputrail_operation_argument(struct gputrail_operation operation,
                                             struct gputrail_argument *argument);
 
 /*
- * Makes a timeline, which puts the enqueue records and completions of batches together. It keeps what waits for its
+ * Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as they are. It keeps what waits for its
  * other half, at most 262144 of each.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
@@ -2721,8 +2736,8 @@ gputrail_status gputrail_operation_argument(struct gputrail_operation operation,
 gputrail_status gputrail_timeline_create(gputrail_timeline *timeline);
 
 /*
- * Takes in a batch, to be called with every batch of a buffer, and tells tell of the work that is known in full by
- * it, each once, on the calling thread.
+ * Takes in a batch, to be called with every batch of a buffer, and calls tell once for each piece of work that is complete
+ * by it, on the calling thread.
  *
  * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NULL_POINTER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2732,7 +2747,7 @@ gputrail_status gputrail_timeline_add(gputrail_timeline timeline,
                                       void *user_data);
 
 /*
- * Destroys a timeline, and tells tell, which may be null, of the work of which only a part is known.
+ * Destroys a timeline, and calls tell, which may be null, for the work of which only one record has come.
  *
  * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2774,7 +2789,7 @@ gputrail_status gputrail_mark(const struct gputrail_mark_options *mark);
 gputrail_status gputrail_range_push(const struct gputrail_mark_options *mark);
 
 /*
- * The same with a name and nothing else.
+ * Begins a range that has a name and no other attribute.
  *
  * Errors: as for gputrail_mark.
  */
@@ -2795,7 +2810,7 @@ gputrail_status gputrail_range_pop(void);
 gputrail_status gputrail_range_start(const struct gputrail_mark_options *mark, uint64_t *range);
 
 /*
- * Such a range ends.
+ * Ends a range that gputrail_range_start began.
  *
  * Errors: GPUTRAIL_NOT_FOUND for a number that no range has been given.
  */
@@ -2864,7 +2879,7 @@ gputrail_status gputrail_external_register_kind(const char *name,
                                                 gputrail_external_kind *kind);
 
 /*
- * The name of a kind of external ids, registered or not, ended by a 0. length, which may be null, is told without the 0;
+ * The name of a kind of external ids, registered or not, ended by a 0. length, which may be null, gets the length without the 0;
  * a null to asks for it alone.
  *
  * Errors: GPUTRAIL_NOT_FOUND; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
@@ -2926,7 +2941,7 @@ gputrail_status gputrail_external_supply(gputrail_context context,
                                          gputrail_subscriber *subscriber);
 
 /*
- * Starts a flight recorder, which keeps what happens last. A null options asks for what is usual.
+ * Starts a flight recorder, which keeps what happens last. A null options asks for the usual value.
  *
  * Errors: as for gputrail_buffer_create and gputrail_context_trace_to; GPUTRAIL_INVALID_ARGUMENT for a signal that
  * cannot be had.
@@ -3003,7 +3018,7 @@ gputrail_status gputrail_context_sample(gputrail_context context,
                                         const struct gputrail_sampling_options *options);
 
 /*
- * The same as CUPTI has it asked for. interval, which may be null, is told the interval in the agent's unit.
+ * Configures PC sampling by a period, as CUPTI does. interval, which may be null, gets the interval in the agent's unit.
  *
  * Errors: also GPUTRAIL_INVALID_ARGUMENT if no period is set, or one that does not exist.
  */
@@ -3022,7 +3037,7 @@ gputrail_status gputrail_context_collects_counters(gputrail_context context);
 
 /*
  * The name of a type of instruction in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU say, or null for
- * one that this version does not know. It lasts for ever.
+ * one that this version does not know. The text is never freed.
  */
 const char *gputrail_instruction_type_name(gputrail_instruction_type of);
 
@@ -3036,7 +3051,7 @@ gputrail_status gputrail_instruction_type_by_name(const char *name,
 
 /*
  * The name of a reason in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT say, or null
- * for one that this version does not know. It lasts for ever.
+ * for one that this version does not know. The text is never freed.
  */
 const char *gputrail_not_issued_name(gputrail_not_issued of);
 
@@ -3049,7 +3064,7 @@ gputrail_status gputrail_not_issued_by_name(const char *name, gputrail_not_issue
 
 /*
  * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC say, or null for one that this version does
- * not know. It lasts for ever.
+ * not know. The text is never freed.
  */
 const char *gputrail_stall_reason_name(gputrail_stall_reason of);
 

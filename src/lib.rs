@@ -6,7 +6,7 @@
 //! | room | what it holds |
 //! |---|---|
 #![cfg_attr(
-    all(feature = "capi", target_os = "linux", not(loom)),
+    all(any(feature = "capi", doc), target_os = "linux", not(loom)),
     doc = "| [`tool`] | the tool API in Rust and in C |"
 )]
 #![cfg_attr(

@@ -28,18 +28,16 @@ static struct sums since[DIRECTIONS], total[DIRECTIONS];
 
 static gputrail_context context;
 static gputrail_buffer buffer;
-static gputrail_timeline timeline;
 
-static void work_done(const gputrail_work *work, void *user_data) {
-    const gputrail_record_memory_copy *copy = (const gputrail_record_memory_copy *)work->record;
+static void copied(const gputrail_record_memory_copy *copy) {
+    gputrail_work_times times;
     struct sums *sums;
-    (void)user_data;
-    if (!copy || copy->header.kind != GPUTRAIL_KIND_MEMORY_COPY || copy->transfer >= DIRECTIONS) return;
-    if (work->start == 0 || work->end < work->start) return;
+    if (copy->transfer >= DIRECTIONS || gputrail_times_of(&copy->header, &times) != GPUTRAIL_OK) return;
+    if (times.start == 0 || times.end < times.start) return;
     sums = &since[copy->transfer];
     sums->copies++;
     sums->bytes += copy->bytes;
-    sums->nanos += work->end - work->start;
+    sums->nanos += times.end - times.start;
 }
 
 static void say(const char *when, const struct sums *sums) {
@@ -64,7 +62,10 @@ static void add_up(void) {
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     static gputrail_ticks said;
-    gputrail_timeline_add(timeline, batch, work_done, user_data);
+    const gputrail_record_header *record = NULL;
+    (void)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK)
+        if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) copied((const gputrail_record_memory_copy *)record);
     if (gputrail_now() - said < gputrail_ticks_per_second() / 10) return;
     said = gputrail_now();
     say("now", since);
@@ -72,7 +73,7 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 }
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
-    static const gputrail_kind kinds[] = {GPUTRAIL_KIND_MEMORY_COPY, GPUTRAIL_KIND_COMPLETION};
+    static const gputrail_kind kinds[] = {GPUTRAIL_KIND_MEMORY_COPY};
     gputrail_buffer_options options;
     gputrail_selection selection;
     gputrail_status status;
@@ -86,7 +87,6 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     options.size = sizeof options;
     options.watermark = 1;
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
-    if ((status = gputrail_timeline_create(&timeline)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_buffer_create(&options, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_context_trace_to(context, buffer, &selection)) != GPUTRAIL_OK) return status;
     return gputrail_context_start(context);
@@ -94,8 +94,8 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
 
 static void finalise(void *user_data) {
     gputrail_context_stop(context);
-    gputrail_buffer_flush(buffer);
-    gputrail_timeline_destroy(timeline, work_done, user_data);
+    gputrail_buffer_destroy(buffer);
+    (void)user_data;
     add_up();
     say("in total", total);
 }

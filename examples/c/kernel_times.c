@@ -16,21 +16,20 @@ static struct {
 
 static gputrail_context context;
 static gputrail_buffer buffer;
-static gputrail_timeline timeline;
 
-/* One at a time: a buffer's batches come one after the other. */
-static void work_done(const gputrail_work *work, void *user_data) {
+/* Needs no lock: the batches of a buffer come one after the other. */
+static void kernel_done(const gputrail_record_kernel_dispatch *kernel) {
+    gputrail_work_times times;
     size_t place = 0, bucket = 0;
     uint64_t nanos;
-    (void)user_data;
-    if (!work->record || work->record->kind != GPUTRAIL_KIND_KERNEL_DISPATCH) return;
-    while (place < KERNELS - 1 && kernels[place].id != work->kernel && kernels[place].id != 0) place++;
-    kernels[place].id = work->kernel;
-    if (work->start == 0 || work->end < work->start) {
+    if (gputrail_times_of(&kernel->header, &times) != GPUTRAIL_OK) return;
+    while (place < KERNELS - 1 && kernels[place].id != kernel->kernel && kernels[place].id != 0) place++;
+    kernels[place].id = kernel->kernel;
+    if (times.start == 0 || times.end < times.start) {
         kernels[place].unfinished++;
         return;
     }
-    nanos = work->end - work->start;
+    nanos = times.end - times.start;
     while (bucket < BUCKETS - 1 && (nanos >> bucket) > 1) bucket++;
     kernels[place].runs++;
     kernels[place].nanos += nanos;
@@ -38,11 +37,14 @@ static void work_done(const gputrail_work *work, void *user_data) {
 }
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
-    gputrail_timeline_add(timeline, batch, work_done, user_data);
+    const gputrail_record_header *record = NULL;
+    (void)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK)
+        if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) kernel_done((const gputrail_record_kernel_dispatch *)record);
 }
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
-    static const gputrail_kind kinds[] = {GPUTRAIL_KIND_KERNEL_DISPATCH, GPUTRAIL_KIND_COMPLETION};
+    static const gputrail_kind kinds[] = {GPUTRAIL_KIND_KERNEL_DISPATCH};
     gputrail_selection selection;
     gputrail_status status;
     (void)tool;
@@ -51,7 +53,6 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     selection.kinds = kinds;
     selection.kind_count = sizeof kinds / sizeof kinds[0];
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
-    if ((status = gputrail_timeline_create(&timeline)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_buffer_create(NULL, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_context_trace_to(context, buffer, &selection)) != GPUTRAIL_OK) return status;
     return gputrail_context_start(context);
@@ -61,8 +62,13 @@ static void finalise(void *user_data) {
     gputrail_drops drops;
     size_t place, bucket;
     gputrail_context_stop(context);
+    (void)user_data;
+    memset(&drops, 0, sizeof drops);
+    drops.size = sizeof drops;
     gputrail_buffer_flush(buffer);
-    gputrail_timeline_destroy(timeline, work_done, user_data);
+    gputrail_buffer_dropped_in_total(buffer, &drops);
+    /* Kernels that have not completed come now, without times. */
+    gputrail_buffer_destroy(buffer);
     for (place = 0; place < KERNELS && kernels[place].id != 0; place++) {
         char name[200] = "(unknown)";
         gputrail_kernel_name(kernels[place].id, name, sizeof name, NULL);
@@ -73,9 +79,7 @@ static void finalise(void *user_data) {
             if (kernels[place].buckets[bucket] > 0)
                 fprintf(stderr, "  from %10.3f us: %llu\n", (double)(1ull << bucket) / 1e3, (unsigned long long)kernels[place].buckets[bucket]);
     }
-    drops.size = sizeof drops;
-    if (gputrail_buffer_dropped_in_total(buffer, &drops) == GPUTRAIL_OK && drops.total > 0)
-        fprintf(stderr, "%llu records were dropped\n", (unsigned long long)drops.total);
+    if (drops.total > 0) fprintf(stderr, "%llu records were dropped\n", (unsigned long long)drops.total);
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {

@@ -114,14 +114,18 @@ pub struct CompletedBlock {
 impl CompletedBlock {
     /// Its records: those that were shown already, too.
     pub fn records(&self) -> crate::record::Records<'_> {
-        let bytes = match &self.memory {
+        crate::record::Records::new(self.bytes())
+    }
+
+    /// The bytes of its records.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.memory {
             ClientMemory::Owned(words) => &bytemuck::cast_slice(words)[..self.valid],
             // SAFETY: valid bytes have been written, and are not written again: the block is complete.
             ClientMemory::Lent { start, .. } => unsafe {
                 std::slice::from_raw_parts(start.as_ptr(), self.valid)
             },
-        };
-        crate::record::Records::new(bytes)
+        }
     }
 }
 

@@ -55,6 +55,11 @@ impl Times {
     /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None`: the time is not known, or the agent's clock is
     /// not yet: it is known once work of the agent has completed.
     pub fn device(&mut self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
+        self.clock_of(agent)?.to_boottime(time)
+    }
+
+    /// The clock of `agent`, fitted to what has been read of it so far.
+    fn clock_of(&mut self, agent: AgentId) -> Option<&AgentClock> {
         self.read_clocks();
         let last = self
             .snapshots
@@ -76,7 +81,7 @@ impl Times {
                 },
             );
         }
-        self.agents.get(&agent)?.clock.to_boottime(time)
+        Some(&self.agents.get(&agent)?.clock)
     }
 
     /// How far host times may be off.
@@ -84,9 +89,9 @@ impl Times {
         self.host.error_bound()
     }
 
-    /// How far times of `agent` may be off, as far as that is known.
-    pub fn device_error(&self, agent: AgentId) -> Option<Nanos> {
-        let clock = &self.agents.get(&agent)?.clock;
+    /// How far times of `agent` may be off. `None`: the agent's clock is not known yet.
+    pub fn device_error(&mut self, agent: AgentId) -> Option<Nanos> {
+        let clock = self.clock_of(agent)?;
         (clock.domain() != clock::Domain::Unknown).then(|| clock.error_bound())
     }
 
@@ -150,8 +155,10 @@ mod tests {
             pair.after = clock::now_ordered();
             names.clock_pair(pair);
         }
+        // Asked before any conversion.
+        let error = times.device_error(agent).unwrap();
         let told = times.device(agent, time).unwrap();
         let now = SystemClock::Boottime.read();
-        assert!(told.0 <= now.0 + times.device_error(agent).unwrap().0);
+        assert!(told.0 <= now.0 + error.0);
     }
 }

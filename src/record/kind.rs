@@ -23,7 +23,7 @@ open_enum! {
         COMPLETION = 0x15, "completion";
         /// Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL).
         CHILD_KERNEL = 0x16, "child kernel";
-        /// Nothing more will come for a correlation id: [`Retirement`](super::Retirement).
+        /// All records of a correlation id have been written: [`Retirement`](super::Retirement).
         RETIREMENT = 0x17, "retirement";
         /// Something waits for a piece of work: [`Dependency`](super::Dependency).
         DEPENDENCY = 0x18, "dependency";
@@ -115,6 +115,35 @@ open_enum! {
 pub const KINDS: usize = 64;
 
 impl Kind {
+    /// What produces records of this kind for the buffers of tools. `None`: nothing does; the kind is reserved, or stands
+    /// in captures only.
+    pub fn producer(self) -> Option<&'static str> {
+        Some(match self {
+            Kind::API | Kind::ARGUMENTS => "calls of an API that a source observes",
+            Kind::EXTERNAL_CORRELATION => "calls made while external ids are pushed",
+            Kind::RETIREMENT => "calls whose work has completed",
+            Kind::KERNEL_DISPATCH | Kind::MEMORY_COPY | Kind::MEMORY_SET => {
+                "calls that enqueue such work"
+            }
+            Kind::COMPLETION => "the completion of work whose enqueue record the buffer got",
+            Kind::MEMORY_ALLOCATION => "calls that allocate or free memory of an agent",
+            Kind::SYNCHRONIZATION => "calls that wait, or enqueue a marker or barrier",
+            Kind::DEPENDENCY => "calls that wait for work, or enqueue work that does",
+            Kind::OVERHEAD => "the runtime's compiler, and the library itself",
+            Kind::MARKER => "markers and ranges of programs and tools",
+            Kind::LOSS => "the buffer itself, for records that it has dropped",
+            Kind::PC_SAMPLE_HOST_TRAP
+            | Kind::PC_SAMPLE_STOCHASTIC
+            | Kind::PC_SAMPLE_INVALID
+            | Kind::PC_SAMPLING_TOTALS
+            | Kind::PC_SAMPLE_AGGREGATE => "PC sampling, once a context has configured it",
+            Kind::SOURCE_LOCATOR | Kind::INSTRUCTION_CORRELATION => {
+                "PC sampling that delivers aggregates, of code with source lines"
+            }
+            _ => return None,
+        })
+    }
+
     /// A dense index below [`KINDS`], for counters per kind: the place in [`Kind::ALL`]; kinds that
     /// this version does not know share the last one.
     pub const fn index(self) -> usize {

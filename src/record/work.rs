@@ -141,8 +141,13 @@ pub struct Completion {
 }
 record!(Completion, Kind::COMPLETION, 80);
 
-/// Nothing more will come for a correlation id: its call has returned, and all work that the call enqueued has
-/// completed (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+/// A call has returned, and all work that it enqueued has completed: every record of its correlation id has been written
+/// (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+///
+/// Batches of other threads, with records of that id, may be delivered later than this record. Once a flush has returned that
+/// began after this record was delivered, no more of them come. The thread that completes work never waits for an empty
+/// block: also a lossless buffer drops retirements when it is full, and counts them among its drops, without a gap in the
+/// sequence numbers of a thread.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Retirement {

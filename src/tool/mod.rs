@@ -1,10 +1,11 @@
 //! The tool API: in Rust for libraries that are loaded into a program, and in C.
 
-#[cfg(all(feature = "capi", target_os = "linux"))]
+#[cfg(all(any(feature = "capi", doc), target_os = "linux"))]
 pub mod c;
-#[cfg(all(feature = "tool", target_os = "linux"))]
+pub mod joined;
+#[cfg(all(any(feature = "tool", doc), target_os = "linux"))]
 mod rust;
 pub mod timeline;
 
-#[cfg(all(feature = "tool", target_os = "linux"))]
+#[cfg(all(any(feature = "tool", doc), target_os = "linux"))]
 pub use rust::*;

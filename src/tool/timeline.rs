@@ -1,16 +1,17 @@
 //! When work ran, in nanoseconds of the host: the enqueue records and completions of batches put together, with their
 //! times converted.
 //!
-//! What a tool needs for a histogram of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets
+//! For histograms of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets
 //! every batch of a buffer and tells of each piece of work once.
 
+use super::joined::WorkTimes;
 use crate::capture::names::Names;
 use crate::clock::NoSnapshot;
 use crate::collect::times::Times;
 use crate::record::*;
 use crate::trace::model::join::{Enqueue, Found, Join};
 
-/// What was enqueued.
+/// The enqueue record of a piece of work.
 #[derive(Copy, Clone, Debug)]
 pub enum Enqueued {
     /// A kernel.
@@ -32,17 +33,57 @@ pub struct Work {
     pub completion: Option<Completion>,
     /// When the call that enqueued it was entered; none if that is not known.
     pub enqueue_time: Nanos,
+    /// When the runtime took it; none if that is not known.
+    pub queued: Nanos,
+    /// When the runtime handed it to the agent; none if that is not known.
+    pub submitted: Nanos,
     /// When it began to run; none if that is not known.
     pub start: Nanos,
     /// When it ended; none if that is not known.
     pub end: Nanos,
+    /// When the host learnt of its completion; none if that is not known.
+    pub completed: Nanos,
 }
 
 impl Work {
     /// How long it ran, if that is known.
     pub fn duration(&self) -> Option<Nanos> {
-        let known = self.start.is_some() && self.end.is_some();
-        known.then(|| Nanos(self.end.0.saturating_sub(self.start.0)))
+        self.times().duration()
+    }
+
+    /// The work of a joined record.
+    fn joined(record: RecordRef<'_>, times: WorkTimes) -> Work {
+        let kernel = record.read().map(Enqueued::Kernel);
+        let copy = || record.read().map(Enqueued::Copy);
+        let set = || record.read().map(Enqueued::Set);
+        let other = || record.read().map(Enqueued::Synchronization);
+        Work {
+            enqueued: kernel.or_else(copy).or_else(set).or_else(other),
+            completion: None,
+            enqueue_time: times.enqueued,
+            queued: times.queued,
+            submitted: times.submitted,
+            start: times.start,
+            end: times.end,
+            completed: times.completed,
+        }
+    }
+
+    /// Its times.
+    pub fn times(&self) -> WorkTimes {
+        let completion = self.completion.as_ref();
+        WorkTimes {
+            enqueued: self.enqueue_time,
+            queued: self.queued,
+            submitted: self.submitted,
+            start: self.start,
+            end: self.end,
+            completed: self.completed,
+            status: completion.map_or(0, |completion| completion.status),
+            unfinished: completion
+                .map_or(Unfinished::default(), |completion| completion.unfinished),
+            reserved: [0; 3],
+        }
     }
 }
 
@@ -66,6 +107,10 @@ impl Timeline {
     /// Takes in records, and tells `tell` of the work that is known in full by them.
     pub fn add(&mut self, records: Records<'_>, mut tell: impl FnMut(&Work)) {
         for record in records {
+            if let Some(times) = WorkTimes::of(record) {
+                tell(&Work::joined(record, times));
+                continue;
+            }
             let Timeline { join, found, .. } = self;
             match record.kind() {
                 Kind::KERNEL_DISPATCH => enqueue(join, record.read().map(Enqueued::Kernel), found),
@@ -107,12 +152,20 @@ impl Timeline {
             };
             let start = device(|completion| completion.start).unwrap_or_default();
             let end = device(|completion| completion.end).unwrap_or_default();
+            let queued = device(|completion| completion.queued).unwrap_or_default();
+            let submitted = device(|completion| completion.submitted).unwrap_or_default();
+            let completed = completion
+                .as_ref()
+                .map_or(Ticks::NONE, |completion| completion.completed);
             tell(&Work {
                 enqueued,
                 completion,
                 enqueue_time: self.times.host(entered),
+                queued,
+                submitted,
                 start,
                 end,
+                completed: self.times.host(completed),
             });
         }
     }

@@ -108,6 +108,8 @@ static void null_pointers(gputrail_context context, gputrail_buffer buffer) {
 static void sizes(gputrail_context context, gputrail_buffer buffer) {
     gputrail_buffer_options options;
     gputrail_selection selection;
+    gputrail_record_header header;
+    gputrail_work_times times;
     gputrail_drops drops;
     gputrail_buffer made;
     /* A structure of a version to come, that asks for what this one cannot do; and one that does not. */
@@ -127,6 +129,14 @@ static void sizes(gputrail_context context, gputrail_buffer buffer) {
     options.block_bytes = 0;
     options.policy = 99;
     EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_INVALID_ARGUMENT);
+    options.policy = 0;
+    options.format = 7;
+    EXPECT(gputrail_buffer_create(&options, deliver, NULL, &made), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_times_of(NULL, &times), GPUTRAIL_NULL_POINTER);
+    memset(&header, 0, sizeof header);
+    header.kind = GPUTRAIL_KIND_KERNEL_DISPATCH;
+    header.words = 1;
+    EXPECT(gputrail_times_of(&header, &times), GPUTRAIL_NOT_FOUND);
 
     memset(&newer, 0, sizeof newer);
     newer.known.size = sizeof newer;
@@ -157,11 +167,15 @@ static void ids(void) {
     gputrail_context context, other;
     gputrail_buffer buffer;
     gputrail_subscriber subscriber;
+    char text[200] = "";
     int32_t answer;
     EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_context_start(context_of(buffer.handle)), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_start(context_of(context.handle + 1000)), GPUTRAIL_NO_SUCH_CONTEXT);
+    gputrail_last_error(text, sizeof text);
+    CHECK(strstr(text, "no context has ever had the handle") != NULL);
     EXPECT(gputrail_buffer_flush(buffer_of(context.handle)), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_unsubscribe(subscriber_of(context.handle)), GPUTRAIL_NO_SUCH_SUBSCRIBER);
     EXPECT(gputrail_context_start(context_of(0)), GPUTRAIL_NO_SUCH_CONTEXT);
@@ -554,7 +568,7 @@ static void operations(void) {
     EXPECT(gputrail_operation_argument(read, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object loaded", &operation), GPUTRAIL_OK);
     EXPECT(gputrail_operations(GPUTRAIL_DOMAIN_RESOURCE, all, 600, &count), GPUTRAIL_OK);
-    CHECK(count == 13 && all[0].domain == GPUTRAIL_DOMAIN_RESOURCE);
+    CHECK(count == 14 && all[0].domain == GPUTRAIL_DOMAIN_RESOURCE);
     EXPECT(gputrail_callback_argument_text(NULL, 0, 1, text, sizeof text, &length), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, 1, &length), GPUTRAIL_TOO_SMALL);
     EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, sizeof text, NULL), GPUTRAIL_OK);

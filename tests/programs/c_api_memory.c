@@ -189,7 +189,7 @@ static void killed(void) {
 
 int main(void) {
     static counts usual, in_file;
-    gputrail_buffer_options of = options();
+    gputrail_buffer_options of = options(), raw;
     gputrail_selection all = selection();
     gputrail_context observing;
     gputrail_buffer library, lent, filed;
@@ -201,7 +201,10 @@ int main(void) {
     CHECK(gputrail_observe_opencl() == GPUTRAIL_OK);
     file = file_for(&of);
     client.lends = 1;
-    CHECK(gputrail_buffer_create(NULL, deliver, &usual, &library) == GPUTRAIL_OK);
+    memset(&raw, 0, sizeof raw);
+    raw.size = sizeof raw;
+    raw.format = GPUTRAIL_RECORD_FORMAT_RAW;
+    CHECK(gputrail_buffer_create(&raw, deliver, &usual, &library) == GPUTRAIL_OK);
     CHECK(gputrail_buffer_create_of_client(NULL, lend, show, take_back, &client, &lent) == GPUTRAIL_OK);
     CHECK(gputrail_buffer_create_in_file(file, &of, deliver, &in_file, &filed) == GPUTRAIL_OK);
     CHECK(gputrail_context_create(&observing) == GPUTRAIL_OK);

@@ -193,6 +193,7 @@ int main(void) {
     cl_command_queue queue = NULL;
     cl_device_id device = NULL;
     cl_uint platforms;
+    gputrail_buffer_options raw;
     gputrail_agent_id agent = 0, listed[8];
     gputrail_queue_id queue_id = 0;
     gputrail_record_queue described;
@@ -210,7 +211,10 @@ int main(void) {
     CHECK(gputrail_operations(GPUTRAIL_DOMAIN_OPENCL, NULL, 0, &operations) == GPUTRAIL_OK && operations > 100);
 
     CHECK(gputrail_context_create(&context) == GPUTRAIL_OK);
-    CHECK(gputrail_buffer_create(NULL, deliver, &seen, &buffer) == GPUTRAIL_OK);
+    memset(&raw, 0, sizeof raw);
+    raw.size = sizeof raw;
+    raw.format = GPUTRAIL_RECORD_FORMAT_RAW;
+    CHECK(gputrail_buffer_create(&raw, deliver, &seen, &buffer) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, buffer, NULL) == GPUTRAIL_OK);
     CHECK(gputrail_subscribe(context, &finish, 1, called_back, &told, &subscriber) == GPUTRAIL_OK);
     CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clEnqueueNDRangeKernel", &launch) == GPUTRAIL_OK);

@@ -57,15 +57,14 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     }
 }
 
-/* Before its first kernel is there: the devices are known now. */
-static void kernel_begins(gputrail_callback *callback, void *user_data) {
+/* A device is known: it is sampled from now on. */
+static void agent_known(gputrail_callback *callback, void *user_data) {
+    const gputrail_record_agent *agent = (const gputrail_record_agent *)callback->record;
     static const gputrail_kind kinds[] = {GPUTRAIL_KIND_SOURCE_LOCATOR, GPUTRAIL_KIND_INSTRUCTION_CORRELATION};
     gputrail_sampling_options every_millisecond;
     gputrail_selection selection;
-    gputrail_agent_id agents[8];
-    size_t count = 0;
     (void)user_data;
-    if (callback->phase != GPUTRAIL_PHASE_ENTER || sampling.handle != 0) return;
+    if (agent == NULL || sampling.handle != 0) return;
     memset(&selection, 0, sizeof selection);
     selection.size = sizeof selection;
     selection.kinds = kinds;
@@ -78,20 +77,19 @@ static void kernel_begins(gputrail_callback *callback, void *user_data) {
     every_millisecond.aggregates = 1;
     if (said("gputrail_context_create", gputrail_context_create(&sampling)) == GPUTRAIL_OK &&
         said("gputrail_context_trace_to", gputrail_context_trace_to(sampling, buffer, &selection)) == GPUTRAIL_OK &&
-        said("gputrail_sampling_agents", gputrail_sampling_agents(agents, 8, &count)) == GPUTRAIL_OK && count > 0 &&
-        said("gputrail_context_sample", gputrail_context_sample(sampling, buffer, agents[0], &every_millisecond)) == GPUTRAIL_OK)
+        said("gputrail_context_sample", gputrail_context_sample(sampling, buffer, agent->id, &every_millisecond)) == GPUTRAIL_OK)
         said("gputrail_context_start", gputrail_context_start(sampling));
 }
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
-    gputrail_operation creates_kernel;
+    gputrail_operation known;
     gputrail_subscriber subscriber;
     gputrail_status status;
     (void)tool;
-    if ((status = gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clCreateKernel", &creates_kernel)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "agent known", &known)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_buffer_create(NULL, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_context_create(&observing)) != GPUTRAIL_OK) return status;
-    if ((status = gputrail_subscribe(observing, &creates_kernel, 1, kernel_begins, NULL, &subscriber)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_subscribe(observing, &known, 1, agent_known, NULL, &subscriber)) != GPUTRAIL_OK) return status;
     return gputrail_context_start(observing);
 }
 

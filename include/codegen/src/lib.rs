@@ -86,7 +86,12 @@ fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
 /// The header's text.
 pub fn generate() -> Result<String, Box<dyn Error>> {
     let mut sources = Sources::default();
-    let parsed = [files("record", RECORDS), files("tool/c", API)].concat();
+    let parsed = [
+        files("record", RECORDS),
+        files("tool/c", API),
+        files("tool", "joined"),
+    ]
+    .concat();
     for file in parsed.iter().chain(&files("", CONSTANTS)) {
         sources.read(file)?;
     }
@@ -234,8 +239,8 @@ mod tests {
     fn is_not_for_rust(name: &str) -> bool {
         const PROGRAM: &str =
             "initialise finalise is_initialised observe_opencl tool_probe process api_version";
-        const TYPES: &str = "kinds domains group_of_operation batch_next context_is_valid range_push_name stall_reason_of \
-                             not_issued_of status_name status_message kind_name domain_name instruction_type_name \
+        const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of \
+                             not_issued_of status_name status_message kind_name kind_producer domain_name instruction_type_name \
                              not_issued_name stall_reason_name";
         let name = name.trim_start_matches("gputrail_");
         let others = PROGRAM.split_whitespace().chain(TYPES.split_whitespace());

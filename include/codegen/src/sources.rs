@@ -124,7 +124,7 @@ impl Sources {
                     .fields
                     .iter()
                     .any(|field| field.ident.as_ref().is_some_and(|name| name == "header"));
-                let c = match has_header || rust == "Header" {
+                let c = match has_header || rust.ends_with("Header") {
                     true => format!("gputrail_record_{}", snake(&rust)),
                     false => format!("gputrail_{}", snake(&rust)),
                 };

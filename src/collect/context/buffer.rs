@@ -341,7 +341,8 @@ impl RecordBuffer {
             .ok_or(ToolError::NoSuchBuffer)
     }
 
-    fn end(&self) {
+    /// Delivers what has been recorded, and ends the buffer: nothing is recorded to it any more.
+    pub(crate) fn end(&self) {
         if self.board.remove_buffer(self.key).is_some() {
             self.collector.finish();
         }

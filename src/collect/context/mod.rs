@@ -139,14 +139,16 @@ pub enum ToolError {
     /// The context is not started.
     #[error("the context is not started")]
     Stopped,
-    /// A kind that this version does not produce or know.
-    #[error("records of kind {0:?} cannot be asked for")]
+    /// A kind that nothing produces for buffers.
+    #[error("nothing produces records of kind {0:?} for buffers")]
     UnknownKind(Kind),
     /// An operation or domain beyond the tables.
     #[error("unknown operation {0:?}")]
     UnknownOperation(Operation),
     /// A kind that says something about others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
-    #[error("records of kind {0:?} come with calls: they cannot be enabled without kind \"api\"")]
+    #[error(
+        "records of kind {0:?} come only together with the calls or the work that they belong to"
+    )]
     NotAlone(Kind),
     /// Not from within a callback.
     #[error(
@@ -271,6 +273,11 @@ impl Context {
     pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
         check_kinds(selection.kinds)?;
+        if selection.kinds.has(Kind::COMPLETION)
+            && !WORK.iter().any(|kind| selection.kinds.has(*kind))
+        {
+            return Err(ToolError::NotAlone(Kind::COMPLETION));
+        }
         Ok(self
             .board
             .add_service(self.key, Consumer::Buffer(slot), selection)?)
@@ -315,7 +322,7 @@ impl Context {
         on: bool,
     ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
-        if kind.name().is_none() {
+        if kind.producer().is_none() {
             return Err(ToolError::UnknownKind(kind));
         }
         let change = |selection: &mut Selection| {
@@ -582,7 +589,18 @@ const WITH_CALLS: [Kind; 3] = [
     Kind::RETIREMENT,
 ];
 
+/// Kinds that completions belong to.
+pub(crate) const WORK: [Kind; 4] = [
+    Kind::KERNEL_DISPATCH,
+    Kind::MEMORY_COPY,
+    Kind::MEMORY_SET,
+    Kind::SYNCHRONIZATION,
+];
+
 fn check_kinds(kinds: KindSet) -> Result<(), ToolError> {
+    if let Some(kind) = kinds.listed().find(|kind| kind.producer().is_none()) {
+        return Err(ToolError::UnknownKind(kind));
+    }
     let alone = WITH_CALLS
         .into_iter()
         .find(|kind| kinds.has(*kind) && !kinds.has(Kind::API));

@@ -186,6 +186,38 @@ fn arguments_cannot_be_enabled_without_calls() {
 }
 
 #[test]
+fn kinds_that_nothing_produces_are_refused() {
+    let program = program();
+    let (buffer, _) = program.buffer();
+    for (kind, _) in Kind::ALL {
+        let context = Context::on(&program.board).unwrap();
+        let kinds = [*kind, Kind::API, Kind::KERNEL_DISPATCH];
+        let traced = context.trace_to(&buffer, Selection::kinds(&kinds));
+        assert_eq!(
+            traced.is_ok(),
+            kind.producer().is_some(),
+            "{kind:?}: {traced:?}"
+        );
+        if kind.producer().is_none() {
+            assert!(matches!(traced, Err(ToolError::UnknownKind(of)) if of == *kind));
+        }
+    }
+    let context = Context::on(&program.board).unwrap();
+    context.trace_to(&buffer, Selection::all()).unwrap();
+}
+
+#[test]
+fn completions_cannot_be_selected_without_the_work_that_they_complete() {
+    let program = program();
+    let (buffer, _) = program.buffer();
+    let context = Context::on(&program.board).unwrap();
+    let alone = context.trace_to(&buffer, Selection::kinds(&[Kind::COMPLETION, Kind::API]));
+    assert!(matches!(alone, Err(ToolError::NotAlone(Kind::COMPLETION))));
+    let kinds = Selection::kinds(&[Kind::COMPLETION, Kind::MEMORY_SET]);
+    context.trace_to(&buffer, kinds).unwrap();
+}
+
+#[test]
 fn what_does_not_fit_is_dropped_and_told_once() {
     let mut program = program();
     let (buffer, got) = program.buffer();

@@ -1,7 +1,7 @@
 //! What a service wants: kinds of records, and operations of domains.
 
 use super::interest::{DOMAINS, OPERATIONS};
-use crate::record::{Domain, Kind, Operation};
+use crate::record::{Domain, KINDS, Kind, Operation};
 
 /// A set of record kinds.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -26,6 +26,14 @@ impl KindSet {
     /// Whether `kind` is among them.
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & 1 << kind.index() != 0
+    }
+
+    /// The kinds of the set that this version knows. Empty for a set that is made of [`KindSet::ALL`] and also contains
+    /// what this version does not know.
+    pub fn listed(self) -> impl Iterator<Item = Kind> {
+        let open = self.0 >> (KINDS - 1) & 1 != 0;
+        let all = Kind::ALL.iter().map(|(kind, _)| *kind);
+        all.filter(move |kind| !open && self.has(*kind))
     }
 
     /// Whether there is none.

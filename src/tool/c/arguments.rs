@@ -1,4 +1,4 @@
-//! Arguments: of calls that are told, of calls that were recorded, and of operations.
+//! Arguments: of calls in callbacks, of recorded calls, and of operations.
 
 use super::callback::{CallbackData, with_arguments};
 use super::sized::{self, SizedStruct, sized};
@@ -16,9 +16,9 @@ use core::ffi::c_char;
 pub struct Argument {
     /// `sizeof(gputrail_argument)`.
     pub size: usize,
-    /// Its name. It lasts for ever.
+    /// Its name. The text is never freed.
     pub name: *const c_char,
-    /// Its type in C. It lasts for ever.
+    /// Its type in C. The text is never freed.
     pub type_name: *const c_char,
     /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
     /// record keeps is the id of it, for `gputrail_string`.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn gputrail_callback_argument(
 
 /// An argument of the call that a callback is about, for people: up to `depth` pointers are followed, as far as they lead
 /// somewhere. Addresses that are not the program's are shown as they are, and nothing is read through `void`. Ended by a 0;
-/// `length`, which may be null, is told without it.
+/// `length`, which may be null, gets the length without it.
 ///
 /// Errors: as for `gputrail_callback_argument`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length.
 ///

@@ -1,4 +1,4 @@
-//! What holds for the whole process: defaults of buffers, how calls are recorded, and how much of everything there may be.
+//! Attributes and limits of the process: defaults of buffers, how calls are recorded, how many objects there may be.
 
 use super::done;
 use super::library;
@@ -28,7 +28,7 @@ pub struct AttributeValues {
 }
 sized!(AttributeValues, "gputrail_attributes", 40);
 
-/// What a process may have at a time.
+/// The limits of a process: how many objects it may have at a time.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct LimitValues {

@@ -1,18 +1,20 @@
 //! Buffers, their batches, and the records in them.
 
-use super::callback::{Inside, refuse_inside};
-use super::objects::{self, BufferHandle, CallbackThreadHandle, Class, destroy};
+use super::callback::{Caller, refuse_inside};
+use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
-use super::{Answer, answer, checked, done, library, place};
+use super::{Answer, answer, checked, done, library, place, timeline};
 use crate::buffer::{BlockView, Policy};
-use crate::collect::context::{BufferOptions, Drops, RecordBuffer};
-use crate::record::{Header, Kind, ThreadId};
+use crate::collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, WORK};
+use crate::platform::sync::lock_std;
+use crate::record::{Header, Kind, Records, ThreadId};
+use crate::tool::joined::{Joiner, RecordFormat, WorkTimes};
 use core::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How a buffer is made. A field of 0 asks for what is usual.
+/// Options of a buffer. A field of 0 asks for the usual value.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct BufferSettings {
@@ -31,8 +33,10 @@ pub struct BufferSettings {
     pub policy: u32,
     /// Threads that may record at a time; usually 1024.
     pub threads: u32,
-    /// 0.
-    pub reserved: u32,
+    /// `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one: kernels, copies, fills, markers and barriers come when they have
+    /// completed, with their times (see `gputrail_times_of`). Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were written, which
+    /// costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+    pub format: u32,
     /// The callback thread that delivers; usually one that all buffers share which have none.
     pub callback_thread: CallbackThreadHandle,
 }
@@ -51,7 +55,7 @@ pub struct Batch {
     pub records: *const u8,
     /// Bytes of records.
     pub bytes: usize,
-    /// Who wrote them: unique in the process.
+    /// The lane that wrote them, unique in the process.
     pub lane: u32,
     /// The thread that wrote them; 0 for records of the library's own.
     pub thread: ThreadId,
@@ -66,8 +70,8 @@ pub struct Batch {
 }
 sized!(Batch, "gputrail_batch", 56);
 
-/// Gets a batch, with what was given to `gputrail_buffer_create`, on a thread of the library's or on one that
-/// flushes; never on two at a time. It must not throw.
+/// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never on
+/// two threads at a time. It must not throw.
 pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
 
 /// Records that were dropped.
@@ -86,7 +90,7 @@ sized!(DropCounts, "gputrail_drops", 16);
 /// A tool's pointer, which it gets back on other threads.
 pub(super) struct UserData(pub *mut c_void);
 
-// SAFETY: the library only hands it back; what it leads to is the tool's, which is told of the threads.
+// SAFETY: the library only hands it back; the data is the tool's, whose documentation names the threads.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}
@@ -97,16 +101,16 @@ impl UserData {
     }
 }
 
-/// Makes a buffer. `deliver` gets what is recorded in batches, until the buffer has been destroyed. A null
-/// `options` asks for what is usual.
+/// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks for
+/// the usual values.
 ///
 /// Errors: `GPUTRAIL_LAYOUT` for sizes that make no buffer; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
-/// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for a policy that is none;
+/// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for an unknown policy or format;
 /// `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the id.
+/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_buffer_create(
     options: *const BufferSettings,
@@ -120,24 +124,104 @@ pub unsafe extern "C" fn gputrail_buffer_create(
         let deliver =
             deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
         // SAFETY: the caller's promise.
-        let options = unsafe { asked(options) }?;
-        let id = library::state()?.new_id(Class::Buffer);
-        let user_data = UserData(user_data);
-        let made = RecordBuffer::create(options, move |view| {
+        let (options, format) = unsafe { (asked(options)?, format(options)?) };
+        let id = library::state()?.buffers.new_handle();
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
-            let _inside = Inside::batch();
             // SAFETY: a function of the tool's, which the tool gave for this.
-            unsafe { deliver(&batch, user_data.get()) };
+            caller.run(|| unsafe { deliver(&batch, user_data.get()) });
+        };
+        if format == RecordFormat::Raw {
+            place.write(keep(id, RecordBuffer::create(options, show)?, None)?);
+            return Ok(());
+        }
+        let joiner = Arc::new(Mutex::new((Joiner::new(timeline::new()?), show)));
+        let joins = joiner.clone();
+        let made = RecordBuffer::create(options, move |view| {
+            let (joiner, show) = &mut *lock_std(&joins);
+            let joined = joiner.join(view);
+            if !joined.bytes.is_empty() {
+                show(&joined);
+            }
         })?;
-        place.write(keep(id, made)?);
+        let finish = move || {
+            let (joiner, show) = &mut *lock_std(&joiner);
+            let left = joiner.finish();
+            if !left.bytes.is_empty() {
+                show(&left);
+            }
+        };
+        place.write(keep(id, made, Some(Box::new(finish)))?);
         Ok(())
     })
 }
 
-/// Gives a buffer its id.
-pub(super) fn keep(id: u64, buffer: RecordBuffer) -> Answer<BufferHandle> {
+/// Delivers what a buffer has kept back, when it ends.
+type Finish = Box<dyn FnOnce() + Send>;
+
+/// A buffer of a tool.
+pub(super) struct Buffer {
+    buffer: RecordBuffer,
+    /// Whether its records are joined.
+    joined: bool,
+    finish: Mutex<Option<Finish>>,
+}
+
+impl std::ops::Deref for Buffer {
+    type Target = RecordBuffer;
+
+    fn deref(&self) -> &RecordBuffer {
+        &self.buffer
+    }
+}
+
+impl Buffer {
+    /// Delivers everything; nothing is recorded to it any more.
+    pub fn end(&self) {
+        self.buffer.end();
+        let finish = lock_std(&self.finish).take();
+        if let Some(finish) = finish {
+            finish();
+        }
+    }
+
+    /// The kinds that have to be recorded where `kinds` are wanted: joined work needs its completions.
+    pub fn needed(&self, kinds: KindSet) -> KindSet {
+        match self.joined && WORK.iter().any(|kind| kinds.has(*kind)) {
+            true => kinds.or(KindSet::of(&[Kind::COMPLETION])),
+            false => kinds,
+        }
+    }
+}
+
+/// Gives a buffer its handle.
+pub(super) fn keep(id: u64, buffer: RecordBuffer, finish: Option<Finish>) -> Answer<BufferHandle> {
+    let buffer = Buffer {
+        buffer,
+        joined: finish.is_some(),
+        finish: Mutex::new(finish),
+    };
     library::state()?.buffers.insert(id, Arc::new(buffer));
     Ok(BufferHandle { handle: id })
+}
+
+/// # Safety
+///
+/// `options` is null or leads to options.
+unsafe fn format(options: *const BufferSettings) -> Answer<RecordFormat> {
+    if options.is_null() {
+        return Ok(RecordFormat::default());
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { sized::read(options) }?.format {
+        0 => Ok(RecordFormat::Joined),
+        1 => Ok(RecordFormat::Raw),
+        other => {
+            let text = format!("unknown format {other}: expected 0 (joined) or 1 (raw)");
+            Err(Failure::new(Status::INVALID_ARGUMENT, text))
+        }
+    }
 }
 
 /// # Safety
@@ -174,7 +258,10 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
         made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
     }
     made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
-        let text = format!("policy: {} is none", asked.policy);
+        let text = format!(
+            "unknown policy {}: expected 0 (discard), 1 (lossless) or 2 (overwrite)",
+            asked.policy
+        );
         Failure::new(Status::INVALID_ARGUMENT, text)
     })?;
     Ok(made)
@@ -194,14 +281,15 @@ pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
     }
 }
 
-/// Destroys a buffer: what has been recorded is delivered first. When this returns, its callback is not running
-/// and will not be called again.
+/// Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
+/// returns, its callback is not running and will not be called again.
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
+        objects::buffer(buffer)?.end();
         let gone = library::state()?.buffers.remove(buffer.handle)?;
         destroy(gone);
         Ok(())
@@ -220,8 +308,8 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     })
 }
 
-/// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
-/// its real completion comes later. Errors as for `gputrail_buffer_flush`.
+/// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its real
+/// completion comes later. Errors as for `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     done(|| {
@@ -230,7 +318,7 @@ pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     })
 }
 
-/// What a buffer has dropped since this was asked the last time.
+/// The records that a buffer has dropped since the last call of this function.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
@@ -252,7 +340,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped(
     })
 }
 
-/// What a buffer has dropped since it was made. As `gputrail_buffer_dropped`.
+/// The records that a buffer has dropped since it was made. As `gputrail_buffer_dropped`.
 ///
 /// # Safety
 ///
@@ -344,5 +432,29 @@ pub unsafe extern "C" fn gputrail_batch_next(
         // SAFETY: within the batch; and as above.
         unsafe { record.write(batch.records.add(next).cast()) };
         Ok(Status::OK)
+    })
+}
+
+/// The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into `times`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` for a record without times, of another kind or from a buffer of raw records;
+/// `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or leads to a record, all of it; `times` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_times_of(record: *const Header, times: *mut WorkTimes) -> Status {
+    done(|| {
+        checked(record, "record")?;
+        // SAFETY: the caller's promise.
+        let times = unsafe { place(times, "times") }?;
+        // SAFETY: not null and aligned, and the caller's promise: as long as its header says.
+        let bytes = unsafe { std::slice::from_raw_parts(record.cast(), (*record).bytes()) };
+        let found = Records::new(bytes).next().and_then(WorkTimes::of);
+        times.write(
+            found.ok_or_else(|| Failure::new(Status::NOT_FOUND, "the record has no times"))?,
+        );
+        Ok(())
     })
 }

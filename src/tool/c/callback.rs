@@ -1,9 +1,9 @@
-//! Callbacks: subscribers in C, and what they are told.
+//! Callbacks: subscribers in C, and the data of their callbacks.
 
 use super::buffer::UserData;
 use super::context::these_operations;
 use super::kinds::list;
-use super::objects::{self, Class, ContextHandle, Subscribed, SubscriberHandle, destroy};
+use super::objects::{self, ContextHandle, Owner, Subscribed, SubscriberHandle, destroy};
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
@@ -16,15 +16,15 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What a subscriber is told, on the thread on which it happens. Valid during the callback.
+/// The data of a callback. Valid during the callback.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct CallbackData {
     /// Size of this structure.
     pub size: usize,
-    /// What happens.
+    /// The operation that is reported.
     pub operation: Operation,
-    /// Which part of it: `GPUTRAIL_PHASE_ENTER` or another of them.
+    /// The moment: `GPUTRAIL_PHASE_ENTER` or another of them.
     pub phase: u32,
     /// Its name, `clFinish` say.
     pub name: *const c_char,
@@ -32,16 +32,16 @@ pub struct CallbackData {
     pub correlation: CorrelationId,
     /// The thread.
     pub thread: ThreadId,
-    /// What the call returned, if `has_return_code` is 1.
+    /// The value that the call returned, if `has_return_code` is 1.
     pub return_code: i32,
     /// Whether the call has returned: 1 or 0.
     pub has_return_code: u32,
     /// How many arguments the call has: see `gputrail_callback_argument`.
     pub arguments: u32,
-    /// What a record says of it, or null.
+    /// The record of the work, the wait or the object that is reported, or null.
     pub record: *const Header,
-    /// The subscriber's own: 0 at enter, at exit what it left here at enter, at a completion what it left at the exit of
-    /// the enqueue.
+    /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value that
+    /// it left at the exit of the enqueue.
     pub user_data: u64,
     /// The kernel that is launched or has completed, where one is: `gputrail_kernel_name` tells its name, also here.
     pub kernel: KernelId,
@@ -55,8 +55,8 @@ pub struct CallbackData {
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
-/// Is told of what a subscriber has subscribed to, with what was given to `gputrail_subscribe`; possibly on several
-/// threads at a time. What it calls itself is not observed. It must not throw.
+/// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads at a
+/// time. Its own calls are not observed. It must not throw.
 pub type CallbackFunction =
     Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
 
@@ -70,35 +70,43 @@ enum Within {
 
 thread_local! {
     static WITHIN: Cell<Within> = const { Cell::new(Within::Nothing) };
-    /// What the callback that the thread is in was given, and its arguments.
+    /// The data of the callback that the thread is in, and the arguments of its call.
     static TOLD: Cell<(*const CallbackData, *const c_void)> =
         const { Cell::new((std::ptr::null(), std::ptr::null())) };
 }
 
-/// The thread is in a callback of a tool's, while this lives.
-pub(super) struct Inside(Within);
-
-impl Inside {
-    fn new(within: Within) -> Inside {
-        Inside(
-            WITHIN
-                .try_with(|place| place.replace(within))
-                .unwrap_or(Within::Nothing),
-        )
-    }
-
-    pub fn batch() -> Inside {
-        Inside::new(Within::Batch)
-    }
-
-    pub fn call() -> Inside {
-        Inside::new(Within::Call)
-    }
+/// Runs callbacks: as the owner of the object that they belong to, with calls refused that would wait for them.
+#[derive(Copy, Clone)]
+pub(super) struct Caller {
+    owner: Owner,
+    within: Within,
 }
 
-impl Drop for Inside {
-    fn drop(&mut self) {
-        let _ = WITHIN.try_with(|place| place.set(self.0));
+impl Caller {
+    /// For a buffer's callbacks; the calling user owns the buffer.
+    pub fn of_buffer() -> Caller {
+        Caller {
+            owner: Owner::current(),
+            within: Within::Batch,
+        }
+    }
+
+    /// For a subscriber's callbacks; the calling user owns the subscriber.
+    pub fn of_subscriber() -> Caller {
+        Caller {
+            within: Within::Call,
+            ..Caller::of_buffer()
+        }
+    }
+
+    /// Runs a callback.
+    pub fn run<R>(self, callback: impl FnOnce() -> R) -> R {
+        let before = WITHIN.try_with(|place| place.replace(self.within));
+        let result = self.owner.run(callback);
+        if let Ok(before) = before {
+            let _ = WITHIN.try_with(|place| place.set(before));
+        }
+        result
     }
 }
 
@@ -131,7 +139,7 @@ pub(super) fn refuse_inside() -> Answer {
 /// # Safety
 ///
 /// `operations` is null or leads to `operation_count` of them, `call_back` is null or such a function, `subscriber` is
-/// null or a place for the id.
+/// null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_subscribe(
     context: ContextHandle,
@@ -149,11 +157,11 @@ pub unsafe extern "C" fn gputrail_subscribe(
         // SAFETY: the caller's promise.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
-        let user_data = UserData(user_data);
+        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
         let subscriber = of.call_back(operations, move |callback| {
             tell(callback, |data| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
-                unsafe { call_back(data, user_data.get()) }
+                caller.run(|| unsafe { call_back(data, user_data.get()) });
             });
         })?;
         place.write(keep(context, subscriber)?);
@@ -164,7 +172,7 @@ pub unsafe extern "C" fn gputrail_subscribe(
 /// Gives a subscriber of `context` its id.
 pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<SubscriberHandle> {
     let mut state = library::state()?;
-    let id = state.new_id(Class::Subscriber);
+    let id = state.subscribers.new_handle();
     let subscribed = Subscribed {
         context,
         subscriber,
@@ -202,9 +210,7 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
     };
     let told = (&raw const data, (&raw const arguments).cast());
     let before = TOLD.try_with(|place| place.replace(told));
-    let inside = Inside::call();
     call_back(&mut data);
-    drop(inside);
     if let Ok(before) = before {
         let _ = TOLD.try_with(|place| place.set(before));
     }

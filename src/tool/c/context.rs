@@ -1,6 +1,6 @@
 //! Contexts and their services.
 
-use super::objects::{self, BufferHandle, Class, ContextHandle, destroy};
+use super::objects::{self, BufferHandle, ContextHandle, destroy};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place, values};
@@ -8,7 +8,7 @@ use crate::collect::context::{Context, KindSet, OperationSet, Selection};
 use crate::record::{ContextId, Kind, Operation};
 use std::sync::Arc;
 
-/// What a service is to get.
+/// The records that a service selects.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct SelectionOptions {
@@ -31,7 +31,7 @@ sized!(SelectionOptions, "gputrail_selection", 40);
 ///
 /// # Safety
 ///
-/// `context` is null or a place for the id.
+/// `context` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_context_create(context: *mut ContextHandle) -> Status {
     done(|| {
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn gputrail_context_create(context: *mut ContextHandle) ->
         drop(library::state()?);
         let context = Arc::new(Context::new()?);
         let mut state = library::state()?;
-        let id = state.new_id(Class::Context);
+        let id = state.contexts.new_handle();
         state.contexts.insert(id, context);
         place.write(ContextHandle { handle: id });
         Ok(())
@@ -63,7 +63,7 @@ pub extern "C" fn gputrail_context_destroy(context: ContextHandle) -> Status {
     })
 }
 
-/// Lets the services of a context run. The first start locks them; what they select may still be changed.
+/// Starts the services of a context. The first start locks them; their selections may still be changed.
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STARTED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -71,7 +71,7 @@ pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.start()?))
 }
 
-/// Lets the services of a context rest. Calls in progress and work in flight are still recorded when they end.
+/// Stops the services of a context. Calls in progress and work in flight are still recorded when they end.
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STOPPED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -79,7 +79,7 @@ pub extern "C" fn gputrail_context_stop(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.stop()?))
 }
 
-/// Tells whether a context is there: 1 or 0.
+/// Writes whether a context exists: 1 or 0.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn gputrail_context_is_valid(
     })
 }
 
-/// Tells whether a context is started: 1 or 0.
+/// Writes whether a context is started: 1 or 0.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -138,7 +138,8 @@ pub unsafe extern "C" fn gputrail_context_trace_to(
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
         // SAFETY: the caller's promise.
-        let selection = unsafe { selected(selection) }?;
+        let mut selection = unsafe { selected(selection) }?;
+        selection.kinds = buffer.needed(selection.kinds);
         Ok(context.trace_to(&buffer, selection)?)
     })
 }
@@ -157,8 +158,9 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
     } else {
         // SAFETY: the caller's promise.
         let kinds = unsafe { values(asked.kinds, asked.kind_count, "kinds") }?;
-        if let Some(unknown) = kinds.iter().find(|kind| kind.name().is_none()) {
-            let text = format!("this version knows no kind {:#x}", unknown.0);
+        if let Some(unknown) = kinds.iter().find(|kind| kind.producer().is_none()) {
+            let name = unknown.name().unwrap_or("of no name");
+            let text = format!("nothing produces records of kind {:#x} ({name})", unknown.0);
             return Err(Failure::new(Status::UNKNOWN_KIND, text));
         }
         KindSet::of(kinds)
@@ -207,12 +209,16 @@ pub extern "C" fn gputrail_context_enable_kind(
 ) -> Status {
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let one = KindSet::of(&[kind]);
+        if on != 0 && buffer.needed(one) != one {
+            context.enable_kind(&buffer, Kind::COMPLETION, true)?;
+        }
         Ok(context.enable_kind(&buffer, kind, on != 0)?)
     })
 }
 
-/// Says whether a buffer wants records of a kind of one context of a runtime, which supersedes what it wants of all others
-/// (CUPTI: `cuptiActivityEnableContext`): `on` is 1 or 0, or -1, which takes back what was said. Also while the context is
+/// Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all others
+/// (CUPTI: `cuptiActivityEnableContext`): `on` is 1 or 0, or -1, which removes the exception. Also while the context is
 /// started.
 ///
 /// Errors: `GPUTRAIL_UNKNOWN_KIND` for kinds whose records belong to no context of a runtime; `GPUTRAIL_INVALID_ARGUMENT`

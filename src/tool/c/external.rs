@@ -1,7 +1,7 @@
 //! External ids: ids of a tool's own that the records of a thread carry.
 
 use super::buffer::UserData;
-use super::callback::{self, Inside};
+use super::callback::{self, Caller};
 use super::context::these_operations;
 use super::library::board;
 use super::objects::{self, ContextHandle, SubscriberHandle};
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn gputrail_external_register_kind(
     })
 }
 
-/// The name of a kind of external ids, registered or not, ended by a 0. `length`, which may be null, is told without the 0;
+/// The name of a kind of external ids, registered or not, ended by a 0. `length`, which may be null, gets the length without the 0;
 /// a null `to` asks for it alone.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length.
@@ -103,7 +103,7 @@ pub extern "C" fn gputrail_external_push(kind: ExternalKind, id: ExternalId) -> 
 ///
 /// # Safety
 ///
-/// `id` is null or a place for the id.
+/// `id` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_external_pop(kind: ExternalKind, id: *mut ExternalId) -> Status {
     done(|| {
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn gputrail_external_name(
     })
 }
 
-/// A call that begins, and needs an external id. Valid during the callback.
+/// A request for the external id of a call that begins. Valid during the callback.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ExternalRequest {
@@ -156,8 +156,8 @@ pub struct ExternalRequest {
 }
 sized!(ExternalRequest, "gputrail_external_request", 32);
 
-/// Is asked for the external id of a call: returns 1 if it has written one to `id`, 0 to leave it to those that are
-/// pushed. Possibly on several threads at a time. What it calls itself is not observed. It must not throw.
+/// Supplies the external id of a call: returns 1 if it has written one to `id`, 0 to use the id that is pushed. Called
+/// possibly on several threads at a time. Its own calls are not observed. It must not throw.
 pub type SupplyFunction = Option<
     unsafe extern "C" fn(
         request: *const ExternalRequest,
@@ -180,7 +180,7 @@ pub type SupplyFunction = Option<
 /// # Safety
 ///
 /// `operations` is null or leads to `operation_count` of them, `supply` is null or such a function, `subscriber` is null
-/// or a place for the id.
+/// or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_external_supply(
     context: ContextHandle,
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
         // SAFETY: the caller's promise.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
-        let user_data = UserData(user_data);
+        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
         let subscriber = of.supply_external_ids(operations, move |asked| {
             let request = ExternalRequest {
                 operation: asked.operation,
@@ -207,9 +207,8 @@ pub unsafe extern "C" fn gputrail_external_supply(
                 ..ExternalRequest::blank()
             };
             let mut id = ExternalId::NONE;
-            let _inside = Inside::call();
             // SAFETY: a function of the tool's, which the tool gave for this.
-            let supplied = unsafe { supply(&request, &mut id, user_data.get()) };
+            let supplied = caller.run(|| unsafe { supply(&request, &mut id, user_data.get()) });
             (supplied != 0).then_some(id)
         })?;
         place.write(callback::keep(context, subscriber)?);

@@ -1,7 +1,7 @@
 //! Flight recorders: keep what was recorded last, and write it out when something happens.
 
 use super::context::{SelectionOptions, selected};
-use super::objects::{Class, FlightHandle, destroy};
+use super::objects::{FlightHandle, destroy};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{self, given};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a flight recorder works. A field of 0 asks for what is usual.
+/// How a flight recorder works. A field of 0 asks for the usual value.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct FlightSettings {
@@ -30,7 +30,7 @@ pub struct FlightSettings {
     pub most_dumps: u32,
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`; usually the current one.
     pub folder: *const c_char,
-    /// What is recorded; usually everything.
+    /// The selection of what is recorded; usually everything.
     pub selection: *const SelectionOptions,
     /// Bytes of a block, the smallest piece that is overwritten, a multiple of 4096; usually 64 KiB.
     pub block_bytes: u64,
@@ -41,14 +41,14 @@ pub struct FlightSettings {
 }
 sized!(FlightSettings, "gputrail_flight_options", 48);
 
-/// Starts a flight recorder, which keeps what happens last. A null `options` asks for what is usual.
+/// Starts a flight recorder, which keeps what happens last. A null `options` asks for the usual value.
 ///
 /// Errors: as for `gputrail_buffer_create` and `gputrail_context_trace_to`; `GPUTRAIL_INVALID_ARGUMENT` for a signal that
 /// cannot be had.
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one, `flight` is null or a place for the id.
+/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one, `flight` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_flight_start(
     options: *const FlightSettings,
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn gputrail_flight_start(
         }
         let recorder = Arc::new(FlightRecorder::start(made)?);
         let mut state = library::state()?;
-        let id = state.new_id(Class::Flight);
+        let id = state.flights.new_handle();
         state.flights.insert(id, recorder);
         place.write(FlightHandle { handle: id });
         Ok(())

@@ -1,4 +1,4 @@
-//! Kinds, domains and operations: counted out, and looked up by name and by number.
+//! Kinds, domains and operations: listed, and looked up by name and by number.
 
 use super::status::{Failure, Status};
 use super::text::{given, kept};
@@ -36,10 +36,17 @@ pub(super) unsafe fn list<T: Copy>(
     }
 }
 
-/// The name of a kind of records, or null for one that this version does not know. It lasts for ever.
+/// The name of a kind of records, or null for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_kind_name(kind: Kind) -> *const c_char {
     kind.name().map_or(std::ptr::null(), kept)
+}
+
+/// The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot be
+/// selected. The text is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_kind_producer(kind: Kind) -> *const c_char {
+    kind.producer().map_or(std::ptr::null(), kept)
 }
 
 /// The kind of records that has this name.
@@ -59,7 +66,8 @@ pub unsafe extern "C" fn gputrail_kind_by_name(name: *const c_char, kind: *mut K
     })
 }
 
-/// The kinds of records that this version knows, also those that it does not produce yet. `count` is always told;
+/// The kinds of records that this version knows, also those that are not produced for buffers: see
+/// `gputrail_kind_producer`. `count` is always told;
 /// a null `kinds` asks for it alone.
 ///
 /// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NULL_POINTER`.
@@ -80,7 +88,7 @@ pub unsafe extern "C" fn gputrail_kinds(
     })
 }
 
-/// The name of a domain, or null for one that this version does not know. It lasts for ever.
+/// The name of a domain, or null for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_domain_name(domain: Domain) -> *const c_char {
     domain.name().map_or(std::ptr::null(), kept)
@@ -144,13 +152,13 @@ pub unsafe extern "C" fn gputrail_operations(
     })
 }
 
-/// The name of an operation, such as `clFinish`, or null if nothing has that number. It lasts for ever.
+/// The name of an operation, such as `clFinish`, or null if nothing has that number. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_operation_name(operation: Operation) -> *const c_char {
     operations::name(operation).map_or(std::ptr::null(), kept)
 }
 
-/// What an operation does; `GPUTRAIL_OPERATION_GROUP_OTHER` also where nothing has that number.
+/// The group of an operation; `GPUTRAIL_OPERATION_GROUP_OTHER` also for an unknown operation.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_group_of_operation(operation: Operation) -> OperationGroup {
     operations::get(operation).map_or(OperationGroup::OTHER, |info| info.group)

@@ -1,34 +1,36 @@
-//! The library in its process: initialised, finalised, and what it says of itself.
+//! The library in its process: initialisation, finalisation, version.
 
-use super::objects::{Class, Objects, Subscribed, destroy};
+use super::buffer::Buffer;
+use super::objects::{Class, Objects, Owner, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
-use crate::collect::context::{
-    CallbackThread, Context, FlightRecorder, InternalThreadWatch, RecordBuffer,
-};
+use crate::collect::context::{CallbackThread, Context, FlightRecorder, InternalThreadWatch};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietGuard;
 use crate::record::{ProcessId, ThreadId};
 use crate::tool::timeline::Timeline;
 use core::ffi::{CStr, c_char};
+use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the API keeps of one process.
+/// The state of the API in one process.
 struct Library {
     pid: u32,
     state: Mutex<State>,
 }
 
-/// The objects that C has made.
+/// The users of the library in this process, and their objects.
 pub(super) struct State {
-    initialised: bool,
-    /// The last number of an id.
-    last: u64,
+    /// Whether the program has initialised the library.
+    program: bool,
+    /// Whether tools have been loaded.
+    tools_loaded: bool,
     pub contexts: Objects<Context>,
-    pub buffers: Objects<RecordBuffer>,
+    pub buffers: Objects<Buffer>,
     pub subscribers: Objects<Subscribed>,
+    pub tools: Objects<()>,
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
     pub threads: Objects<CallbackThread>,
@@ -38,11 +40,12 @@ pub(super) struct State {
 impl State {
     fn new() -> State {
         State {
-            initialised: false,
-            last: 0,
+            program: false,
+            tools_loaded: false,
             contexts: Objects::new(Class::Context),
             buffers: Objects::new(Class::Buffer),
             subscribers: Objects::new(Class::Subscriber),
+            tools: Objects::new(Class::Tool),
             timelines: Objects::new(Class::Timeline),
             flights: Objects::new(Class::Flight),
             threads: Objects::new(Class::CallbackThread),
@@ -50,10 +53,8 @@ impl State {
         }
     }
 
-    /// An id for an object of `class` that nothing has had.
-    pub fn new_id(&mut self, class: Class) -> u64 {
-        self.last += 1;
-        (class as u64) << 56 | self.last & ((1 << 56) - 1)
+    fn is_initialised(&self) -> bool {
+        self.program || self.tools_loaded
     }
 }
 
@@ -90,7 +91,7 @@ fn locked() -> QuietGuard<'static, State> {
 /// The objects, if the library is initialised.
 pub(super) fn state() -> Answer<QuietGuard<'static, State>> {
     let state = locked();
-    if state.initialised {
+    if state.is_initialised() {
         Ok(state)
     } else {
         Err(Status::NOT_INITIALISED.into())
@@ -103,7 +104,7 @@ pub(super) fn board() -> Answer<&'static Arc<Switchboard>> {
     process::board().ok_or_else(|| Status::NOT_AVAILABLE.into())
 }
 
-/// Prepares the library for this process. A tool that gputrail has loaded finds it done. May be called again, which
+/// Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which
 /// changes nothing, and after `gputrail_finalise`. A forked child has to call it anew: it has none of its parent's
 /// objects.
 ///
@@ -113,42 +114,68 @@ pub(super) fn board() -> Answer<&'static Arc<Switchboard>> {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_initialise() -> Status {
     done(|| {
-        crate::clock::init();
-        process::begin_for_tool().ok_or(Status::NOT_AVAILABLE)?;
-        locked().initialised = true;
+        prepare()?;
+        if Owner::current() == Owner::PROGRAM {
+            locked().program = true;
+        }
         Ok(())
     })
 }
 
-/// Stops every context, delivers what is in every buffer, and destroys them and everything else that has an id. Ids from
-/// before are invalid from then on. The program goes on; the library can be initialised again.
+/// Prepares the library for tools.
+pub(super) fn initialise_for_tools() -> Answer {
+    prepare()?;
+    locked().tools_loaded = true;
+    Ok(())
+}
+
+fn prepare() -> Answer {
+    crate::clock::init();
+    process::begin_for_tool().ok_or(Status::NOT_AVAILABLE)?;
+    Ok(())
+}
+
+/// Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works, and
+/// then destroys all that it has created. The program goes on; the library can be initialised again.
+///
+/// The users of the library in one process are independent: called by the program, this leaves the objects of tools alone,
+/// and called in a callback of a tool or in its `finalise`, those of the program and of other tools. Objects that a
+/// thread of a tool's own creates, outside of callbacks, are the program's.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a callback.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_finalise() -> Status {
     done(|| {
-        drop(state()?);
+        let owner = Owner::current();
+        if owner == Owner::PROGRAM && !locked().program {
+            return Err(Status::NOT_INITIALISED.into());
+        }
         callback::refuse_inside()?;
-        finalise();
+        finalise(Some(owner));
         Ok(())
     })
 }
 
-/// See [`gputrail_finalise`].
-pub(crate) fn finalise() {
-    let mut state = locked();
-    state.initialised = false;
-    let (contexts, subscribers) = (state.contexts.take_all(), state.subscribers.take_all());
-    let flights = state.flights.take_all();
-    let (buffers, timelines) = (state.buffers.take_all(), state.timelines.take_all());
-    let (threads, watches) = (state.threads.take_all(), state.watches.take_all());
-    // Callbacks may run meanwhile, and call us.
-    drop(state);
-    for context in &contexts {
+/// Ends what `owner` has created; for `None`, what everybody has.
+pub(super) fn finalise(owner: Option<Owner>) {
+    // Callbacks run meanwhile, and call the library: the lock is held briefly, and objects stay until all is delivered.
+    let contexts = locked().contexts.of(owner);
+    for context in contexts {
         // It may be stopped already.
         let _ = context.stop();
     }
+    let subscribers = locked().subscribers.take(owner);
     subscribers.into_iter().for_each(destroy);
+    let buffers = locked().buffers.of(owner);
+    buffers.iter().for_each(|buffer| buffer.end());
+    drop(buffers);
+    let mut state = locked();
+    let (contexts, buffers) = (state.contexts.take(owner), state.buffers.take(owner));
+    let (timelines, flights) = (state.timelines.take(owner), state.flights.take(owner));
+    let (threads, watches) = (state.threads.take(owner), state.watches.take(owner));
+    state.program &= owner.is_some_and(|owner| owner != Owner::PROGRAM);
+    state.tools_loaded &= owner.is_some();
+    drop(state);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
     drop((timelines, flights, threads, watches));
@@ -156,7 +183,7 @@ pub(crate) fn finalise() {
 
 /// Delivers what is in every buffer.
 pub(super) fn flush_all() {
-    let buffers = locked().buffers.all();
+    let buffers = locked().buffers.of(None);
     for buffer in buffers {
         // Within a callback it is refused, and comes later.
         let _ = buffer.flush();
@@ -168,13 +195,13 @@ pub(super) fn flush_all() {
 pub extern "C" fn gputrail_is_initialised() -> i32 {
     let mut initialised = false;
     done(|| {
-        initialised = locked().initialised;
+        initialised = locked().is_initialised();
         Ok(())
     });
     i32::from(initialised)
 }
 
-/// The version of this library, as text: `0.1.0`. It lasts for ever.
+/// The version of this library, as text: `0.1.0`. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
@@ -210,7 +237,7 @@ pub extern "C" fn gputrail_process() -> ProcessId {
 /// named there already need none of it. To be called before the program's first OpenCL call, while no other
 /// thread reads the environment.
 ///
-/// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_NOT_AVAILABLE` if this is no shared library, or its path
+/// Errors: `GPUTRAIL_TOO_LATE` after the first OpenCL call; `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_NOT_AVAILABLE` if this is no shared library, or its path
 /// contains a colon.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_observe_opencl() -> Status {
@@ -227,8 +254,12 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
             let text = format!("OPENCL_LAYERS cannot name {path}, which contains a colon");
             return Err(Failure::new(Status::NOT_AVAILABLE, text));
         }
-        if existing.split(':').any(|layer| layer == path) {
+        if existing.split(':').any(|layer| layer == path) || process::is_observed() {
             return Ok(());
+        }
+        if let Some(runtime) = loaded_runtime() {
+            let text = format!("the OpenCL loader has loaded {runtime} already");
+            return Err(Failure::new(Status::TOO_LATE, text));
         }
         let value = if existing.is_empty() {
             path
@@ -238,6 +269,31 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
         // SAFETY: the caller's promise that no other thread uses the environment meanwhile.
         unsafe { std::env::set_var("OPENCL_LAYERS", value) };
         Ok(())
+    })
+}
+
+/// An OpenCL runtime that is loaded: the loader loads the runtimes that are installed at the first OpenCL call, and reads
+/// then which layers it is to use.
+fn loaded_runtime() -> Option<String> {
+    let installed = std::env::var("OCL_ICD_VENDORS").unwrap_or("/etc/OpenCL/vendors".into());
+    // A folder of files, or one file.
+    let files = std::fs::read_dir(&installed).into_iter().flatten();
+    let files = files.filter_map(|file| Some(file.ok()?.path()));
+    let files = files.chain([installed.clone().into()]);
+    let files = files.filter_map(|file| std::fs::read_to_string(file).ok());
+    let named = std::env::var("OCL_ICD_FILENAMES").unwrap_or_default();
+    let named = named.split(':').map(str::to_owned);
+    named.chain(files).find_map(|runtime| {
+        let runtime = runtime.trim().to_owned();
+        let name = CString::new(runtime.as_str()).ok()?;
+        // SAFETY: a text that ends with a 0; loads nothing.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if runtime.is_empty() || library.is_null() {
+            return None;
+        }
+        // SAFETY: just opened.
+        unsafe { libc::dlclose(library) };
+        Some(runtime)
     })
 }
 

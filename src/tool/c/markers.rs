@@ -9,7 +9,7 @@ use crate::collect::process;
 use crate::record::{AgentId, PayloadKind, QueueId};
 use core::ffi::c_char;
 
-/// What is said of a marker or a range. What is null or 0 is not said.
+/// The attributes of a marker or a range. An attribute that is null or 0 is not given.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct MarkOptions {
@@ -17,7 +17,7 @@ pub struct MarkOptions {
     pub size: usize,
     /// Its name.
     pub name: *const c_char,
-    /// Whose it is: a library's name, say.
+    /// The library or component that it belongs to.
     pub domain: *const c_char,
     /// Its category.
     pub category: *const c_char,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn gputrail_range_push(mark: *const MarkOptions) -> Status
     done(|| unsafe { with(mark, |mark| marker::push(mark)) }.map(drop))
 }
 
-/// The same with a name and nothing else.
+/// Begins a range that has a name and no other attribute.
 ///
 /// Errors: as for `gputrail_mark`.
 ///
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn gputrail_range_start(mark: *const MarkOptions, range: *
     })
 }
 
-/// Such a range ends.
+/// Ends a range that `gputrail_range_start` began.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND` for a number that no range has been given.
 #[unsafe(no_mangle)]
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn gputrail_name_thread(name: *const c_char) -> Status {
 ///
 /// # Safety
 ///
-/// `name` is null or a text that ends with a 0; `queue` is null or a place for the id.
+/// `name` is null or a text that ends with a 0; `queue` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_queue(
     handle: *const core::ffi::c_void,

@@ -2,8 +2,8 @@
 //! into when this one has died.
 
 use super::buffer::{Batch, BatchFunction, BufferSettings, UserData, asked, batch_of, keep};
-use super::callback::Inside;
-use super::objects::{BufferHandle, Class};
+use super::callback::Caller;
+use super::objects::BufferHandle;
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place};
@@ -15,7 +15,7 @@ use core::ffi::c_void;
 use rustix::fd::{BorrowedFd, RawFd};
 use std::ptr::NonNull;
 
-/// A block of a tool's.
+/// A block that a tool supplies.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct Block {
@@ -34,13 +34,13 @@ pub struct Block {
 }
 sized!(Block, "gputrail_block", 40);
 
-/// Is asked for a block, ahead of need: writes `memory`, `bytes` and, if it likes, `most_records`. Where it leaves `memory`
-/// null it is asked again a little later; meanwhile records for which no block is left are dropped, and counted. It must
-/// not throw.
+/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `most_records`. If it leaves
+/// `memory` null, it is called again a little later; records for which no block is left until then are dropped and counted.
+/// It must not throw.
 pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
 
-/// Gets a block back, which is the tool's from then on, and the records in it, which may be none. One that was too small
-/// or misaligned comes back at once. It must not throw.
+/// Gets a block back, which is the tool's from then on, and the records in it, if any. A block that is too small or
+/// misaligned comes back at once. It must not throw.
 pub type CompleteFunction = Option<
     unsafe extern "C" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
 >;
@@ -48,6 +48,7 @@ pub type CompleteFunction = Option<
 /// The tool's functions.
 struct Client {
     buffer: BufferHandle,
+    caller: Caller,
     request: unsafe extern "C" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
     complete: unsafe extern "C" fn(*const Block, *const Batch, *mut c_void),
@@ -57,9 +58,11 @@ struct Client {
 impl BlockClient for Client {
     fn request(&mut self) -> Option<ClientBlock> {
         let mut block = Block::blank();
-        let _inside = Inside::batch();
-        // SAFETY: a function of the tool's, which the tool gave for this.
-        unsafe { (self.request)(&mut block, self.user_data.get()) };
+        let ask = || {
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            unsafe { (self.request)(&mut block, self.user_data.get()) }
+        };
+        self.caller.run(ask);
         let memory = NonNull::new(block.memory)?;
         // SAFETY: the tool lends the memory, until it gets it back.
         let lent = unsafe { ClientBlock::lent(memory, block.bytes) };
@@ -69,9 +72,8 @@ impl BlockClient for Client {
     fn partial(&mut self, view: &BlockView<'_>) {
         if let Some(partial) = self.partial {
             let batch = batch_of(self.buffer, view);
-            let _inside = Inside::batch();
             // SAFETY: as above.
-            unsafe { partial(&batch, self.user_data.get()) };
+            (self.caller).run(|| unsafe { partial(&batch, self.user_data.get()) });
         }
     }
 
@@ -91,9 +93,8 @@ impl BlockClient for Client {
             shown: block.shown,
             ..Block::blank()
         };
-        let _inside = Inside::batch();
         // SAFETY: as above.
-        unsafe { (self.complete)(&block, &records, self.user_data.get()) };
+        (self.caller).run(|| unsafe { (self.complete)(&block, &records, self.user_data.get()) });
     }
 }
 
@@ -128,20 +129,21 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         );
         // SAFETY: the caller's promise.
         let options = unsafe { asked(options) }?;
-        let id = library::state()?.new_id(Class::Buffer);
+        let id = library::state()?.buffers.new_handle();
         let client = Client {
             buffer: BufferHandle { handle: id },
+            caller: Caller::of_buffer(),
             request,
             partial,
             complete,
             user_data: UserData(user_data),
         };
-        place.write(keep(id, RecordBuffer::of_client(options, client)?)?);
+        place.write(keep(id, RecordBuffer::of_client(options, client)?, None)?);
         Ok(())
     })
 }
 
-/// Tells how many bytes a file needs for a buffer with these options, for `gputrail_buffer_create_in_file`.
+/// Writes how many bytes a file needs for a buffer with these options, for `gputrail_buffer_create_in_file`.
 ///
 /// Errors: as for `gputrail_buffer_create`.
 ///
@@ -199,7 +201,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
             deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
         // SAFETY: the caller's promise.
         let (options, layout) = unsafe { (asked(options)?, layout(options)?) };
-        let id = library::state()?.new_id(Class::Buffer);
+        let id = library::state()?.buffers.new_handle();
         let (there, needed) = (length(file)?, layout.total_bytes() as u64);
         if there < needed {
             let text = format!("file {file} has {there} bytes, the buffer needs {needed}");
@@ -214,21 +216,20 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         }
         let mapping = Mapping::create(file, layout)
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
-        let user_data = UserData(user_data);
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
         let made = RecordBuffer::in_mapping(mapping, options, move |view| {
             let batch = batch_of(BufferHandle { handle: id }, view);
-            let _inside = Inside::batch();
             // SAFETY: a function of the tool's, which the tool gave for this.
-            unsafe { deliver(&batch, user_data.get()) };
+            caller.run(|| unsafe { deliver(&batch, user_data.get()) });
         })?;
-        place.write(keep(id, made)?);
+        place.write(keep(id, made, None)?);
         Ok(())
     })
 }
 
-/// Shows `deliver` the records that a process that has died has left in the file of a buffer
-/// (`gputrail_buffer_create_in_file`) and not delivered, on the calling thread. What the file says is not trusted:
-/// `gputrail_batch_next` tells where something is no record. They are shown once.
+/// Passes to `deliver` the records that a process that has died has left in the file of a buffer
+/// (`gputrail_buffer_create_in_file`) and not delivered, on the calling thread. The contents of the file are not
+/// trusted: `gputrail_batch_next` reports where bytes are no record. Records are delivered once.
 ///
 /// Errors: `GPUTRAIL_MALFORMED` for a file that holds no buffer of this version; `GPUTRAIL_INVALID_ARGUMENT` for one that
 /// is not open for reading and writing; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
@@ -252,9 +253,8 @@ pub unsafe extern "C" fn gputrail_recover(
         let mapping = Mapping::open(file, bytes).map_err(|error| malformed(error.to_string()))?;
         let show = |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle::default(), view);
-            let _inside = Inside::batch();
             // SAFETY: a function of the tool's, which the tool gave for this.
-            unsafe { deliver(&batch, user_data) };
+            Caller::of_buffer().run(|| unsafe { deliver(&batch, user_data) });
         };
         deliver_in_order(&mapping, 0, &mut Default::default(), show, |_| {});
         Ok(())

@@ -55,7 +55,7 @@ pub use tools::{
 };
 
 use crate::platform::inside::Uncancelled;
-#[cfg(feature = "tool")]
+#[cfg(any(feature = "tool", doc))]
 pub(crate) use sized::SizedStruct;
 use status::Failure;
 use std::cell::Cell;
@@ -99,7 +99,7 @@ fn answer(work: impl FnOnce() -> Answer<Status>) -> Status {
     }
 }
 
-/// The same for work that has nothing to tell but that it is done.
+/// Does the work of a function of the API that answers OK or an error.
 fn done(work: impl FnOnce() -> Answer) -> Status {
     answer(|| work().map(|()| Status::OK))
 }

@@ -1,4 +1,4 @@
-//! What ids in records stand for.
+//! The objects that ids in records name.
 
 use super::kinds::list;
 use super::library::board;
@@ -7,7 +7,7 @@ use super::{Answer, done, place, text};
 use crate::record::*;
 use core::ffi::c_char;
 
-/// The text of a string id, ended by a 0. `length`, which may be null, is told without the 0; a null `to` asks for
+/// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks for
 /// it alone.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length;
@@ -90,7 +90,7 @@ unsafe fn describe<R: Record>(id: u32, what: &str, record: *mut R) -> Status {
     })
 }
 
-/// What is known of an agent.
+/// Describes an agent.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gputrail_describe_agent(id: AgentId, record: *mut Agent
     unsafe { describe(id.0, "agent", record) }
 }
 
-/// What is known of a context of a runtime.
+/// Describes a context of a runtime.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn gputrail_describe_runtime_context(
     unsafe { describe(id.0, "context", record) }
 }
 
-/// What is known of a queue.
+/// Describes a queue.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn gputrail_describe_queue(id: QueueId, record: *mut Queue
     unsafe { describe(id.0, "queue", record) }
 }
 
-/// What is known of a module or program.
+/// Describes a module or program.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn gputrail_describe_module(id: ModuleId, record: *mut Mod
     unsafe { describe(id.0, "module", record) }
 }
 
-/// What is known of a kernel.
+/// Describes a kernel.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn gputrail_describe_kernel(
     unsafe { describe(id.0, "kernel", record) }
 }
 
-/// What is known of a code object.
+/// Describes a code object.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn gputrail_describe_code_object(
     unsafe { describe(id.0, "code object", record) }
 }
 
-/// What is known of a thread.
+/// Describes a thread.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///

@@ -1,11 +1,17 @@
 //! Handles: C names contexts, buffers, subscribers and so on by a number that no other object of the process has had, so
 //! that a handle of a destroyed object, or of an object of another class, is recognised.
 
+use super::buffer::Buffer;
 use super::status::{Failure, Status};
 use super::{Answer, callback, library};
-use crate::collect::context::{CallbackThread, Context, RecordBuffer, Subscriber};
+use crate::collect::context::{CallbackThread, Context, Subscriber};
 use bytemuck::{Pod, Zeroable};
+use std::cell::Cell;
 use std::sync::Arc;
+
+/// Bits of a handle below its class.
+const NUMBER_BITS: u32 = 56;
+const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
 
 /// Declares the handles of the API's objects: the type of the handle, the number of the class (the highest byte of each
 /// of its handles), the name for messages, and the status for a handle of no object.
@@ -31,7 +37,7 @@ macro_rules! handles {
         impl Class {
             /// The class of a handle.
             fn of(handle: u64) -> Option<Class> {
-                [$(Class::$class),*].into_iter().find(|class| *class as u64 == handle >> 56)
+                [$(Class::$class),*].into_iter().find(|class| *class as u64 == handle >> NUMBER_BITS)
             }
 
             fn name(self) -> &'static str {
@@ -68,72 +74,120 @@ handles! {
     WatchHandle: Watch = 8, "watch", NO_SUCH_WATCH;
 }
 
-/// The objects of one class, by id.
+/// The objects of one class, by handle, each with its owner.
 pub(super) struct Objects<T> {
     class: Class,
-    objects: Vec<(u64, Arc<T>)>,
+    /// Number of handles that have been issued.
+    issued: u64,
+    objects: Vec<(u64, Owner, Arc<T>)>,
 }
 
 impl<T> Objects<T> {
     pub fn new(class: Class) -> Objects<T> {
         Objects {
             class,
+            issued: 0,
             objects: Vec::new(),
         }
     }
 
-    pub fn insert(&mut self, id: u64, object: Arc<T>) {
-        self.objects.push((id, object));
+    /// A handle that no object has had.
+    pub fn new_handle(&mut self) -> u64 {
+        self.issued += 1;
+        (self.class as u64) << NUMBER_BITS | self.issued & NUMBERS
     }
 
-    pub fn get(&self, id: u64) -> Answer<Arc<T>> {
-        let found = self.objects.iter().find(|(of, _)| *of == id);
+    /// Adds an object of the calling user.
+    pub fn insert(&mut self, handle: u64, object: Arc<T>) {
+        self.objects.push((handle, Owner::current(), object));
+    }
+
+    pub fn get(&self, handle: u64) -> Answer<Arc<T>> {
+        let found = self.objects.iter().find(|(of, ..)| *of == handle);
         found
-            .map(|(_, object)| object.clone())
-            .ok_or_else(|| self.missing(id))
+            .map(|(.., object)| object.clone())
+            .ok_or_else(|| self.missing(handle))
     }
 
-    pub fn remove(&mut self, id: u64) -> Answer<Arc<T>> {
-        let place = self.objects.iter().position(|(of, _)| *of == id);
+    pub fn remove(&mut self, handle: u64) -> Answer<Arc<T>> {
+        let place = self.objects.iter().position(|(of, ..)| *of == handle);
         place
-            .map(|place| self.objects.swap_remove(place).1)
-            .ok_or_else(|| self.missing(id))
+            .map(|place| self.objects.swap_remove(place).2)
+            .ok_or_else(|| self.missing(handle))
     }
 
-    pub fn has(&self, id: u64) -> bool {
-        self.objects.iter().any(|(of, _)| *of == id)
+    pub fn has(&self, handle: u64) -> bool {
+        self.objects.iter().any(|(of, ..)| *of == handle)
     }
 
-    pub fn all(&self) -> Vec<Arc<T>> {
-        self.objects
-            .iter()
-            .map(|(_, object)| object.clone())
-            .collect()
+    /// The objects of `owner`; of all owners for `None`.
+    pub fn of(&self, owner: Option<Owner>) -> Vec<Arc<T>> {
+        let all = self.objects.iter();
+        let those = all.filter(|(_, of, _)| owner.is_none_or(|owner| owner == *of));
+        those.map(|(.., object)| object.clone()).collect()
     }
 
-    /// Takes those off the list that `gone` says.
+    /// Takes the objects for which `gone` holds.
     pub fn take_if(&mut self, gone: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
-        let taken = self.objects.extract_if(.., |(_, object)| gone(object));
-        taken.map(|(_, object)| object).collect()
+        let taken = self.objects.extract_if(.., |(.., object)| gone(object));
+        taken.map(|(.., object)| object).collect()
     }
 
-    pub fn take_all(&mut self) -> Vec<Arc<T>> {
-        std::mem::take(&mut self.objects)
-            .into_iter()
-            .map(|(_, object)| object)
-            .collect()
+    /// Takes the objects of `owner`; of all owners for `None`.
+    pub fn take(&mut self, owner: Option<Owner>) -> Vec<Arc<T>> {
+        let those = |of: &mut (u64, Owner, Arc<T>)| owner.is_none_or(|owner| owner == of.1);
+        let taken = self.objects.extract_if(.., those);
+        taken.map(|(.., object)| object).collect()
     }
 
-    fn missing(&self, id: u64) -> Failure {
+    fn missing(&self, handle: u64) -> Failure {
         let class = self.class.name();
-        let text = match Class::of(id) {
+        let text = match Class::of(handle) {
             Some(other) if other != self.class => {
-                format!("{id:#x} is the id of a {}, not of a {class}", other.name())
+                format!(
+                    "{handle:#x} is the handle of a {}, not of a {class}",
+                    other.name()
+                )
             }
-            Some(_) => format!("the {class} {id:#x} has been destroyed"),
-            None => format!("{id:#x} is the id of nothing"),
+            Some(_) if (1..=self.issued).contains(&(handle & NUMBERS)) => {
+                format!("the {class} {handle:#x} has been destroyed")
+            }
+            _ => format!("no {class} has ever had the handle {handle:#x}"),
         };
         Failure::new(self.class.missing(), text)
+    }
+}
+
+/// The user of the library that an object belongs to: a tool, or the program. Callbacks run as the owner of the object
+/// that they belong to; threads of a tool's own count as the program's.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Owner(ToolHandle);
+
+thread_local! {
+    static OWNER: Cell<Owner> = const { Cell::new(Owner::PROGRAM) };
+}
+
+impl Owner {
+    /// The program, which has called `gputrail_initialise` itself.
+    pub const PROGRAM: Owner = Owner(ToolHandle { handle: 0 });
+
+    pub fn tool(tool: ToolHandle) -> Owner {
+        Owner(tool)
+    }
+
+    /// The owner of the callback that the thread is in; else the program.
+    pub fn current() -> Owner {
+        OWNER.try_with(Cell::get).unwrap_or_default()
+    }
+
+    /// Does `work` as this owner.
+    pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        let before = OWNER.try_with(|owner| owner.replace(self));
+        let result = work();
+        if let Ok(before) = before {
+            let _ = OWNER.try_with(|owner| owner.set(before));
+        }
+        result
     }
 }
 
@@ -147,7 +201,7 @@ pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {
     library::state()?.contexts.get(id.handle)
 }
 
-pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<RecordBuffer>> {
+pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<Buffer>> {
     library::state()?.buffers.get(id.handle)
 }
 

@@ -23,7 +23,7 @@ pub struct SamplingConfiguration {
     pub max_interval: u64,
     /// How samples are taken.
     pub method: SamplingMethod,
-    /// What intervals count.
+    /// The unit of intervals.
     pub unit: SamplingUnit,
     /// 1 if intervals have to be powers of two.
     pub power_of_two: u8,
@@ -41,7 +41,7 @@ pub struct SamplingOptions {
     pub interval: u64,
     /// How samples are taken.
     pub method: SamplingMethod,
-    /// What `interval` counts.
+    /// The unit of `interval`.
     pub unit: SamplingUnit,
     /// 1 for the numbers of samples by dispatch, address and reason, instead of the samples.
     pub aggregates: u8,
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn gputrail_context_sample(
     })
 }
 
-/// The same as CUPTI has it asked for. `interval`, which may be null, is told the interval in the agent's unit.
+/// Configures PC sampling by a period, as CUPTI does. `interval`, which may be null, gets the interval in the agent's unit.
 ///
 /// Errors: also `GPUTRAIL_INVALID_ARGUMENT` if no period is set, or one that does not exist.
 ///
@@ -214,7 +214,7 @@ fn unknown(what: &str, name: &str) -> Failure {
 }
 
 /// The name of a type of instruction in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU` say, or null for
-/// one that this version does not know. It lasts for ever.
+/// one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_instruction_type_name(of: InstructionType) -> *const c_char {
     vendor(of.vendor_name())
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn gputrail_instruction_type_by_name(
 }
 
 /// The name of a reason in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT` say, or null
-/// for one that this version does not know. It lasts for ever.
+/// for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_not_issued_name(of: NotIssued) -> *const c_char {
     vendor(of.vendor_name())
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn gputrail_not_issued_by_name(
 }
 
 /// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` say, or null for one that this version does
-/// not know. It lasts for ever.
+/// not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_stall_reason_name(of: StallReason) -> *const c_char {
     vendor(of.vendor_name())

@@ -59,7 +59,7 @@ pub unsafe fn read<T: SizedStruct>(pointer: *const T) -> Answer<T> {
     unsafe { read_over(T::blank(), pointer) }
 }
 
-/// The same where fields that the caller's structure does not have are those of `base`.
+/// Reads a structure of the caller's; fields that it does not have are those of `base`.
 ///
 /// # Safety
 ///

@@ -1,12 +1,14 @@
-//! Statuses: what every function of the C API returns, and what is known besides of the last failure.
+//! Statuses: the results of the functions of the C API, and the text of the last failure.
 
 use crate::collect::context::ToolError;
 use crate::collect::sampling::SamplingError;
+use crate::platform::sync::PerProcess;
+use crate::platform::system::thread_id;
 use core::ffi::{CStr, c_char};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-/// What a function returns: `GPUTRAIL_OK`, or what was wrong. Values keep their meaning in all versions.
+/// The result of a function: `GPUTRAIL_OK`, or an error. Values keep their meaning in all versions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -50,9 +52,9 @@ statuses! {
     CONFLICT = -12, "the context has such a service already";
     STARTED = -13, "the context is started already";
     STOPPED = -14, "the context is not started";
-    UNKNOWN_KIND = -15, "a kind of records that this version does not produce or know";
+    UNKNOWN_KIND = -15, "nothing produces records of this kind for buffers: see gputrail_kind_producer";
     UNKNOWN_OPERATION = -16, "an operation or domain that this version does not know";
-    NOT_ALONE = -17, "a kind of records that cannot be enabled without another";
+    NOT_ALONE = -17, "a kind of records that comes only together with another one, which was not selected";
     BUSY = -18, "not from within a callback";
     LAYOUT = -19, "sizes that make no buffer";
     OUT_OF_MEMORY = -20, "the system refused memory";
@@ -73,6 +75,7 @@ statuses! {
     SAMPLING_NOT_AVAILABLE = -35, "the agent cannot be sampled so now: ask again what it can do";
     CONTEXT_CONFLICT = -36, "another context has this service, or this one has a service that excludes it";
     NO_SUCH_AGENT = -37, "no agent that a source knows has this id";
+    TOO_LATE = -38, "the program has used OpenCL already: what it does can no longer be observed";
     INTERNAL = -99, "a fault in gputrail; the library goes on";
 }
 
@@ -143,19 +146,25 @@ thread_local! {
     static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
+/// The last failure of a thread whose thread-local variables are gone, as those of the main thread when tools are finalised.
+static LAST_AT_END: PerProcess<Option<(u32, Failure)>> = PerProcess::new();
+
 /// Keeps `failure` as the thread's last.
 pub(super) fn keep(failure: Failure) -> Status {
     let status = failure.status;
-    // A thread that is ending has no place for it any more.
-    let _ = LAST.try_with(|last| {
+    let mut failure = Some(failure);
+    let kept = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some(failure);
+            *last = failure.take();
         }
     });
+    if let (Err(_), Some(failure)) = (kept, failure) {
+        *LAST_AT_END.lock() = Some((thread_id(), failure));
+    }
     status
 }
 
-/// The name of a status (`GPUTRAIL_NOT_ALONE`), or of an unknown one `GPUTRAIL_UNKNOWN`. It lasts for ever.
+/// The name of a status (`GPUTRAIL_NOT_ALONE`), or of an unknown one `GPUTRAIL_UNKNOWN`. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_status_name(status: Status) -> *const c_char {
     status
@@ -164,7 +173,7 @@ pub extern "C" fn gputrail_status_name(status: Status) -> *const c_char {
         .as_ptr()
 }
 
-/// What a status means, as a sentence. It lasts for ever.
+/// The meaning of a status, as a sentence. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
     status
@@ -184,20 +193,25 @@ pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
 /// `text` is null or leads to `capacity` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_last_error(text: *mut c_char, capacity: usize) -> Status {
-    let copy = |failure: &Failure| {
+    let copy = |failure: Option<&Failure>| {
+        let said = failure.map_or("", |failure| &failure.text);
         if !text.is_null() && capacity > 0 {
-            let cut = failure
-                .text
-                .floor_char_boundary(failure.text.len().min(capacity - 1));
+            let cut = said.floor_char_boundary(said.len().min(capacity - 1));
             // SAFETY: the caller's promise; `cut` bytes and the 0 fit.
             unsafe {
-                text.copy_from_nonoverlapping(failure.text.as_ptr().cast(), cut);
+                text.copy_from_nonoverlapping(said.as_ptr().cast(), cut);
                 text.add(cut).write(0);
             }
         }
-        failure.status
+        failure.map_or(Status::OK, |failure| failure.status)
     };
-    let nothing = Failure::new(Status::OK, "");
-    let kept = LAST.try_with(|last| Some(copy(last.try_borrow().ok()?.as_ref()?)));
-    kept.ok().flatten().unwrap_or_else(|| copy(&nothing))
+    let kept = LAST.try_with(|last| {
+        last.try_borrow()
+            .map_or(Status::OK, |last| copy(last.as_ref()))
+    });
+    kept.unwrap_or_else(|_| {
+        let last = LAST_AT_END.lock();
+        let of_this_thread = last.as_ref().filter(|(thread, _)| *thread == thread_id());
+        copy(of_this_thread.map(|(_, failure)| failure))
+    })
 }

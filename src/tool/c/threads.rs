@@ -1,8 +1,8 @@
-//! Threads of the library's: those that call a tool back with records, and what a tool is told of their making.
+//! Threads of the library: those that deliver records, and callbacks around their creation.
 
 use super::buffer::UserData;
-use super::callback::Inside;
-use super::objects::{self, BufferHandle, CallbackThreadHandle, Class, WatchHandle};
+use super::callback::Caller;
+use super::objects::{self, BufferHandle, CallbackThreadHandle, WatchHandle};
 use super::status::{Failure, Status};
 use super::{done, library, place};
 use crate::collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
@@ -10,15 +10,15 @@ use core::ffi::c_void;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Makes a thread that delivers what buffers get that are assigned to it, one after the other. Buffers that have none share
-/// one: there a callback that takes long holds up all others.
+/// Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers without
+/// one share a thread: a callback that takes long delays all others there.
 ///
 /// Errors: `GPUTRAIL_TOO_MANY` with 64 of them; `GPUTRAIL_NO_THREAD`, `GPUTRAIL_NOT_INITIALISED`,
 /// `GPUTRAIL_NULL_POINTER`.
 ///
 /// # Safety
 ///
-/// `thread` is null or a place for the id.
+/// `thread` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_callback_thread_create(
     thread: *mut CallbackThreadHandle,
@@ -32,14 +32,14 @@ pub unsafe extern "C" fn gputrail_callback_thread_create(
             _ => Failure::new(Status::NO_THREAD, error.to_string()),
         })?;
         let mut state = library::state()?;
-        let id = state.new_id(Class::CallbackThread);
+        let id = state.threads.new_handle();
         state.threads.insert(id, Arc::new(made));
         place.write(CallbackThreadHandle { handle: id });
         Ok(())
     })
 }
 
-/// Lets go of a callback thread. It goes on for as long as buffers are assigned to it.
+/// Destroys a callback thread. It runs for as long as buffers are assigned to it.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -66,8 +66,8 @@ pub extern "C" fn gputrail_buffer_assign(
     })
 }
 
-/// Is told of a thread of the library's, on the thread that makes it: with `made` 0 before it is made, with 1 when it has
-/// been, or could not be. It must not throw.
+/// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with 1
+/// afterwards, also if it could not be created. It must not throw.
 pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut c_void)>;
 
 /// Has `tell` called around the making of each thread of the library's from now on (rocprofiler-sdk:
@@ -77,7 +77,7 @@ pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut
 ///
 /// # Safety
 ///
-/// `tell` is null or such a function, `watch` is null or a place for the id.
+/// `tell` is null or such a function, `watch` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_thread_watch(
     tell: ThreadFunction,
@@ -88,13 +88,13 @@ pub unsafe extern "C" fn gputrail_thread_watch(
         // SAFETY: the caller's promise.
         let place = unsafe { place(watch, "watch") }?;
         let tell = tell.ok_or_else(|| Failure::new(Status::NULL_POINTER, "tell is null"))?;
-        let user_data = UserData(user_data);
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
         let mut state = library::state()?;
-        let id = state.new_id(Class::Watch);
+        let id = state.watches.new_handle();
         let made = InternalThreadWatch::new(move |moment| {
-            let _inside = Inside::batch();
+            let made = i32::from(moment == InternalThread::After);
             // SAFETY: a function of the tool's, which the tool gave for this.
-            unsafe { tell(i32::from(moment == InternalThread::After), user_data.get()) };
+            caller.run(|| unsafe { tell(made, user_data.get()) });
         });
         state.watches.insert(id, Arc::new(made));
         place.write(WatchHandle { handle: id });

@@ -8,7 +8,7 @@ use crate::collect::times::Times;
 use crate::platform::sync::PerProcess;
 use crate::record::{AgentId, DeviceTime, Nanos, Ticks};
 
-/// Those of the process.
+/// The times of the process.
 static TIMES: PerProcess<Option<Times>> = PerProcess::new();
 
 /// Does `work` with the times of this process.

@@ -1,9 +1,9 @@
 //! Timelines: enqueue records and completions put together, in nanoseconds.
 
 use super::buffer::Batch;
-use super::callback::Inside;
+use super::callback::Caller;
 use super::library;
-use super::objects::{Class, TimelineHandle};
+use super::objects::TimelineHandle;
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, place, values};
@@ -38,35 +38,39 @@ pub struct WorkData {
 }
 sized!(WorkData, "gputrail_work", 64);
 
-/// Is told of a piece of work. It must not throw, and calls no function of the same timeline.
+/// Gets a piece of work. It must not throw, and must not call a function of the same timeline.
 pub type WorkFunction = Option<unsafe extern "C" fn(work: *const WorkData, user_data: *mut c_void)>;
 
-/// Makes a timeline, which puts the enqueue records and completions of batches together. It keeps what waits for its
+/// A timeline of this process.
+pub(super) fn new() -> Answer<Timeline> {
+    let names = library::board()?.names().clone();
+    Timeline::new(names).map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))
+}
+
+/// Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as they are. It keeps what waits for its
 /// other half, at most 262144 of each.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
 /// # Safety
 ///
-/// `timeline` is null or a place for the id.
+/// `timeline` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { place(timeline, "timeline") }?;
-        let names = library::board()?.names().clone();
-        let made = Timeline::new(names);
-        let made = made.map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))?;
+        let made = new()?;
         let mut state = library::state()?;
-        let id = state.new_id(Class::Timeline);
+        let id = state.timelines.new_handle();
         state.timelines.insert(id, Arc::new(Mutex::new(made)));
         place.write(TimelineHandle { handle: id });
         Ok(())
     })
 }
 
-/// Takes in a batch, to be called with every batch of a buffer, and tells `tell` of the work that is known in full by
-/// it, each once, on the calling thread.
+/// Takes in a batch, to be called with every batch of a buffer, and calls `tell` once for each piece of work that is complete
+/// by it, on the calling thread.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NOT_INITIALISED`.
 ///
@@ -89,15 +93,16 @@ pub unsafe extern "C" fn gputrail_timeline_add(
         let timeline = library::state()?.timelines.get(timeline.handle)?;
         let mut timeline = lock_std(&timeline);
         timeline.add(Records::new(bytes), |work| {
-            let _inside = Inside::batch();
-            // SAFETY: a function of the tool's, which the tool gave for this.
-            with_c(work, |work| unsafe { tell(work, user_data) });
+            with_c(work, |work| {
+                // SAFETY: a function of the tool's, which the tool gave for this.
+                Caller::of_buffer().run(|| unsafe { tell(work, user_data) })
+            });
         });
         Ok(())
     })
 }
 
-/// Destroys a timeline, and tells `tell`, which may be null, of the work of which only a part is known.
+/// Destroys a timeline, and calls `tell`, which may be null, for the work of which only one record has come.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NOT_INITIALISED`.
 ///
@@ -114,9 +119,10 @@ pub unsafe extern "C" fn gputrail_timeline_destroy(
         let timeline = library::state()?.timelines.remove(timeline.handle)?;
         if let Some(tell) = tell {
             lock_std(&timeline).finish(|work| {
-                let _inside = Inside::batch();
-                // SAFETY: a function of the tool's, which the tool gave for this.
-                with_c(work, |work| unsafe { tell(work, user_data) });
+                with_c(work, |work| {
+                    // SAFETY: a function of the tool's, which the tool gave for this.
+                    Caller::of_buffer().run(|| unsafe { tell(work, user_data) })
+                });
             });
         }
         Ok(())

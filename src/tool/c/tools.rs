@@ -3,10 +3,10 @@
 //!
 //! A tool says what it is when it is asked ([`gputrail_tool_configure`](ToolDescription)), is then initialised before the
 //! program's first call has gone through, and is finalised when the program ends or when it asks for that.
-//! What fails costs the tool, never the program.
+//! A failure costs the tool, never the program.
 
-use super::library::{self, gputrail_initialise};
-use super::objects::{Class, ToolHandle};
+use super::library;
+use super::objects::{Owner, ToolHandle};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Names the libraries of tools to load, separated by colons.
 pub const TOOLS_VARIABLE: &str = "GPUTRAIL_TOOLS";
 
-/// What a tool is told when it is asked what it is.
+/// The host of a tool: the argument of the tool's entry point.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolHost {
@@ -39,20 +39,20 @@ pub struct ToolHost {
     pub path: *const c_char,
     /// Its id, for `gputrail_tool_finish`.
     pub tool: ToolHandle,
-    /// Its place among the tools that are loaded, from 0, as they were named.
+    /// Its index among the tools that are loaded, from 0, in the order in which they were named.
     pub place: u32,
-    /// How many are.
+    /// Number of tools that are loaded.
     pub count: u32,
 }
 sized!(ToolHost, "gputrail_tool_host", 48);
 
-/// Prepares a tool; what it is given is its `user_data`.
+/// Initialises a tool; gets its `user_data`.
 pub type InitialiseFunction =
     Option<unsafe extern "C" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
 /// The end of a tool.
 pub type FinaliseFunction = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
-/// What a tool says of itself.
+/// The description of a tool: what its entry point returns.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolDescription {
@@ -95,7 +95,7 @@ unsafe impl Send for Tool {}
 /// The tools of a process.
 #[derive(Default)]
 struct Loaded {
-    /// Those that are initialised, in that order.
+    /// The initialised tools, in the order of their initialisation.
     tools: Vec<Tool>,
     /// Threads that finalise those which asked for it from within a callback.
     finishing: Vec<JoinHandle<()>>,
@@ -135,7 +135,7 @@ fn load_tools() {
 }
 
 fn load(paths: &OsStr) {
-    if gputrail_initialise() != Status::OK {
+    if library::initialise_for_tools().is_err() {
         return message(format_args!(
             "tools are not loaded: gputrail is not available in this process"
         ));
@@ -162,7 +162,8 @@ fn load(paths: &OsStr) {
     for tool in tools {
         if let Some(initialise) = tool.description.initialise {
             // SAFETY: the tool's function, which it gave for this.
-            let status = unsafe { initialise(tool.handle, tool.description.user_data) };
+            let call = || unsafe { initialise(tool.handle, tool.description.user_data) };
+            let status = Owner::tool(tool.handle).run(call);
             if status != Status::OK {
                 let (name, path) = (&tool.name, tool.path.to_string_lossy());
                 // SAFETY: the text lasts for ever.
@@ -208,7 +209,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         return failure(Status::NOT_FOUND, text);
     }
     let handle = ToolHandle {
-        handle: library::state()?.new_id(Class::Tool),
+        handle: library::state()?.tools.new_handle(),
     };
     let host = ToolHost {
         api_version: GPUTRAIL_API_VERSION,
@@ -263,7 +264,7 @@ fn finalise_tools() {
             return Ok(());
         }
         tools.into_iter().rev().for_each(finalise);
-        library::finalise();
+        library::finalise(None);
         Ok(())
     });
 }
@@ -283,7 +284,8 @@ fn finalise(tool: Tool) {
     library::flush_all();
     if let Some(finalise) = tool.description.finalise {
         // SAFETY: the tool's function, which it gave for this.
-        unsafe { finalise(tool.description.user_data) };
+        let call = || unsafe { finalise(tool.description.user_data) };
+        Owner::tool(tool.handle).run(call);
     }
 }
 

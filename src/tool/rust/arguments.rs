@@ -1,4 +1,4 @@
-//! Arguments: of calls that are told, of calls that were recorded, and of functions.
+//! Arguments: of calls in callbacks, of recorded calls, and of functions.
 
 use super::Error;
 use super::functions::{call, check, read_text};
@@ -87,7 +87,7 @@ fn all<'a>(
     })
 }
 
-/// Those of the call that a callback is about.
+/// The arguments of the call that a callback reports.
 pub(super) fn of_callback(callback: &CallbackData) -> impl Iterator<Item = Argument<'_>> {
     let count = callback.arguments as usize;
     let arguments = all(Some(callback), move |place, to| {

@@ -1,4 +1,4 @@
-//! What holds for the whole process.
+//! Attributes and limits of the process.
 
 use super::Error;
 use super::functions::{call, check};
@@ -14,14 +14,14 @@ pub struct Attributes {
     pub block_bytes: u64,
     /// Threads that may record into a buffer at a time, where its options say nothing else.
     pub threads: u32,
-    /// What records of threads that make their first call from now on call their thread.
+    /// The kind of thread id in records of threads that make their first call from now on.
     pub thread_ids: ThreadIds,
     /// Whether completions say when work was queued and submitted. Where they do not, these times are none.
     pub latency_times: bool,
 }
 
 impl Attributes {
-    /// What holds now.
+    /// The current attributes.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Attributes {
         })
     }
 
-    /// Lets them hold from now on.
+    /// Sets the attributes from now on.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Attributes {
     }
 }
 
-/// How much of everything there may be in the process.
+/// The limits of the process: how many buffers, contexts and so on it may have at a time.
 ///
 /// # Errors
 ///

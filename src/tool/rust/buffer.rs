@@ -8,27 +8,32 @@ use crate::record::*;
 use crate::tool::c::{
     Batch as BatchData, BufferHandle, BufferSettings, DropCounts, SizedStruct, Status,
 };
+use crate::tool::joined::RecordFormat;
 use core::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How a buffer is made; see [`crate::collect::context::BufferOptions`]. 0 asks for what is usual.
+/// Options of a buffer; see [`crate::collect::context::BufferOptions`]. 0 asks for the usual value.
 #[derive(Clone, Debug, Default)]
 pub struct BufferOptions {
     /// Bytes of all its blocks together.
     pub pool_bytes: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// Bytes in a thread's block from which on they are delivered at the next look; 1 delivers whatever is there.
-    pub watermark: u32,
-    /// What happens when no block is empty.
+    /// Bytes in a thread's block from which on they are delivered at the next look; `Some(0)` delivers whatever is there,
+    /// `None` full blocks only.
+    pub watermark: Option<u32>,
+    /// The policy for when no block is empty.
     pub policy: crate::buffer::Policy,
     /// Longest time between two looks.
     pub period: Duration,
     /// Threads that may record at a time.
     pub threads: u32,
+    /// Whether work comes as one record with its times ([`WorkTimes::of`](super::WorkTimes::of)), or as it was written.
+    /// Buffers in files, and of blocks that the tool supplies, are always raw.
+    pub format: RecordFormat,
 }
 
 /// Some records of one thread, in place.
@@ -46,7 +51,7 @@ impl<'a> Batch<'a> {
         self.0.thread
     }
 
-    /// Who wrote them, by a number that is unique in the process.
+    /// The lane that wrote them, unique in the process.
     pub fn lane(&self) -> u32 {
         self.0.lane
     }
@@ -83,7 +88,7 @@ unsafe extern "C" fn deliver_to(batch: *const BatchData, user_data: *mut c_void)
     });
 }
 
-/// What [`deliver_to`] calls.
+/// The function that [`deliver_to`] calls.
 fn delivering(deliver: impl FnMut(Batch<'_>) + Send + 'static) -> Held {
     let deliver: Box<dyn FnMut(Batch<'_>) + Send> = Box::new(deliver);
     Held::new(Mutex::new(deliver))
@@ -97,16 +102,17 @@ impl BufferOptions {
             pool_bytes: self.pool_bytes,
             block_bytes: self.block_bytes,
             period_nanos: self.period.as_nanos().try_into().unwrap_or(u64::MAX),
-            watermark: self.watermark,
+            watermark: self.watermark.map_or(0, |bytes| bytes.max(1)),
             policy: self.policy as u32,
             threads: self.threads,
+            format: self.format as u32,
             ..BufferSettings::blank()
         }
     }
 }
 
 impl Buffer {
-    /// One that the library knows by what `create` has written, and that calls `callee`.
+    /// A buffer that `create` makes and that calls `callee`.
     pub(super) fn made(
         callee: Held,
         create: impl FnOnce(*mut c_void, *mut BufferHandle) -> Result<Status, Error>,
@@ -186,8 +192,8 @@ impl Buffer {
         act!(gputrail_buffer_flush(self.handle))
     }
 
-    /// The same, and device work that has not completed is delivered too, by a completion that is flagged as unfinished;
-    /// its real completion comes later.
+    /// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
+    /// real completion comes later.
     ///
     /// # Errors
     ///
@@ -196,7 +202,7 @@ impl Buffer {
         act!(gputrail_buffer_flush_forced(self.handle))
     }
 
-    /// What has been dropped since this was asked the last time.
+    /// The records that have been dropped since the last call of this.
     ///
     /// # Errors
     ///
@@ -208,7 +214,7 @@ impl Buffer {
         Ok(drops)
     }
 
-    /// What has been dropped since it was made.
+    /// The records that have been dropped since the buffer was made.
     ///
     /// # Errors
     ///

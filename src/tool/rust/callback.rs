@@ -1,4 +1,4 @@
-//! Callbacks: what subscribers are told, and asked for.
+//! Callbacks: their data, requests for external ids, and subscribers.
 
 use super::Error;
 use super::arguments::{self, Argument};
@@ -9,12 +9,12 @@ use crate::record::*;
 use crate::tool::c::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
 use core::ffi::{CStr, c_void};
 
-/// What a subscriber is told.
+/// The data of a callback.
 #[derive(Copy, Clone)]
 pub struct Callback<'a>(pub(super) &'a CallbackData);
 
 impl<'a> Callback<'a> {
-    /// What happens.
+    /// The operation that is reported.
     pub fn operation(&self) -> Operation {
         self.0.operation
     }
@@ -48,7 +48,7 @@ impl<'a> Callback<'a> {
         super::kernel_name(self.0.kernel)
     }
 
-    /// What a record says of it, if that is an `R`: of work, a wait, an object.
+    /// The record of the work, the wait or the object that is reported, if it is an `R`.
     pub fn record<R: Record>(&self) -> Option<&'a R> {
         // SAFETY: null or the library's record, all of it, during the callback.
         let header = unsafe { self.0.record.as_ref() }?;
@@ -81,7 +81,7 @@ impl<'a> Callback<'a> {
         self.0.thread
     }
 
-    /// What the call returned, when it has.
+    /// The value that the call returned; `None` before it returns.
     pub fn return_code(&self) -> Option<i32> {
         (self.0.has_return_code != 0).then_some(self.0.return_code)
     }
@@ -111,14 +111,14 @@ impl ExternalRequest<'_> {
 /// A function that is called back, until this is dropped. Dropped within a callback, what the function owns stays
 /// until the end.
 ///
-/// What it is called for may be changed at any time, from any thread and from callbacks.
+/// Its operations may be changed at any time, from any thread and from callbacks.
 pub struct Subscriber {
     handle: SubscriberHandle,
     callee: Option<Held>,
 }
 
 impl Subscriber {
-    /// One that the library knows by what `subscribe` has written, and that calls `callee`.
+    /// A subscriber that `subscribe` creates and that calls `callee`.
     pub(super) fn new(
         callee: Held,
         subscribe: impl FnOnce(*mut c_void, *mut SubscriberHandle) -> Result<Status, Error>,

@@ -52,7 +52,7 @@ impl Context {
         self.trace_operations_to(buffer, kinds, &[])
     }
 
-    /// The same, of API calls those of `operations` only.
+    /// Has records of `kinds` go to `buffer`; of API calls only those of `operations`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Context {
         check(unsafe { call!(gputrail_context_trace_to(self.0, buffer.handle, &selection)) })
     }
 
-    /// The same of everything that is recorded.
+    /// Has records of all kinds go to `buffer`.
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ impl Context {
         })
     }
 
-    /// The same as CUPTI has it asked for. Returns the interval, in the agent's unit.
+    /// Configures sampling by a period, as CUPTI does. Returns the interval, in the agent's unit.
     ///
     /// # Errors
     ///
@@ -297,7 +297,7 @@ impl Context {
         act!(gputrail_context_collects_counters(self.0))
     }
 
-    /// Whether it is started.
+    /// Whether the context is started.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl Context {
         Ok(active != 0)
     }
 
-    /// Lets the services run.
+    /// Starts the services.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl Context {
         act!(gputrail_context_start(self.0))
     }
 
-    /// Lets them rest.
+    /// Stops the services.
     ///
     /// # Errors
     ///

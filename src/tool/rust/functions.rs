@@ -150,7 +150,7 @@ fn library() -> Result<*mut c_void, Error> {
     }
 }
 
-/// What a call's status says.
+/// An error for a status that is not OK, with the library's text.
 pub fn check(status: Result<Status, Error>) -> Result<(), Error> {
     let status = status?;
     if status == Status::OK {
@@ -166,7 +166,7 @@ pub fn check(status: Result<Status, Error>) -> Result<(), Error> {
     })
 }
 
-/// The text that `ask` copies to so many bytes, telling how many there are.
+/// A text that `ask` copies to so many bytes; `ask` also writes how many there are.
 pub fn read_text(
     mut ask: impl FnMut(*mut c_char, usize, *mut usize) -> Result<Status, Error>,
 ) -> Option<String> {
@@ -184,7 +184,7 @@ pub fn read_text(
     }
 }
 
-/// What `ask` lists in room for so many, telling how many there are.
+/// A list that `ask` copies to memory for so many elements; `ask` also writes how many there are.
 pub fn read_list<T: Copy + Default>(
     mut ask: impl FnMut(*mut T, usize, *mut usize) -> Result<Status, Error>,
 ) -> Result<Vec<T>, Error> {

@@ -1,4 +1,4 @@
-//! What ids and times in records stand for.
+//! Times and names: what ids and times in records stand for.
 
 use super::Error;
 use super::functions::{ask, call, check, list, text, value};
@@ -49,7 +49,7 @@ pub fn version() -> Option<&'static str> {
     unsafe { CStr::from_ptr(version) }.to_str().ok()
 }
 
-/// What records call the calling thread.
+/// The id of the calling thread in records.
 pub fn thread() -> ThreadId {
     value!(gputrail_thread()).unwrap_or(ThreadId::NONE)
 }
@@ -102,9 +102,9 @@ pub fn operations(domain: Domain) -> Result<Vec<Operation>, Error> {
     list!(gputrail_operations(domain))
 }
 
-/// Something that the library can describe: see [`describe`].
+/// A record that describes an object: see [`describe`].
 pub trait Described: Record {
-    /// What names one.
+    /// Its id.
     type Id: Copy;
     #[doc(hidden)]
     fn ask(id: Self::Id) -> Result<Self, Error>;
@@ -131,7 +131,7 @@ described! {
     Thread, ThreadId, gputrail_describe_thread;
 }
 
-/// What is known of an agent, a context, a queue, a module, a kernel, a code object or a thread: `describe::<Agent>(id)`.
+/// The description of an agent, a context, a queue, a module, a kernel, a code object or a thread: `describe::<Agent>(id)`.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 pub use crate::collect::marker::{Mark, RangeId, Value};
 
-/// Does `work` with what C is to know of a marker.
+/// Does `work` with `mark` in the form of C.
 fn with(
     mark: Mark<'_>,
     work: impl FnOnce(&MarkOptions) -> Result<Status, Error>,
@@ -34,7 +34,7 @@ fn with(
     }))
 }
 
-/// A moment.
+/// Marks a moment.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub fn mark<'a>(mark: impl Into<Mark<'a>>) -> Result<(), Error> {
 #[must_use = "the range ends when this is dropped"]
 pub struct Range(PhantomData<*const ()>);
 
-/// A range begins on the calling thread, within those that are open there.
+/// Begins a range on the calling thread, within the ranges that are open there.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ impl Drop for Range {
     }
 }
 
-/// A range begins that may end on any thread, whatever else is open.
+/// Begins a range that may end on any thread, whatever else is open.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> Result<RangeId, Error> {
     Ok(RangeId::from_number(range))
 }
 
-/// Such a range ends.
+/// Ends a range that [`start`] began.
 ///
 /// # Errors
 ///

@@ -62,6 +62,7 @@ pub use crate::buffer::{
 pub use crate::collect::context::{Limits, Phase, ThreadIds};
 pub use crate::platform::internal_thread::InternalThread;
 pub use crate::tool::c::{Status, ToolHandle};
+pub use crate::tool::joined::{RecordFormat, WorkTimes};
 pub use arguments::{Argument, arguments_of_operation, arguments_of_record};
 pub use attributes::{Attributes, limits};
 pub use buffer::{Batch, Buffer, BufferOptions, Drops, recover};
@@ -78,17 +79,17 @@ use functions::act;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// What the library refused, and why.
+/// An error of the library.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
     /// The status.
     pub status: Status,
-    /// What happened.
+    /// The reason.
     pub text: String,
 }
 
-/// What a tool does at its end: the program ends, or the tool has asked for it. Everything that was recorded until then
+/// The end of a tool, called when the program ends or the tool has asked for it. Everything that was recorded until then
 /// has been delivered.
 pub type Finaliser = Box<dyn FnOnce() + Send>;
 
@@ -97,7 +98,7 @@ pub type Finaliser = Box<dyn FnOnce() + Send>;
 pub struct Tool(ToolHandle);
 
 impl Tool {
-    /// Asks for the tool's end before that of the program.
+    /// Ends the tool before the program ends.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ macro_rules! tool {
         $crate::tool!($name, $initialise, 0);
     };
     ($name:literal, $initialise:path, $priority:expr) => {
-        /// What gputrail asks first.
+        /// The entry point of the tool.
         #[unsafe(no_mangle)]
         pub extern "C" fn gputrail_tool_configure(
             _: *const ::core::ffi::c_void,
@@ -135,7 +136,7 @@ macro_rules! tool {
     };
 }
 
-/// What [`tool!`](crate::tool!) says of a tool.
+/// The description that [`tool!`](crate::tool!) makes.
 #[doc(hidden)]
 #[repr(transparent)]
 pub struct Description(ToolDescription);
@@ -143,7 +144,7 @@ pub struct Description(ToolDescription);
 // SAFETY: a name and functions, which last for ever; no user data.
 unsafe impl Sync for Description {}
 
-/// What the tool of this library does at its end.
+/// The finaliser of the tool in this library.
 static FINALISER: Mutex<Option<Finaliser>> = Mutex::new(None);
 
 #[doc(hidden)]

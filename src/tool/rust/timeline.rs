@@ -2,8 +2,9 @@
 
 use super::functions::{ask, call, check};
 use super::{Batch, Error};
+use crate::buffer::CompletedBlock;
 use crate::record::*;
-use crate::tool::c::{TimelineHandle, WorkData};
+use crate::tool::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -79,6 +80,26 @@ impl Timeline {
                 (&raw mut tell).cast()
             ))
         })
+    }
+
+    /// Takes in the records of a block of the tool's own ([`Buffer::of_client`](super::Buffer::of_client)), as
+    /// [`Timeline::add`] does with a batch.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn add_block(
+        &mut self,
+        block: &CompletedBlock,
+        tell: impl FnMut(Work<'_>),
+    ) -> Result<(), Error> {
+        let records = block.bytes();
+        let batch = BatchData {
+            records: records.as_ptr(),
+            bytes: records.len(),
+            ..BatchData::blank()
+        };
+        self.add(Batch(&batch), tell)
     }
 
     /// Ends it, and tells `tell` of the work of which only a part is known.

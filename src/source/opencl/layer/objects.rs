@@ -14,7 +14,7 @@ use super::handles::Handles;
 use super::{kernels, memory, programs, queues, waits};
 use crate::collect::operations::resource;
 use crate::collect::process;
-use crate::record::{AgentId, Context, ContextId, Domain};
+use crate::record::{Agent, AgentId, Context, ContextId, Domain};
 use bytemuck::{Pod, Zeroable};
 
 /// A kind of object that is reference-counted.
@@ -137,7 +137,15 @@ pub(super) unsafe fn release_memory(call: &mut Call, mem: cl_mem) -> cl_int {
 pub(super) fn context_created(call: &mut Call, context: cl_context) {
     call.end();
     CONTEXTS.remove(context);
+    let agents = || {
+        let all: Vec<Agent> = process::names().map_or_else(Vec::new, |names| names.all());
+        all.into_iter().map(|agent| agent.id)
+    };
+    let known: Vec<AgentId> = agents().collect();
     let info = self::context(context);
+    for agent in agents().filter(|agent| !known.contains(agent)) {
+        call.tell_object::<Agent>(resource::AGENT_KNOWN, agent.0);
+    }
     call.tell_object::<Context>(resource::CONTEXT_CREATED, info.id.0);
 }
 

@@ -144,6 +144,50 @@ fn a_program_that_is_linked_with_the_library_observes_itself() {
 }
 
 #[test]
+fn everything_works_in_the_callbacks_that_an_end_causes() {
+    needs!(everything_works_in_the_callbacks_that_an_end_causes: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = linked(&dir, C, "c_api_ends");
+    for end in ["finalise", "destroy"] {
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[end])).well();
+        assert_eq!(
+            (ended.text().as_str(), ended.stderr.as_str()),
+            ("passed\n", ""),
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn opencl_that_has_been_used_can_no_longer_be_observed() {
+    needs!(opencl_that_has_been_used_can_no_longer_be_observed: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = linked(&dir, C, "c_api_ends");
+    let ended = run(&mut dir.untraced(Driver::Threaded, &program, &["late"])).well();
+    assert_eq!(ended.text(), "passed\n");
+}
+
+#[test]
+fn a_program_that_finalises_leaves_the_tools_beside_it_alone() {
+    needs!(a_program_that_finalises_leaves_the_tools_beside_it_alone: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = linked(&dir, C, "c_api_ends");
+    let tool = crate::tools::example(&dir, "copy_bandwidth");
+    let mut command = dir.untraced(Driver::Threaded, &program, &["twice"]);
+    let ended = run(command.env("GPUTRAIL_TOOLS", tool)).well();
+    assert_eq!(ended.text(), "passed\n");
+    let total = ended
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("in total: device to host"));
+    assert!(
+        total.is_some_and(|line| line.contains("20 copies")),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
 fn the_static_library_serves_a_program_that_carries_it() {
     needs!(the_static_library_serves_a_program_that_carries_it: Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -19,7 +19,7 @@ fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
     library.into_os_string().into_string().expect("UTF-8")
 }
 
-fn example(dir: &TestDir, name: &str) -> String {
+pub fn example(dir: &TestDir, name: &str) -> String {
     tool(
         dir,
         &[],
