@@ -4,11 +4,13 @@
 
 use std::process::Command;
 
+use gputrail::trace::model::{
+    AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, EventId,
+    Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value, WorkKind,
+};
 use gputrail::trace::perfetto::schema::GpuApi;
 use gputrail::trace::perfetto::{
-    Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
-    Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources, Stage,
-    SystemClocks, TraceWriter, Value, Work,
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::program::run;
@@ -177,7 +179,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
         trace.thread(process, 43, "one")?,
         trace.thread(process, 44, "two")?,
     ];
-    let counter = trace.bytes_counter(process, "bytes")?;
+    let counter = trace.process_counter(process, "bytes", CounterUnit::Bytes)?;
     let device = trace.device();
     let context = trace.context(PID, ContextApi::OpenCl);
     let queues: Vec<_> = (0..QUEUES as u32)
@@ -193,15 +195,16 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
         .collect();
     let mut blocks = Vec::new();
     for gpu in 0..2 {
-        let block = trace.counter_block();
+        let block = CounterIndex(gpu);
         let counter = |(name, unit, ..): &(&str, CounterUnit, u32, u32)| CounterDescription {
             name: format!("{name} of {gpu}"),
             description: String::new(),
             unit: *unit,
         };
-        let description = BlockDescription {
+        let description = CounterBlock {
             name: "both".into(),
-            gpu,
+            process: ProcessIndex(0),
+            agent: AgentIndex(gpu),
             memory: false,
             counters: COUNTERS.iter().map(counter).collect(),
         };
@@ -232,6 +235,8 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                         value: *value,
                     })
                     .collect();
+                let ids = |ids: &[u64]| ids.iter().copied().map(EventId).collect::<Vec<_>>();
+                let (by, after) = (ids(submitted), ids(waited));
                 let event = Event {
                     label: if *by_number {
                         Label::Name(interned[*name])
@@ -240,8 +245,8 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                     },
                     category,
                     correlation: *correlation,
-                    submitted,
-                    waited,
+                    submitted: &by,
+                    waited: &after,
                     api: api.then_some(GpuApi::OpenCl),
                     annotations: &beside,
                 };
@@ -282,6 +287,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                 waits,
                 detail,
             } => {
+                let after: Vec<_> = waits.iter().copied().map(EventId).collect();
                 let [registers, static_local, dynamic_local, private] = *resources;
                 let details: Vec<_> = detail
                     .iter()
@@ -293,17 +299,21 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                 trace.work(
                     device,
                     &Work {
-                        event: *event,
+                        event: EventId(*event),
                         start: *start,
                         duration: *duration,
                         queue: queues[*queue],
                         stream: *stream,
                         stage: Stage {
-                            number: (*name as u64) << 1 | u64::from(*kernel),
+                            id: StageId((*name as u64) << 1 | u64::from(*kernel)),
+                            kind: if *kernel {
+                                WorkKind::Kernel
+                            } else {
+                                WorkKind::Copy
+                            },
                             name: NAMES[*name],
                             demangled: "void f()",
                             architecture: "arch",
-                            kernel: *kernel,
                         },
                         launch: launch.map(|(grid, workgroup)| Launch { grid, workgroup }),
                         resources: Resources {
@@ -313,7 +323,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                             private,
                         },
                         correlation: *correlation,
-                        waits,
+                        waits: &after,
                         details: &details,
                     },
                 )?;

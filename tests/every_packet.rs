@@ -4,11 +4,14 @@
 
 use std::path::PathBuf;
 
+use gputrail::trace::model::{
+    Agent, AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue,
+    EventId, Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value,
+    WorkKind,
+};
 use gputrail::trace::perfetto::schema::GpuApi;
 use gputrail::trace::perfetto::{
-    Annotation, BlockDescription, ContextApi, CounterDescription, CounterUnit, CounterValue,
-    Detail, DetailValue, Event, Gpu, Label, Launch, Machine, QueueDescription, Resources, Stage,
-    SystemClocks, TraceWriter, Value, Work,
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
 };
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -35,7 +38,8 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
     let mut trace = TraceWriter::new(Vec::new(), 1, &clocks, &machine)?;
     trace.attributes(&[("gputrail.policy".into(), "lossless".into())])?;
     trace.gpus(&[
-        Gpu {
+        Agent {
+            title: "GPU 0".into(),
             name: "Simulated GPU".into(),
             vendor: "gputrail".into(),
             model: "S1".into(),
@@ -43,9 +47,9 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
             pci_address: "0000:01:00.0".into(),
             attributes: vec![("compute_units".into(), "16".into())],
         },
-        Gpu {
+        Agent {
             name: "Other".into(),
-            ..Gpu::default()
+            ..Agent::default()
         },
     ])?;
     let category = trace.name("opencl").unwrap();
@@ -87,19 +91,20 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         let helper = trace.thread(process, pid + 10, "helper")?;
         let child = trace.child(main, "overhead")?;
         let notes = trace.process_child(process, "losses")?;
-        let memory = trace.bytes_counter(process, "memory in use")?;
+        let memory = trace.process_counter(process, "memory in use", CounterUnit::Bytes)?;
         for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
             trace.value(memory, time, bytes)?;
         }
-        let block = trace.counter_block();
+        let block = CounterIndex(index as u32 - 1);
         let counter = |what: &str, unit| CounterDescription {
             name: format!("GPU 0 . app {pid} . {what}"),
             description: "how much".into(),
             unit,
         };
-        let block_of_kernels = BlockDescription {
+        let block_of_kernels = CounterBlock {
             name: "kernels".into(),
-            gpu: 0,
+            process: ProcessIndex(index as u32 - 1),
+            agent: AgentIndex(0),
             memory: false,
             counters: vec![
                 counter("kernels in flight", CounterUnit::Count),
@@ -129,7 +134,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         });
         for call in 0..1000_u64 {
             let time = START + 1_000 + call * 10_000;
-            let event = index << 40 | (call + 1);
+            let event = EventId(index << 40 | (call + 1));
             let submit = Event {
                 label: Label::Name(enqueue),
                 correlation: Some(call * 2 + 1),
@@ -162,7 +167,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
             trace.begin(helper, time + 1_000, &wait)?;
             trace.end(helper, time + 9_000)?;
             let name = ["saxpy", "sgemm", "copy buffer"][call as usize % 3];
-            let first = [index << 40 | 1];
+            let first = [EventId(index << 40 | 1)];
             let is_kernel = name != "copy buffer";
             trace.work(
                 device,
@@ -173,11 +178,15 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
                     queue: queues[call as usize % 2],
                     stream: call as u32 % 2,
                     stage: Stage {
-                        number: call % 3,
+                        id: StageId(call % 3),
+                        kind: if is_kernel {
+                            WorkKind::Kernel
+                        } else {
+                            WorkKind::Copy
+                        },
                         name,
                         demangled: "",
                         architecture: "sim1",
-                        kernel: is_kernel,
                     },
                     launch: is_kernel.then_some(Launch {
                         grid: [4096, 1, 1],

@@ -16,8 +16,11 @@ use gputrail::collect::recorder::{Recorder, RecorderOptions};
 use gputrail::collect::source::Source;
 use gputrail::collect::switchboard::Observed;
 use gputrail::record::*;
-use gputrail::trace::perfetto::reader::replay;
-use gputrail::trace::perfetto::{Options, convert};
+use gputrail::trace::capture::Options;
+use gputrail::trace::convert;
+use gputrail::trace::model::Producer;
+use gputrail::trace::perfetto::Exporter;
+use gputrail::trace::perfetto::reader::Replay;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
@@ -160,9 +163,16 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     let out = std::fs::File::create(&trace).unwrap();
     let captures = [Reader::open(&capture()).unwrap()];
     let mut heard = Summary::default();
-    convert(&captures, out, &Options::default(), &mut heard).unwrap();
+    convert(
+        &captures,
+        Exporter::new(out),
+        &Options::default(),
+        &mut heard,
+    )
+    .unwrap();
     let mut read = Summary::default();
-    replay(std::fs::File::open(&trace).unwrap(), &mut read);
+    let file = std::fs::File::open(&trace).unwrap();
+    Replay::new(file).produce(&mut read).unwrap();
     for summary in [&heard, &read] {
         let ranges = summary.ranges();
         let told = |name: &str| {

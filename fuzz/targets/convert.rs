@@ -4,7 +4,9 @@
 use gputrail::capture::Reader;
 use gputrail::trace::perfetto::reader::check;
 use gputrail::trace::perfetto::schema::Trace;
-use gputrail::trace::perfetto::{Options, convert};
+use gputrail::trace::capture::Options;
+use gputrail::trace::convert;
+use gputrail::trace::perfetto::Exporter;
 use gputrail::analysis::hotspots::Hotspots;
 use gputrail_fuzz::{capture_of, file_of};
 use libfuzzer_sys::fuzz_target;
@@ -32,9 +34,9 @@ fuzz_target!(|data: &[u8]| {
         ..Options::default()
     };
     let mut hotspots = Hotspots::default();
-    let report =
-        convert(&readers, &mut trace, &options, &mut hotspots).expect("memory takes any trace");
-    assert_eq!(report.bytes, trace.len() as u64);
+    let converted = convert(&readers, Exporter::new(&mut trace), &options, &mut hotspots);
+    let bytes = converted.expect("memory takes any trace").bytes;
+    assert_eq!(bytes, trace.len() as u64);
     Trace::decode(&trace[..]).expect("a well-formed trace");
     let _ = hotspots.report();
     // Whatever was recorded, what we write of samples can be read.

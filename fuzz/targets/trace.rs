@@ -1,7 +1,8 @@
 //! A trace of any bytes, or of packets of any fields.
 #![no_main]
 
-use gputrail::trace::perfetto::reader::{Place, check, info, replay};
+use gputrail::trace::model::Producer;
+use gputrail::trace::perfetto::reader::{Place, Replay, check, info};
 use gputrail::analysis::hotspots::{Hotspots, Sample};
 use gputrail::analysis::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
@@ -21,11 +22,11 @@ fuzz_target!(|data: &[u8]| {
     let info = info(&trace[..]);
     assert_eq!(info.outcome.packets, outcome.packets);
     let mut summary = Summary::default();
-    let replayed = replay(&trace[..], &mut summary);
+    let replayed = Replay::new(&trace[..]).produce(&mut summary).expect("a summary takes all");
     assert_eq!(replayed.outcome.packets, outcome.packets);
     let each = |sample: &Sample<'_>| assert!(sample.instruction.len() <= trace.len());
     let mut hotspots = Hotspots::with_each(each);
-    replay(&trace[..], &mut hotspots);
+    Replay::new(&trace[..]).produce(&mut hotspots).expect("hotspots take all");
     for kernel in hotspots.report().kernels {
         let of_lines = kernel.lines.iter().map(|line| line.tally.samples);
         let of_lines = of_lines.fold(0, u64::saturating_add);

@@ -1,19 +1,20 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction.
 //!
-//! [`Hotspots`] listens while a trace is made of captures, or is read back
-//! ([`reader::replay`](crate::trace::perfetto::reader::replay)), and is asked for a [`Report`] at the end. What it hears may be
-//! hostile: memory is bounded, and what there is no room for is counted.
+//! [`Hotspots`] consumes the [model of a trace](crate::trace::model), and has a [`Report`] at the end. Traces may be hostile:
+//! memory is bounded, and entries that there is no room for are counted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 
 use crate::code::aggregate::Outcome;
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    InstructionType, Nanos, NotIssued, ProcessId, SamplingMethod, SamplingUnit, StallReason,
+    AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, ProcessId, SamplingMethod,
+    SamplingUnit, StallReason,
 };
-use crate::trace::perfetto::Observer;
-use crate::trace::perfetto::schema::PcSamples;
-use crate::trace::perfetto::schema::pc_samples::{Address, Raw};
+use crate::trace::model::{
+    self, CodeAddress, Consumer, Process, ProcessIndex, RawSample, SamplerIndex, Samples,
+};
 
 /// Most bytes that are kept of what ids stand for, and of counts.
 const MAX_BYTES: usize = 256 << 20;
@@ -206,30 +207,31 @@ pub struct Sample<'a> {
     pub wave_count: u32,
 }
 
-/// What one packet sequence has told.
+/// The ids and counts of one sampler.
 #[derive(Debug, Default)]
 struct Source {
-    pid: u32,
+    pid: ProcessId,
     texts: NumberMap<u32, Box<str>>,
-    agents: NumberMap<u32, Box<str>>,
-    kernels: NumberMap<u32, Box<str>>,
-    objects: NumberMap<u32, Box<str>>,
-    addresses: NumberMap<u32, Address>,
+    agents: NumberMap<AgentId, Box<str>>,
+    kernels: NumberMap<KernelId, Box<str>>,
+    objects: NumberMap<CodeObjectId, Box<str>>,
+    addresses: NumberMap<u32, CodeAddress>,
     lines: NumberMap<(u32, u32), Box<str>>,
     /// By agent, kernel, address and outcome: samples and latency samples.
-    counts: NumberMap<(u32, u32, u32, u32), (u64, u64)>,
+    counts: NumberMap<(AgentId, KernelId, u32, u32), (u64, u64)>,
     /// By agent and kernel: dispatches and dropped samples.
-    totals: NumberMap<(u32, u32), (u64, u64)>,
-    sampled: Vec<(u32, u32, u32, u64)>,
+    totals: NumberMap<(AgentId, KernelId), (u64, u64)>,
+    sampled: Vec<model::Configuration>,
 }
 
-/// Told of each sample by itself.
+/// Called with each sample by itself.
 type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
 
-/// Listens for samples.
+/// Counts samples by kernel, line and instruction.
 #[derive(Default)]
 pub struct Hotspots<'s> {
-    sources: BTreeMap<u32, Source>,
+    sources: BTreeMap<SamplerIndex, Source>,
+    processes: NumberMap<ProcessIndex, ProcessId>,
     each: Option<EachSample<'s>>,
     invalid: u64,
     bytes: usize,
@@ -245,31 +247,40 @@ impl std::fmt::Debug for Hotspots<'_> {
     }
 }
 
-impl Observer for Hotspots<'_> {
-    fn hears_calls(&self) -> bool {
+impl Consumer for Hotspots<'_> {
+    fn wants_calls(&self) -> bool {
         false
     }
 
-    fn samples(&mut self, sequence: u32, samples: &PcSamples) {
-        self.invalid = self.invalid.saturating_add(samples.invalid());
+    fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
+        if self.room(0) {
+            self.processes.insert(index, process.pid);
+        }
+        Ok(())
+    }
+
+    fn samples(&mut self, samples: &Samples) -> io::Result<()> {
+        self.invalid = self.invalid.saturating_add(samples.invalid);
         if !self.room(1) {
-            return;
+            return Ok(());
         }
-        if !self.sources.contains_key(&sequence) {
+        let sampler = samples.sampler;
+        if !self.sources.contains_key(&sampler) {
             self.bytes += ENTRY;
-            self.sources.insert(sequence, Source::default());
+            self.sources.insert(sampler, Source::default());
         }
-        let mut source = self.sources.remove(&sequence).unwrap_or_default();
+        let mut source = self.sources.remove(&sampler).unwrap_or_default();
         self.take(&mut source, samples);
-        if let (Some(raw), Some(each)) = (&samples.raw, &mut self.each) {
-            source.each(raw, each);
+        if let Some(each) = &mut self.each {
+            source.each(&samples.raw, each);
         }
-        self.sources.insert(sequence, source);
+        self.sources.insert(sampler, source);
+        Ok(())
     }
 }
 
 impl<'s> Hotspots<'s> {
-    /// Has `each` told of every sample by itself, of traces that keep them.
+    /// Calls `each` with every sample by itself, of traces that keep them.
     pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
         Hotspots {
             each: Some(Box::new(each)),
@@ -287,70 +298,67 @@ impl<'s> Hotspots<'s> {
         true
     }
 
-    fn take(&mut self, source: &mut Source, samples: &PcSamples) {
-        if let Some(pid) = samples.pid {
-            source.pid = pid as u32;
-        }
-        for text in &samples.texts {
-            if self.room(text.text().len()) {
-                source.texts.insert(text.id(), text.text().into());
+    fn take(&mut self, source: &mut Source, samples: &Samples) {
+        let pid = samples.process.and_then(|index| self.processes.get(&index));
+        source.pid = pid.copied().unwrap_or(source.pid);
+        for (id, text) in &samples.texts {
+            if self.room(text.len()) {
+                source.texts.insert(*id, text[..].into());
             }
         }
-        for agent in &samples.agents {
-            if self.room(agent.name().len()) {
-                source.agents.insert(agent.id(), agent.name().into());
+        for (id, name) in &samples.agents {
+            if self.room(name.len()) {
+                source.agents.insert(*id, name[..].into());
             }
         }
-        for kernel in &samples.kernels {
-            if self.room(kernel.name().len()) {
-                source.kernels.insert(kernel.id(), kernel.name().into());
+        for (id, name) in &samples.kernels {
+            if self.room(name.len()) {
+                source.kernels.insert(*id, name[..].into());
             }
         }
-        for object in &samples.code_objects {
-            if self.room(object.path().len()) {
-                source.objects.insert(object.id(), object.path().into());
+        for (id, path) in &samples.code_objects {
+            if self.room(path.len()) {
+                source.objects.insert(*id, path[..].into());
             }
         }
         for address in &samples.addresses {
             if self.room(address.frames.len() * ENTRY) {
-                source.addresses.insert(address.id(), address.clone());
+                source.addresses.insert(address.id, address.clone());
             }
         }
         for line in &samples.lines {
-            if self.room(line.text().len()) {
-                source
-                    .lines
-                    .insert((line.file(), line.line()), line.text().into());
+            if self.room(line.text.len()) {
+                let key = (line.file, line.line);
+                source.lines.insert(key, line.text[..].into());
             }
         }
         for count in &samples.counts {
-            for numbers in count.outcomes.chunks_exact(3) {
-                let outcome = numbers[0] as u32;
-                let key = (count.agent(), count.kernel(), count.address(), outcome);
+            for one in &count.outcomes {
+                let outcome = one.outcome.code();
+                let key = (count.agent, count.kernel, count.address, outcome);
                 if source.counts.contains_key(&key) || self.room(0) {
                     let (samples, latency) = source.counts.entry(key).or_default();
-                    *samples = samples.saturating_add(numbers[1]);
-                    *latency = latency.saturating_add(numbers[2]);
+                    *samples = samples.saturating_add(one.samples);
+                    *latency = latency.saturating_add(one.latency);
                 }
             }
         }
         for totals in &samples.totals {
-            let key = (totals.agent(), totals.kernel());
+            let key = (totals.agent, totals.kernel);
             if source.totals.contains_key(&key) || self.room(0) {
                 let (dispatches, dropped) = source.totals.entry(key).or_default();
-                *dispatches = dispatches.saturating_add(totals.dispatches());
-                *dropped = dropped.saturating_add(totals.dropped());
+                *dispatches = dispatches.saturating_add(totals.dispatches);
+                *dropped = dropped.saturating_add(totals.dropped);
             }
         }
         for how in &samples.configurations {
-            let how = (how.agent(), how.method(), how.unit(), how.interval());
-            if !source.sampled.contains(&how) && source.sampled.len() < 64 && self.room(0) {
-                source.sampled.push(how);
+            if !source.sampled.contains(how) && source.sampled.len() < 64 && self.room(0) {
+                source.sampled.push(*how);
             }
         }
     }
 
-    /// What has been heard so far amounts to.
+    /// The counts so far.
     pub fn report(&self) -> Report {
         let mut report = Report {
             invalid: self.invalid,
@@ -371,12 +379,12 @@ impl<'s> Hotspots<'s> {
                 kernel.dropped = kernel.dropped.saturating_add(*dropped);
                 report.dropped = report.dropped.saturating_add(*dropped);
             }
-            for (agent, method, unit, interval) in &source.sampled {
+            for how in &source.sampled {
                 report.sampled.push(Sampled {
-                    agent: source.agent(*agent).to_owned(),
-                    method: SamplingMethod(*method as u8),
-                    unit: SamplingUnit(*unit as u8),
-                    interval: *interval,
+                    agent: source.agent(how.agent).to_owned(),
+                    method: how.method,
+                    unit: how.unit,
+                    interval: how.interval,
                 });
             }
         }
@@ -397,23 +405,22 @@ impl<'s> Hotspots<'s> {
 }
 
 impl Source {
-    fn text(&self, id: Option<u32>) -> &str {
-        id.and_then(|id| self.texts.get(&id))
-            .map_or("", |text| text)
+    fn text(&self, id: u32) -> &str {
+        self.texts.get(&id).map_or("", |text| text)
     }
 
-    fn agent(&self, id: u32) -> &str {
+    fn agent(&self, id: AgentId) -> &str {
         self.agents.get(&id).map_or("unknown device", |name| name)
     }
 
-    fn kernel(&self, id: u32) -> &str {
+    fn kernel(&self, id: KernelId) -> &str {
         self.kernels.get(&id).map_or("unknown kernel", |name| name)
     }
 
     /// Path of a code object, or what stands for it.
-    fn object(&self, id: u32) -> String {
+    fn object(&self, id: CodeObjectId) -> String {
         match (id, self.objects.get(&id).map_or("", |path| path)) {
-            (0, _) => "no code object".to_owned(),
+            (CodeObjectId::NONE, _) => "no code object".to_owned(),
             (id, "") => format!("code object {id}"),
             (_, path) => path.to_owned(),
         }
@@ -422,8 +429,8 @@ impl Source {
     fn building<'b>(
         &self,
         kernels: &'b mut HashMap<(String, String), Building>,
-        agent: u32,
-        kernel: u32,
+        agent: AgentId,
+        kernel: KernelId,
     ) -> &'b mut Building {
         let key = (self.kernel(kernel).to_owned(), self.agent(agent).to_owned());
         kernels.entry(key.clone()).or_insert_with(|| Building {
@@ -444,37 +451,35 @@ impl Source {
         })
     }
 
-    fn each(&self, raw: &Raw, each: &mut EachSample<'_>) {
-        let mut time = 0_i64;
-        for (row, delta) in raw.times.iter().enumerate() {
-            time = time.wrapping_add(*delta);
-            let of = |column: &[u64]| column.get(row).copied().unwrap_or(0);
-            let short = |column: &[u32]| column.get(row).copied().unwrap_or(0);
-            let unknown = Address::default();
-            let address = self.addresses.get(&short(&raw.addresses));
-            let address = address.unwrap_or(&unknown);
-            let line = address.frames.first().and_then(|frame| {
-                let file = self.text(frame.file);
-                (!file.is_empty() && frame.line() != 0).then_some((file, frame.line()))
-            });
+    fn each(&self, samples: &[RawSample], each: &mut EachSample<'_>) {
+        for sample in samples {
+            let unknown = CodeAddress::default();
+            let address = self.addresses.get(&sample.address).unwrap_or(&unknown);
             each(&Sample {
-                process: ProcessId(self.pid),
-                time: Nanos(time as u64),
-                exec_mask: of(&raw.exec_masks),
-                dispatch: of(&raw.dispatches),
-                correlation: of(&raw.correlations),
+                process: self.pid,
+                time: sample.time,
+                exec_mask: sample.exec_mask,
+                dispatch: sample.work.0,
+                correlation: sample.correlation.0,
                 instruction: self.text(address.instruction),
                 code_object: self
                     .objects
-                    .get(&address.code_object())
+                    .get(&address.code_object)
                     .map_or("", |path| path),
-                offset: address.offset(),
-                line,
-                kernel: self.kernel(short(&raw.kernels)),
-                outcome: Outcome::from_code(short(&raw.outcomes)),
-                wave_count: short(&raw.wave_counts),
+                offset: address.offset,
+                line: self.line(address),
+                kernel: self.kernel(sample.kernel),
+                outcome: sample.outcome,
+                wave_count: sample.wave_count,
             });
         }
+    }
+
+    /// The file and line of an address.
+    fn line(&self, address: &CodeAddress) -> Option<(&str, u32)> {
+        let frame = address.frames.first()?;
+        let (file, line) = (self.text(frame.file?), frame.line?);
+        (!file.is_empty() && line != 0).then_some((file, line))
     }
 }
 
@@ -498,8 +503,8 @@ impl Building {
         let Some(address) = source.addresses.get(&address) else {
             return;
         };
-        let object = source.object(address.code_object());
-        let key = (object, address.offset());
+        let object = source.object(address.code_object);
+        let key = (object, address.offset);
         let place = match self.instructions.get(&key) {
             Some(place) => *place,
             None => {
@@ -515,7 +520,8 @@ impl Building {
                         .iter()
                         .map(|frame| {
                             let text = |id| source.text(id).to_owned();
-                            (text(frame.function), text(frame.file), frame.line())
+                            let file = text(frame.file.unwrap_or(0));
+                            (text(frame.function), file, frame.line.unwrap_or(0))
                         })
                         .collect(),
                     tally: Tally::default(),
@@ -530,23 +536,19 @@ impl Building {
         match instruction.line {
             Some(line) => self.kernel.lines[line].tally.add(outcome, samples, latency),
             None => {
-                let why = source.text(address.missing);
+                let why = source.text(address.missing.unwrap_or(0));
                 let sum = self.missing.entry(why.to_owned()).or_default();
                 *sum = sum.saturating_add(samples);
             }
         }
     }
 
-    fn line(&mut self, source: &Source, address: &Address) -> Option<usize> {
-        let frame = address.frames.first()?;
-        let file = source.text(frame.file);
-        let line = frame.line();
-        if file.is_empty() || line == 0 {
-            return None;
-        }
+    fn line(&mut self, source: &Source, address: &CodeAddress) -> Option<usize> {
+        let (file, line) = source.line(address)?;
+        let id = address.frames.first()?.file?;
         let near = line.saturating_sub(2)..=line.saturating_add(2);
         for number in near {
-            if let Some(text) = source.lines.get(&(frame.file(), number)) {
+            if let Some(text) = source.lines.get(&(id, number)) {
                 let key = (file.to_owned(), number);
                 self.kernel.source.insert(key, text.to_string());
             }

@@ -1,5 +1,16 @@
-//! Traces: the joined model of what was recorded, and its Perfetto form.
+//! Traces: the joined model of a recording, what produces it, and its Perfetto form.
 
+#[cfg(feature = "perfetto")]
+pub mod capture;
+#[cfg(feature = "perfetto")]
+mod convert;
+#[cfg(feature = "perfetto")]
+mod directory;
 pub mod model;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;
+#[cfg(all(test, feature = "perfetto"))]
+mod tests;
+
+#[cfg(feature = "perfetto")]
+pub use convert::{ConvertError, Converted, convert};

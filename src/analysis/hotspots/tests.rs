@@ -1,103 +1,96 @@
-//! Where kernels spend their time, told from samples made up here.
+//! Reports about samples that are made up here.
 
 use super::*;
-use crate::trace::perfetto::schema::pc_samples::address::Frame;
-use crate::trace::perfetto::schema::pc_samples::{
-    Count, Kernel as KernelEntry, Line, Text, Totals,
-};
+use crate::record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};
+use crate::trace::model::{CodeFrame, OutcomeCount, SampleCount, SampleTotals, SourceText};
 
-fn outcome(reason: NotIssued) -> u64 {
+fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
     let outcome = Outcome {
         method: SamplingMethod::STOCHASTIC,
         instruction: InstructionType::NONE,
         reason,
         stall: reason.into(),
     };
-    outcome.code().into()
-}
-
-const ISSUED: u64 = Outcome {
-    method: SamplingMethod::STOCHASTIC,
-    instruction: InstructionType::VALU,
-    reason: NotIssued::NONE,
-    stall: StallReason::NONE,
-}
-.stall
-.0 as u64
-    | (InstructionType::VALU.0 as u64) << 16
-    | (SamplingMethod::STOCHASTIC.0 as u64) << 24;
-
-fn text(id: u32, text: &str) -> Text {
-    Text {
-        id: Some(id),
-        text: Some(text.into()),
+    OutcomeCount {
+        outcome,
+        samples,
+        latency,
     }
 }
 
-fn told() -> PcSamples {
-    let address = |id, offset, instruction, line: u32| Address {
-        id: Some(id),
-        code_object: Some(3),
-        offset: Some(offset),
-        instruction: Some(instruction),
+fn issued(samples: u64) -> OutcomeCount {
+    let outcome = Outcome {
+        method: SamplingMethod::STOCHASTIC,
+        instruction: InstructionType::VALU,
+        reason: NotIssued::NONE,
+        stall: StallReason::NONE,
+    };
+    OutcomeCount {
+        outcome,
+        samples,
+        latency: 0,
+    }
+}
+
+/// Samples of one kernel at three addresses, of `sampler`.
+fn samples(sampler: u32) -> Samples {
+    let address = |id, offset, instruction, line: u32| CodeAddress {
+        id,
+        code_object: CodeObjectId(3),
+        offset,
+        instruction,
         missing: (line == 0).then_some(4),
-        frames: vec![Frame {
-            function: Some(1),
+        frames: vec![CodeFrame {
+            function: 1,
             file: (line != 0).then_some(2),
             line: Some(line),
         }],
-        ..Address::default()
+        ..CodeAddress::default()
     };
-    let count = |address, outcomes: Vec<u64>| Count {
-        kernel: Some(1),
-        address: Some(address),
+    let count = |address, outcomes: Vec<OutcomeCount>| SampleCount {
+        agent: AgentId(0),
+        kernel: KernelId(1),
+        address,
         outcomes,
-        ..Count::default()
     };
-    PcSamples {
-        pid: Some(7),
-        texts: vec![
-            text(1, "saxpy"),
-            text(2, "a.cl"),
-            text(3, "s_waitcnt"),
-            text(4, "no lines: build with -g"),
-        ],
-        kernels: vec![KernelEntry {
-            id: Some(1),
-            name: Some("saxpy".into()),
-        }],
+    let texts = ["saxpy", "a.cl", "s_waitcnt", "no lines: build with -g"];
+    Samples {
+        sampler: SamplerIndex(sampler),
+        texts: (1..).zip(texts.map(str::to_owned)).collect(),
+        kernels: vec![(KernelId(1), "saxpy".into())],
         addresses: vec![
             address(1, 16, 3, 5),
             address(2, 24, 3, 5),
             address(3, 32, 0, 0),
         ],
         lines: (3..8)
-            .map(|line| Line {
-                file: Some(2),
-                line: Some(line),
-                text: Some(format!("line {line}")),
+            .map(|line| SourceText {
+                file: 2,
+                line,
+                text: format!("line {line}"),
             })
             .collect(),
         counts: vec![
-            count(1, vec![outcome(NotIssued::WAITCNT), 60, 10, ISSUED, 20, 0]),
-            count(2, vec![outcome(NotIssued::BARRIER_WAIT), 15, 0]),
-            count(3, vec![outcome(NotIssued::WAITCNT), 5, 0]),
+            count(1, vec![not_issued(NotIssued::WAITCNT, 60, 10), issued(20)]),
+            count(2, vec![not_issued(NotIssued::BARRIER_WAIT, 15, 0)]),
+            count(3, vec![not_issued(NotIssued::WAITCNT, 5, 0)]),
         ],
-        totals: vec![Totals {
-            kernel: Some(1),
-            dispatches: Some(2),
-            samples: Some(104),
-            dropped: Some(4),
-            ..Totals::default()
+        totals: vec![SampleTotals {
+            agent: AgentId(0),
+            kernel: KernelId(1),
+            method: SamplingMethod::STOCHASTIC,
+            dispatches: 2,
+            samples: 104,
+            dropped: 4,
         }],
-        ..PcSamples::default()
+        ..Samples::default()
     }
 }
 
 #[test]
 fn samples_are_put_together_by_kernel_line_and_instruction() {
     let mut hotspots = Hotspots::default();
-    hotspots.samples(9, &told());
+    hotspots.samples(&samples(9)).unwrap();
     let report = hotspots.report();
     assert_eq!((report.samples, report.dropped), (100, 4));
     let [kernel] = &report.kernels[..] else {
@@ -127,8 +120,8 @@ fn samples_are_put_together_by_kernel_line_and_instruction() {
 #[test]
 fn kernels_of_several_processes_with_one_name_are_one() {
     let mut hotspots = Hotspots::default();
-    hotspots.samples(9, &told());
-    hotspots.samples(10, &told());
+    hotspots.samples(&samples(9)).unwrap();
+    hotspots.samples(&samples(10)).unwrap();
     let report = hotspots.report();
     assert_eq!((report.kernels.len(), report.samples), (1, 200));
     assert_eq!(report.kernels[0].instructions.len(), 3);
@@ -137,25 +130,28 @@ fn kernels_of_several_processes_with_one_name_are_one() {
 #[test]
 fn ids_that_stand_for_nothing_are_counted_all_the_same() {
     let mut hotspots = Hotspots::default();
-    hotspots.samples(
-        1,
-        &PcSamples {
-            counts: vec![Count {
-                kernel: Some(5),
-                address: Some(77),
-                outcomes: vec![u64::MAX, u64::MAX, 0, 1, 5],
-                ..Count::default()
-            }],
-            ..PcSamples::default()
-        },
-    );
+    let unknown = OutcomeCount {
+        outcome: Outcome::from_code(u32::MAX),
+        samples: u64::MAX,
+        latency: 0,
+    };
+    let samples = Samples {
+        counts: vec![SampleCount {
+            agent: AgentId(0),
+            kernel: KernelId(5),
+            address: 77,
+            outcomes: vec![unknown, unknown],
+        }],
+        ..Samples::default()
+    };
+    hotspots.samples(&samples).unwrap();
     let report = hotspots.report();
     assert_eq!(report.samples, u64::MAX);
     assert_eq!(report.kernels[0].name, "unknown kernel");
 }
 
 #[test]
-fn samples_are_told_one_by_one_where_they_are_kept() {
+fn samples_come_one_by_one_where_they_are_kept() {
     let mut rows = Vec::new();
     {
         let mut hotspots = Hotspots::with_each(|sample| {
@@ -166,14 +162,27 @@ fn samples_are_told_one_by_one_where_they_are_kept() {
                 sample.wave_count,
             ));
         });
-        let mut samples = told();
-        samples.raw = Some(Raw {
-            times: vec![100, 5],
-            addresses: vec![1, 3],
-            wave_counts: vec![4],
-            ..Raw::default()
-        });
-        hotspots.samples(1, &samples);
+        let raw = |time, address, wave_count| RawSample {
+            time: Nanos(time),
+            address,
+            outcome: Outcome::HOST_TRAP,
+            agent: AgentId(0),
+            kernel: KernelId(1),
+            work: WorkId(1),
+            correlation: CorrelationId(1),
+            external: ExternalId::NONE,
+            exec_mask: 1,
+            hardware: HardwareId(0),
+            workgroup: [0; 3],
+            wave_in_group: 0,
+            wave_count,
+            absent: Absent(0),
+        };
+        let samples = Samples {
+            raw: vec![raw(100, 1, 4), raw(105, 3, 0)],
+            ..samples(1)
+        };
+        hotspots.samples(&samples).unwrap();
     }
     let line = Some("a.cl:5".to_owned());
     assert_eq!(

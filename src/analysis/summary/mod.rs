@@ -1,18 +1,20 @@
-//! What a recording amounts to: which calls and kernels took the time, and how busy the devices were.
+//! Summary of a recording: which calls and kernels took the time, and how busy the devices were.
 //!
-//! A [`Summary`] listens while a trace is made ([`perfetto::convert`](crate::trace::perfetto::convert)), in memory
-//! that depends on how many functions and kernels there are, not on how often they run.
+//! A [`Summary`] consumes the [model of a trace](crate::trace::model), in memory that depends on how many functions and kernels
+//! there are, not on how often they run.
 
 mod busy;
 mod distribution;
 mod ranges;
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 
 use crate::record::number_map::NumberMap;
 use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
-use crate::trace::perfetto::{
-    Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind,
+use crate::trace::model::{
+    Agent, AgentIndex, Call, Consumer, FunctionIndex, Loss, ProcessIndex, Slice, StageId, Track,
+    TrackIndex, TrackKind, Work, WorkKind,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 pub use distribution::Distribution;
@@ -23,6 +25,8 @@ use ranges::Ranges;
 const MAX_ROWS: usize = 1 << 14;
 /// Most different return codes of one function that are told apart.
 const MAX_CODES: usize = 64;
+/// Most tracks of ranges.
+const MAX_RANGE_TRACKS: usize = 1 << 16;
 /// What stands for those that are not told apart.
 const REST: &str = "(others)";
 
@@ -79,7 +83,7 @@ pub struct WorkSummary {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSummary {
     /// Its place in the trace.
-    pub index: GpuIndex,
+    pub index: AgentIndex,
     /// Its name.
     pub name: String,
     /// When it worked; none if it never did.
@@ -94,7 +98,7 @@ pub struct GpuSummary {
     pub gaps: Vec<(String, Gaps)>,
 }
 
-/// The work of a device, and what it is called.
+/// A kernel or kind of work, and its name.
 #[derive(Debug)]
 struct KnownWork {
     /// Place of its name in [`Summary::labels`].
@@ -111,15 +115,17 @@ struct GpuTime {
     transfers: BusyTime,
 }
 
-/// Listens to a recording and sums it up.
+/// Sums up a recording.
 #[derive(Debug, Default)]
 pub struct Summary {
-    functions: NumberMap<(ProcessIndex, u32), FunctionSummary>,
-    work: NumberMap<(ProcessIndex, u64), KnownWork>,
+    functions: NumberMap<FunctionIndex, FunctionSummary>,
+    work: NumberMap<(ProcessIndex, StageId), KnownWork>,
     /// Names of work that may end a gap.
     labels: Vec<String>,
-    gpus: BTreeMap<GpuIndex, GpuTime>,
+    gpus: BTreeMap<AgentIndex, GpuTime>,
     ranges: Ranges,
+    /// The threads of tracks of ranges.
+    range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
 }
@@ -214,7 +220,7 @@ impl Summary {
 
     /// The devices, in the order of the trace.
     pub fn gpus(&self) -> Vec<GpuSummary> {
-        let summary = |(index, time): (&GpuIndex, &GpuTime)| {
+        let summary = |(index, time): (&AgentIndex, &GpuTime)| {
             let of = |time: &BusyTime| time.busy().map_or(0, |busy| busy.busy.0);
             let busy = time.all.busy();
             let (kernels, transfers) = (of(&time.kernels), of(&time.transfers));
@@ -270,26 +276,41 @@ impl Summary {
     }
 }
 
-impl Observer for Summary {
-    fn gpu(&mut self, gpu: GpuIndex, name: &str) {
-        self.gpus.entry(gpu).or_default().name = name.to_owned();
+impl Consumer for Summary {
+    fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
+        for (index, agent) in (first.0..).zip(agents) {
+            self.gpus.entry(AgentIndex(index)).or_default().name = agent.name.clone();
+        }
+        Ok(())
     }
 
-    fn call(&mut self, call: &Call<'_>) {
+    fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
+        let thread = match track.kind {
+            TrackKind::ThreadRanges(process, thread) => Some((process, thread)),
+            TrackKind::Ranges => None,
+            _ => return Ok(()),
+        };
+        if self.range_tracks.len() < MAX_RANGE_TRACKS {
+            self.range_tracks.insert(index, thread);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         self.extend(call.start, call.end.unwrap_or(call.start));
         let room = self.functions.len() < MAX_ROWS;
-        let mut key = (call.process, call.function);
-        let mut name = call.name;
+        let mut key = call.function.index;
+        let mut name = &*call.function.name;
         if !room && !self.functions.contains_key(&key) {
-            (key, name) = ((ProcessIndex(u32::MAX), u32::MAX), REST);
+            (key, name) = (FunctionIndex(u32::MAX), REST);
         }
         let function = self
             .functions
             .entry(key)
             .or_insert_with(|| FunctionSummary {
                 name: name.to_owned(),
-                domain: call.domain,
-                group: call.group,
+                domain: call.function.domain,
+                group: call.function.group,
                 times: Distribution::default(),
                 unfinished: 0,
                 failures: BTreeMap::new(),
@@ -303,22 +324,25 @@ impl Observer for Summary {
             Some(end) => function.times.add(end.0.saturating_sub(call.start.0)),
             None => function.unfinished += 1,
         }
-        if call.failed {
+        if let Some(code) = call.error {
             let codes = function.failures.len();
-            match function.failures.get_mut(&call.return_code) {
+            match function.failures.get_mut(&code) {
                 Some(count) => *count += 1,
-                None if codes < MAX_CODES => drop(function.failures.insert(call.return_code, 1)),
+                None if codes < MAX_CODES => drop(function.failures.insert(code, 1)),
                 None => *function.failures.entry(i32::MIN).or_default() += 1,
             }
         }
+        Ok(())
     }
 
-    fn work(&mut self, work: &DeviceWork<'_>) {
+    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
+        let kind = work.stage.kind;
         let room = self.work.len() < MAX_ROWS;
-        let mut key = (work.process, work.stage);
-        let mut name = work.name;
+        let mut key = (work.process, work.stage.id);
+        let mut name = work.stage.name;
         if !room && !self.work.contains_key(&key) {
-            (key, name) = ((ProcessIndex(u32::MAX), work.kind as u64), REST);
+            let rest = StageId(kind as u64);
+            (key, name) = ((ProcessIndex(u32::MAX), rest), REST);
         }
         let labels = &mut self.labels;
         let KnownWork { label, sum } = self.work.entry(key).or_insert_with(|| {
@@ -327,7 +351,7 @@ impl Observer for Summary {
                 label: labels.len() as u32 - 1,
                 sum: WorkSummary {
                     name: name.to_owned(),
-                    kind: work.kind,
+                    kind,
                     times: Distribution::default(),
                     latency: Distribution::default(),
                     unfinished: 0,
@@ -354,11 +378,11 @@ impl Observer for Summary {
                 };
                 self.extend(start, end);
                 // A barrier keeps no device busy.
-                if work.kind != WorkKind::Synchronization
-                    && let Some(gpu) = self.gpus.get_mut(&work.gpu)
+                if kind != WorkKind::Synchronization
+                    && let Some(gpu) = self.gpus.get_mut(&work.agent)
                 {
                     gpu.all.add(start, end, Some(opener));
-                    let of_kind = match work.kind {
+                    let of_kind = match kind {
                         WorkKind::Kernel => &mut gpu.kernels,
                         _ => &mut gpu.transfers,
                     };
@@ -367,73 +391,120 @@ impl Observer for Summary {
             }
             None => sum.unfinished += 1,
         }
+        Ok(())
     }
 
-    fn range_begins(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
-        self.ranges.begin(process, thread, name, start);
+    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        match (self.range_tracks.get(&slice.track), slice.end) {
+            (Some(Some((process, thread))), _) => {
+                self.ranges
+                    .begin(*process, *thread, slice.name, slice.start);
+            }
+            (Some(None), Some(end)) => self.ranges.add(slice.name, slice.start, end),
+            _ => {}
+        }
+        Ok(())
     }
 
-    fn range_ends(&mut self, process: ProcessIndex, thread: ThreadId, end: Nanos) {
-        self.ranges.end(process, thread, end);
+    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
+        if let Some(Some((process, thread))) = self.range_tracks.get(&track) {
+            self.ranges.end(*process, *thread, end);
+        }
+        Ok(())
     }
 
-    fn range(&mut self, name: &str, start: Nanos, end: Nanos) {
-        self.ranges.add(name, start, end);
-    }
-
-    fn missing(&mut self, missing: &Missing) {
-        self.lost = self.lost.saturating_add(missing.count);
+    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        self.lost = self.lost.saturating_add(loss.count);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Unfinished;
+    use crate::record::{CorrelationId, ExternalId};
+    use crate::trace::model::{EventId, Function, QueueIndex, Resources, Stage};
 
-    fn call(name: &str, function: u32, start: u64, end: u64, code: i32) -> Call<'_> {
-        Call {
-            process: ProcessIndex(0),
-            thread: ThreadId(1),
-            function,
-            name,
+    fn function(name: &str, index: u32) -> Function {
+        Function {
+            index: FunctionIndex(index),
+            name: name.into(),
             domain: Domain::OPENCL,
             group: OperationGroup::ENQUEUE,
-            start: Nanos(start),
-            end: Some(Nanos(end)),
-            nested: false,
-            failed: code != 0,
-            return_code: code,
+            parameters: Vec::new(),
         }
     }
 
-    fn kernel(name: &str, stage: u64, interval: Option<(u64, u64)>) -> DeviceWork<'_> {
-        DeviceWork {
+    fn call(function: &Function, start: u64, end: u64, error: Option<i32>) -> Call<'_> {
+        Call {
             process: ProcessIndex(0),
-            gpu: GpuIndex(0),
-            kind: WorkKind::Kernel,
-            stage,
-            name,
             thread: ThreadId(1),
+            track: TrackIndex(0),
+            function,
+            start: Nanos(start),
+            end: Some(Nanos(end)),
+            open: false,
+            nested: false,
+            correlation: CorrelationId(1),
+            external: ExternalId::NONE,
+            error,
+            submitted: &[],
+            waited: &[],
+            arguments: &[],
+        }
+    }
+
+    fn kernel(name: &str, stage: u64, interval: Option<(u64, u64)>) -> Work<'_> {
+        Work {
+            process: ProcessIndex(0),
+            thread: ThreadId(1),
+            correlation: CorrelationId(1),
+            event: Some(EventId(1)),
+            agent: AgentIndex(0),
+            queue: QueueIndex(0),
+            stream: 0,
+            stage: Stage {
+                id: StageId(stage),
+                kind: WorkKind::Kernel,
+                name,
+                demangled: "",
+                architecture: "",
+            },
             enqueued: None,
+            queued: None,
+            submitted: None,
             interval: interval.map(|(start, end)| (Nanos(start), Nanos(end))),
-            unfinished: Unfinished::NO,
-            bytes: 0,
+            start: None,
+            duration: None,
+            unfinished: None,
             launch: None,
+            resources: Resources::default(),
+            bytes: 0,
             status: 0,
+            waits: &[],
+            samples: None,
+        }
+    }
+
+    fn agent(name: &str) -> Agent {
+        Agent {
+            name: name.into(),
+            ..Agent::default()
         }
     }
 
     #[test]
     fn functions_come_by_time_and_processes_are_put_together() {
         let mut summary = Summary::default();
-        summary.call(&call("short", 0, 0, 10, 0));
-        summary.call(&call("long", 1, 10, 40, 0));
+        let [short, long, elsewhere] =
+            [("short", 0), ("long", 1), ("short", 7)].map(|(name, index)| function(name, index));
+        summary.call(&call(&short, 0, 10, None)).unwrap();
+        summary.call(&call(&long, 10, 40, None)).unwrap();
         let elsewhere = Call {
             process: ProcessIndex(1),
-            ..call("short", 7, 100, 105, 0)
+            ..call(&elsewhere, 100, 105, None)
         };
-        summary.call(&elsewhere);
+        summary.call(&elsewhere).unwrap();
         let functions = summary.functions();
         assert_eq!(functions[0].name, "long");
         let times = &functions[1].times;
@@ -448,8 +519,9 @@ mod tests {
     #[test]
     fn failures_are_counted_by_code() {
         let mut summary = Summary::default();
-        for code in [-5, -30, -5, 0] {
-            summary.call(&call("clX", 0, 0, 1, code));
+        let function = function("clX", 0);
+        for error in [Some(-5), Some(-30), Some(-5), None] {
+            summary.call(&call(&function, 0, 1, error)).unwrap();
         }
         let failures: Vec<_> = summary
             .failures()
@@ -462,9 +534,9 @@ mod tests {
     #[test]
     fn work_that_did_not_end_takes_no_time() {
         let mut summary = Summary::default();
-        summary.gpu(GpuIndex(0), "gpu");
-        summary.work(&kernel("k", 1, Some((10, 20))));
-        summary.work(&kernel("k", 2, None));
+        summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
+        summary.work(&kernel("k", 1, Some((10, 20)))).unwrap();
+        summary.work(&kernel("k", 2, None)).unwrap();
         let kernels = summary.kernels();
         assert_eq!((kernels[0].times.count, kernels[0].unfinished), (1, 1));
         assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(10));
@@ -473,17 +545,16 @@ mod tests {
     #[test]
     fn a_device_may_copy_while_it_computes() {
         let mut summary = Summary::default();
-        summary.gpu(GpuIndex(0), "gpu");
+        summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
         let enqueued = Some(Nanos(7));
-        summary.work(&DeviceWork {
+        let work = Work {
             enqueued,
             ..kernel("k", 1, Some((10, 20)))
-        });
-        summary.work(&DeviceWork {
-            kind: WorkKind::Copy,
-            bytes: 64,
-            ..kernel("copy", 2, Some((15, 40)))
-        });
+        };
+        summary.work(&work).unwrap();
+        let mut copy = kernel("copy", 2, Some((15, 40)));
+        (copy.stage.kind, copy.bytes) = (WorkKind::Copy, 64);
+        summary.work(&copy).unwrap();
         let gpu = &summary.gpus()[0];
         assert_eq!(
             (gpu.kernels, gpu.transfers, gpu.overlap),
@@ -496,7 +567,7 @@ mod tests {
     #[test]
     fn a_device_without_work_has_no_busy_time() {
         let mut summary = Summary::default();
-        summary.gpu(GpuIndex(3), "idle");
+        summary.agents(AgentIndex(3), &[agent("idle")]).unwrap();
         assert_eq!(summary.gpus()[0].busy, None);
     }
 }

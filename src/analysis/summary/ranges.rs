@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::Distribution;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, ThreadId};
-use crate::trace::perfetto::ProcessIndex;
+use crate::trace::model::ProcessIndex;
 
 /// Most names of ranges that are told apart.
 const MAX_NAMES: usize = 1 << 14;

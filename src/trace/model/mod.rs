@@ -1,3 +1,446 @@
-//! The model of a trace: what was recorded, joined by correlation.
+//! The model of a trace: a typed stream of what happened, joined and in nanoseconds.
+//!
+//! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
+//! ([`Captures`](crate::trace::capture::Captures)) and Perfetto traces ([`Replay`](crate::trace::perfetto::reader::Replay))
+//! are producers; the Perfetto writer ([`Exporter`](crate::trace::perfetto::Exporter)), the summary and hotspots
+//! ([`analysis`](crate::analysis)) are consumers. Neither side knows the other: a new importer implements [`Producer`], a new
+//! exporter implements [`Consumer`], and each then works with all that exists.
+//!
+//! # The stream
+//!
+//! | family | file | declared once | then |
+//! |---|---|---|---|
+//! | trace | [`header`](TraceHeader) | [`begin`](Consumer::begin), [`clocks`](Consumer::clocks), [`attributes`](Consumer::attributes) | |
+//! | agents, queues | [`agent`](Agent) | [`agents`](Consumer::agents), [`queue`](Consumer::queue) | [`work`](Consumer::work) |
+//! | processes, tracks | [`track`](Track) | [`process`](Consumer::process), [`track`](Consumer::track) | |
+//! | API calls | [`call`](Call) | | [`call`](Consumer::call), [`end`](Consumer::end) |
+//! | ranges and other slices, markers | [`slice`](Slice) | | [`slice`](Consumer::slice), [`end`](Consumer::end), [`instant`](Consumer::instant) |
+//! | counters of a track | [`track`](Track) | [`track`](Consumer::track) | [`value`](Consumer::value) |
+//! | counters of an agent | [`counter`](CounterBlock) | [`counters`](Consumer::counters) | [`counter_values`](Consumer::counter_values) |
+//! | samples of the program counter | [`samples`](Samples) | [`stack`](Consumer::stack) | [`samples`](Consumer::samples), [`stack_samples`](Consumer::stack_samples) |
+//! | dependencies | ids in [`Call`] and [`Work`] | | |
+//! | losses, notes | [`note`](Note) | | [`loss`](Consumer::loss), [`note`](Consumer::note) |
+//!
+//! # Rules for producers
+//!
+//! * [`Consumer::begin`] comes first, [`Consumer::finish`] last.
+//! * Times are nanoseconds of CLOCK_BOOTTIME of the recorded machine ([`Nanos`](crate::record::Nanos)). A time that is
+//!   not known is `None`; an importer without a common clock chooses one and says so in the attributes.
+//! * Processes, tracks, agents, queues and counters have dense indices from 0 ([`ProcessIndex`], [`TrackIndex`], ...), and
+//!   are declared before the first event that names them.
+//! * Names are borrowed for the time of one call. Where a name repeats millions of times, an index of the producer's
+//!   choosing stands beside it ([`Function::index`], [`Stage::id`]): a consumer remembers what it made of that name.
+//! * Slices of one track nest. They come in the order of their begins, an outer slice before those inside it;
+//!   [`Nesting`](nesting::Nesting) brings complete slices into this order. A slice inside which others may begin is
+//!   [`open`](Slice::open), and [`Consumer::end`] ends it. What overlaps without nesting (async ranges) takes a
+//!   track for each row.
+//! * Device work is passed on once, when all of it is known; [`join`] puts the enqueue and the completion together, and
+//!   [`hold`] keeps work back until data of another kind (samples, counters) has come. Calls name the work that they
+//!   submitted or waited for, and work the work that it waited for, by [`EventId`]s that are unique in the trace.
+//! * A consumer's error ends the stream: pass it on with `?`.
+//!
+//! # Rules for consumers
+//!
+//! * All methods have an empty default: implement those of interest. [`Consumer::wants_calls`] saves the producer the
+//!   work for calls.
+//! * Ids may be hostile where a producer reads files: bound what you keep for them.
+//! * Several consumers of one stream are a tuple: `(&mut exporter, &mut summary)`.
+//!
+//! # Extending it
+//!
+//! Values that only one format has (colours, occupancy, units of an importer's own) are [`Argument`]s. A property that a
+//! consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
+//! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
 
+mod agent;
+mod call;
+mod counter;
+#[cfg(feature = "perfetto")]
+pub(crate) mod gauges;
+mod header;
+#[cfg(feature = "perfetto")]
+pub(crate) mod hold;
+mod ids;
 pub(crate) mod join;
+#[cfg(feature = "perfetto")]
+pub(crate) mod nesting;
+mod note;
+mod samples;
+mod slice;
+mod track;
+mod work;
+
+use std::io;
+
+pub use agent::{Agent, Queue};
+pub use call::{Call, Function, Parameter};
+pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
+pub use header::{Machine, SystemClocks, TraceHeader};
+pub use ids::{
+    AgentIndex, CounterIndex, EventId, FunctionIndex, ProcessIndex, QueueIndex, SamplerIndex,
+    StackIndex, StageId, TrackIndex,
+};
+pub use note::{Loss, Note};
+pub use samples::{
+    CodeAddress, CodeFrame, Configuration, OutcomeCount, RawSample, SampleCount, SampleTotals,
+    Samples, SourceText, StackFrame, StackSamples,
+};
+pub use slice::{Argument, Instant, Slice, Value, category};
+pub use track::{Parent, Process, Track, TrackKind};
+pub use work::{Launch, Resources, Stage, Work, WorkKind, WorkSamples};
+
+use crate::record::Nanos;
+
+/// Reads a recording and passes it to a consumer.
+pub trait Producer {
+    /// Counts and findings about what was read.
+    type Outcome;
+
+    /// Passes the whole stream to `consumer`. Bytes that cannot be read are findings of the outcome; the error is the
+    /// consumer's.
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Self::Outcome>;
+}
+
+/// Takes the stream of a trace. The [module's page](self) has the rules.
+pub trait Consumer: Send {
+    /// Whether calls are of interest, which most of a trace is made of. Asked once; without interest in them their threads
+    /// need not be declared.
+    fn wants_calls(&self) -> bool {
+        true
+    }
+
+    /// The stream begins.
+    fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
+        let _ = header;
+        Ok(())
+    }
+
+    /// Several system clocks, read at one instant.
+    fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
+        let _ = clocks;
+        Ok(())
+    }
+
+    /// Facts about the recording as a whole: keys and values.
+    fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
+        let _ = attributes;
+        Ok(())
+    }
+
+    /// Declares agents; `agents[0]` has the index `first`.
+    fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
+        let _ = (first, agents);
+        Ok(())
+    }
+
+    /// Declares a process.
+    fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
+        let _ = (index, process);
+        Ok(())
+    }
+
+    /// Declares a track.
+    fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
+        let _ = (index, track);
+        Ok(())
+    }
+
+    /// Declares a queue of an agent.
+    fn queue(&mut self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
+        let _ = (index, queue);
+        Ok(())
+    }
+
+    /// Declares counters of an agent that change together.
+    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+        let _ = (index, block);
+        Ok(())
+    }
+
+    /// An API call.
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        let _ = call;
+        Ok(())
+    }
+
+    /// A slice that is no API call begins: a range, an overhead, an external id that is pushed.
+    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        let _ = slice;
+        Ok(())
+    }
+
+    /// The innermost [open](Slice::open) call or slice of a track ends. There is none where it began before the recording.
+    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
+        let _ = (track, end);
+        Ok(())
+    }
+
+    /// A marker: something that happens at a point in time.
+    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
+        let _ = instant;
+        Ok(())
+    }
+
+    /// Work of an agent.
+    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
+        let _ = work;
+        Ok(())
+    }
+
+    /// The counter of a track has `value` from `time` on.
+    fn value(&mut self, track: TrackIndex, time: Nanos, value: i64) -> io::Result<()> {
+        let _ = (track, time, value);
+        Ok(())
+    }
+
+    /// The counters of a block had `values` up to `time`, since the time of the values before.
+    fn counter_values(
+        &mut self,
+        block: CounterIndex,
+        time: Nanos,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        let _ = (block, time, values);
+        Ok(())
+    }
+
+    /// Samples of the program counter, exactly counted. They come in several parts.
+    fn samples(&mut self, samples: &Samples) -> io::Result<()> {
+        let _ = samples;
+        Ok(())
+    }
+
+    /// Declares a stack of a track of samples: its frames, outermost first.
+    fn stack(
+        &mut self,
+        track: TrackIndex,
+        stack: StackIndex,
+        frames: &[StackFrame],
+    ) -> io::Result<()> {
+        let _ = (track, stack, frames);
+        Ok(())
+    }
+
+    /// Samples by themselves, with their times and stacks.
+    fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()> {
+        let _ = samples;
+        Ok(())
+    }
+
+    /// Records are missing.
+    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        let _ = loss;
+        Ok(())
+    }
+
+    /// A fact about the recording of a process: how it was made, what was noticed, what is not readable.
+    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
+        let _ = note;
+        Ok(())
+    }
+
+    /// There will be no events for a while: what is buffered can be written.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The stream has ended.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A consumer, as a producer writes to it: gives out the dense indices.
+pub struct Stream<'a> {
+    /// The consumer.
+    pub consumer: &'a mut dyn Consumer,
+    /// The indices that have been given out.
+    pub indices: Indices,
+}
+
+/// The next index of each kind.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Indices {
+    tracks: u32,
+    queues: u32,
+    counters: u32,
+    functions: u32,
+}
+
+/// Takes the next number.
+fn next(count: &mut u32) -> u32 {
+    *count += 1;
+    *count - 1
+}
+
+impl<'a> Stream<'a> {
+    /// A stream to `consumer`, from its beginning.
+    pub fn new(consumer: &'a mut dyn Consumer) -> Stream<'a> {
+        Stream {
+            consumer,
+            indices: Indices::default(),
+        }
+    }
+
+    /// Declares a track.
+    pub fn new_track(&mut self, track: &Track<'_>) -> io::Result<TrackIndex> {
+        let index = TrackIndex(next(&mut self.indices.tracks));
+        self.consumer.track(index, track)?;
+        Ok(index)
+    }
+
+    /// Declares a queue.
+    pub fn new_queue(&mut self, queue: &Queue<'_>) -> io::Result<QueueIndex> {
+        let index = QueueIndex(next(&mut self.indices.queues));
+        self.consumer.queue(index, queue)?;
+        Ok(index)
+    }
+
+    /// The index of a block of counters, which is to be declared before its first values.
+    pub fn new_counters(&mut self) -> CounterIndex {
+        CounterIndex(next(&mut self.indices.counters))
+    }
+
+    /// The index of a function.
+    pub fn new_function(&mut self) -> FunctionIndex {
+        FunctionIndex(next(&mut self.indices.functions))
+    }
+}
+
+/// Calls one method of several consumers, or of one behind a reference.
+macro_rules! forward {
+    ($self:ident, $($to:expr),+) => {
+        fn begin(&mut $self, header: &TraceHeader) -> io::Result<()> {
+            $($to.begin(header)?;)+
+            Ok(())
+        }
+        fn clocks(&mut $self, clocks: &SystemClocks) -> io::Result<()> {
+            $($to.clocks(clocks)?;)+
+            Ok(())
+        }
+        fn attributes(&mut $self, attributes: &[(String, String)]) -> io::Result<()> {
+            $($to.attributes(attributes)?;)+
+            Ok(())
+        }
+        fn agents(&mut $self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
+            $($to.agents(first, agents)?;)+
+            Ok(())
+        }
+        fn process(&mut $self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
+            $($to.process(index, process)?;)+
+            Ok(())
+        }
+        fn track(&mut $self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
+            $($to.track(index, track)?;)+
+            Ok(())
+        }
+        fn queue(&mut $self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
+            $($to.queue(index, queue)?;)+
+            Ok(())
+        }
+        fn counters(&mut $self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+            $($to.counters(index, block)?;)+
+            Ok(())
+        }
+        fn slice(&mut $self, slice: &Slice<'_>) -> io::Result<()> {
+            $($to.slice(slice)?;)+
+            Ok(())
+        }
+        #[inline]
+        fn end(&mut $self, track: TrackIndex, end: Nanos) -> io::Result<()> {
+            $($to.end(track, end)?;)+
+            Ok(())
+        }
+        fn instant(&mut $self, instant: &Instant<'_>) -> io::Result<()> {
+            $($to.instant(instant)?;)+
+            Ok(())
+        }
+        #[inline]
+        fn work(&mut $self, work: &Work<'_>) -> io::Result<()> {
+            $($to.work(work)?;)+
+            Ok(())
+        }
+        fn value(&mut $self, track: TrackIndex, time: Nanos, value: i64) -> io::Result<()> {
+            $($to.value(track, time, value)?;)+
+            Ok(())
+        }
+        fn counter_values(
+            &mut $self,
+            block: CounterIndex,
+            time: Nanos,
+            values: &[CounterValue],
+        ) -> io::Result<()> {
+            $($to.counter_values(block, time, values)?;)+
+            Ok(())
+        }
+        fn samples(&mut $self, samples: &Samples) -> io::Result<()> {
+            $($to.samples(samples)?;)+
+            Ok(())
+        }
+        fn stack(
+            &mut $self,
+            track: TrackIndex,
+            stack: StackIndex,
+            frames: &[StackFrame],
+        ) -> io::Result<()> {
+            $($to.stack(track, stack, frames)?;)+
+            Ok(())
+        }
+        fn stack_samples(&mut $self, samples: &StackSamples<'_>) -> io::Result<()> {
+            $($to.stack_samples(samples)?;)+
+            Ok(())
+        }
+        fn loss(&mut $self, loss: &Loss) -> io::Result<()> {
+            $($to.loss(loss)?;)+
+            Ok(())
+        }
+        fn note(&mut $self, note: &Note<'_>) -> io::Result<()> {
+            $($to.note(note)?;)+
+            Ok(())
+        }
+        fn flush(&mut $self) -> io::Result<()> {
+            $($to.flush()?;)+
+            Ok(())
+        }
+        fn finish(&mut $self) -> io::Result<()> {
+            $($to.finish()?;)+
+            Ok(())
+        }
+    };
+}
+
+/// A consumer behind a reference.
+impl<C: Consumer + ?Sized> Consumer for &mut C {
+    forward!(self, (**self));
+
+    fn wants_calls(&self) -> bool {
+        (**self).wants_calls()
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        (**self).call(call)
+    }
+}
+
+/// Two consumers of one stream.
+impl<A: Consumer, B: Consumer> Consumer for (A, B) {
+    forward!(self, self.0, self.1);
+
+    fn wants_calls(&self) -> bool {
+        self.0.wants_calls() || self.1.wants_calls()
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        self.0.call(call)?;
+        self.1.call(call)
+    }
+}
+
+/// A consumer that takes no interest.
+impl Consumer for () {
+    fn wants_calls(&self) -> bool {
+        false
+    }
+}

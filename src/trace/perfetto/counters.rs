@@ -15,56 +15,9 @@ use super::schema::trace_packet::Data;
 use super::schema::{
     GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults, field,
 };
+use crate::trace::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 
-/// What a counter counts in.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum CounterUnit {
-    /// Pieces.
-    Count,
-    /// Percent, up to 100.
-    Percent,
-    /// Bytes per second.
-    BytesPerSecond,
-}
-
-/// A counter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterDescription {
-    /// Its name, different from that of every other counter of the trace.
-    pub name: String,
-    /// More about it.
-    pub description: String,
-    /// What it counts in.
-    pub unit: CounterUnit,
-}
-
-/// Counters of one device that change together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockDescription {
-    /// The block's name.
-    pub name: String,
-    /// The device, as an index into the devices of the trace.
-    pub gpu: u32,
-    /// Whether they are about memory; otherwise about computing.
-    pub memory: bool,
-    /// The counters.
-    pub counters: Vec<CounterDescription>,
-}
-
-/// A block of counters.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CounterBlock(pub(super) u32);
-
-/// The value of a counter up to a time.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub enum CounterValue {
-    /// A whole number.
-    Int(i64),
-    /// Any number.
-    Double(f64),
-}
-
-/// A block on its way into the trace.
+/// A block of counters, and the sequence that feeds it.
 #[derive(Debug)]
 pub(super) struct CounterTrack {
     sequence: Sequence,
@@ -80,7 +33,7 @@ impl CounterTrack {
         mut sequence: Sequence,
         number: u32,
         first: u32,
-        block: &BlockDescription,
+        block: &CounterBlock,
     ) -> io::Result<CounterTrack> {
         sequence.restart(packets, TracePacketDefaults::default())?;
         let group = match block.memory {
@@ -106,13 +59,13 @@ impl CounterTrack {
             data: Some(Data::GpuCounterEvent(GpuCounterEvent {
                 counter_descriptor: Some(descriptor),
                 counters: Vec::new(),
-                gpu_id: Some(block.gpu as i32),
+                gpu_id: Some(block.agent.0 as i32),
             })),
             ..TracePacket::default()
         })?;
         Ok(CounterTrack {
             sequence,
-            gpu: block.gpu,
+            gpu: block.agent.0,
             first,
         })
     }
@@ -161,6 +114,7 @@ fn spec(id: u32, counter: &CounterDescription, group: GpuCounterGroup) -> GpuCou
     let (numerator, denominator, peak) = match counter.unit {
         CounterUnit::Count => (MeasureUnit::None, None, None),
         CounterUnit::Percent => (MeasureUnit::Percent, None, Some(100)),
+        CounterUnit::Bytes => (MeasureUnit::Byte, None, None),
         CounterUnit::BytesPerSecond => (MeasureUnit::Byte, Some(MeasureUnit::Second), None),
     };
     GpuCounterSpec {

@@ -9,6 +9,7 @@ use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
 use super::wire::{Encoder, Few, Open, Start};
+use crate::trace::model::{EventId, Value};
 
 /// What an event is called.
 #[derive(Copy, Clone, Debug)]
@@ -17,23 +18,6 @@ pub enum Label<'a> {
     Name(Name),
     /// A text that is written out.
     Text(&'a str),
-}
-
-/// A value beside an event.
-#[derive(Copy, Clone, Debug)]
-pub enum Value<'a> {
-    /// Yes or no.
-    Bool(bool),
-    /// An unsigned number.
-    Uint(u64),
-    /// A signed number.
-    Int(i64),
-    /// A number with a fraction.
-    Double(f64),
-    /// A text.
-    Text(&'a str),
-    /// An address or handle, shown in hexadecimal.
-    Pointer(u64),
 }
 
 /// A named value beside an event.
@@ -55,9 +39,9 @@ pub struct Event<'a> {
     /// The correlation id of the call.
     pub correlation: Option<u64>,
     /// Event ids of device work that it submitted.
-    pub submitted: &'a [u64],
+    pub submitted: &'a [EventId],
     /// Event ids of device work that it waited for.
-    pub waited: &'a [u64],
+    pub waited: &'a [EventId],
     /// Whose API it is a call of.
     pub api: Option<super::schema::GpuApi>,
     /// Values.
@@ -108,8 +92,8 @@ impl Heading {
 pub(super) struct TiedCall<'a> {
     pub correlation: u64,
     /// As of an [`Event`].
-    pub submitted: &'a [u64],
-    pub waited: &'a [u64],
+    pub submitted: &'a [EventId],
+    pub waited: &'a [EventId],
     /// Whose API it is a call of, where it is tied to anything.
     pub api: Option<super::schema::GpuApi>,
 }
@@ -118,7 +102,7 @@ pub(super) struct TiedCall<'a> {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Tie {
     /// Its event id.
-    pub event: u64,
+    pub event: EventId,
     /// Whether the call waited for it, instead of submitting it.
     pub waited: bool,
     /// As of an [`Event`].
@@ -133,11 +117,11 @@ impl Tie {
         match self.waited {
             false => packet.uint(
                 field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
-                self.event,
+                self.event.0,
             ),
             true => packet.uint(
                 field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
-                self.event,
+                self.event.0,
             ),
         }
         packet.close(correlation);
@@ -418,8 +402,8 @@ fn write_correlation(few: &mut Few<'_>, correlation: u64) {
 /// What ties an event to work of devices.
 fn write_ties(
     packet: &mut Encoder,
-    submitted: &[u64],
-    waited: &[u64],
+    submitted: &[EventId],
+    waited: &[EventId],
     api: Option<super::schema::GpuApi>,
 ) {
     if !(submitted.is_empty() && waited.is_empty()) {
@@ -427,11 +411,11 @@ fn write_ties(
         for id in submitted {
             packet.uint(
                 field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
-                *id,
+                id.0,
             );
         }
         for id in waited {
-            packet.uint(field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS, *id);
+            packet.uint(field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS, id.0);
         }
         packet.close(correlation);
     }
@@ -467,11 +451,11 @@ mod tests {
         let mut names = Names::default();
         let mut name = |text| names.intern(text).unwrap();
         let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
-        let (mut packets, mut track) = (Packets::new(Vec::new(), 1), EventTrack::new(2, 3));
+        let (mut packets, mut track) = (Packets::new(Vec::new()), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
             let tie = Tie {
-                event: number << 30,
+                event: EventId(number << 30),
                 waited: number % 2 == 0,
                 api: (number % 5 == 0).then_some(GpuApi::OpenCl),
             };

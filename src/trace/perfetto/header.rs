@@ -1,5 +1,4 @@
-//! What stands at the beginning of a trace: declarations that keep older versions of Perfetto quiet,
-//! the machine, and the clocks.
+//! The beginning of a trace: declarations that keep older versions of Perfetto quiet, and the clocks.
 
 use super::schema::clock_snapshot::Clock;
 use super::schema::field_descriptor_proto::{Label, Type};
@@ -7,75 +6,27 @@ use super::schema::{
     BuiltinClock, ClockSnapshot, DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto,
     ExtensionDescriptor, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, GpuApi,
 };
+use crate::trace::model::SystemClocks;
 
-/// The machine that a trace was taken on. What is not known is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// Its name.
-    pub host: String,
-    /// Kernel name, as `uname -s` prints it.
-    pub system: String,
-    /// Kernel release.
-    pub release: String,
-    /// Kernel version.
-    pub version: String,
-    /// Instruction set.
-    pub architecture: String,
-    /// Processors.
-    pub processors: u32,
-}
-
-impl Machine {
-    /// This machine, as far as it tells.
-    pub fn this() -> Machine {
-        let kernel = |file: &str| {
-            let text = std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
-            text.unwrap_or_default().trim().to_owned()
-        };
-        Machine {
-            host: kernel("hostname"),
-            system: kernel("ostype"),
-            release: kernel("osrelease"),
-            version: kernel("version"),
-            architecture: std::env::consts::ARCH.to_owned(),
-            processors: std::thread::available_parallelism().map_or(0, |count| count.get() as u32),
-        }
-    }
-}
-
-/// The system clocks, read at one instant, ns. 0 is not known.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct SystemClocks {
-    /// CLOCK_BOOTTIME, the clock of the trace.
-    pub boottime: u64,
-    /// CLOCK_MONOTONIC.
-    pub monotonic: u64,
-    /// CLOCK_MONOTONIC_RAW.
-    pub monotonic_raw: u64,
-    /// CLOCK_REALTIME.
-    pub realtime: u64,
-}
-
-impl SystemClocks {
-    pub(super) fn snapshot(&self) -> ClockSnapshot {
-        let clocks = [
-            (BuiltinClock::Boottime, self.boottime),
-            (BuiltinClock::Monotonic, self.monotonic),
-            (BuiltinClock::MonotonicRaw, self.monotonic_raw),
-            (BuiltinClock::Realtime, self.realtime),
-        ];
-        ClockSnapshot {
-            clocks: clocks
-                .into_iter()
-                .filter(|(_, time)| *time != 0)
-                .map(|(clock, time)| Clock {
-                    clock_id: Some(clock as u32),
-                    timestamp: Some(time),
-                    ..Clock::default()
-                })
-                .collect(),
-            primary_trace_clock: Some(BuiltinClock::Boottime as i32),
-        }
+/// A snapshot of the system clocks.
+pub(super) fn snapshot(clocks: &SystemClocks) -> ClockSnapshot {
+    let readings = [
+        (BuiltinClock::Boottime, clocks.boottime),
+        (BuiltinClock::Monotonic, clocks.monotonic),
+        (BuiltinClock::MonotonicRaw, clocks.monotonic_raw),
+        (BuiltinClock::Realtime, clocks.realtime),
+    ];
+    ClockSnapshot {
+        clocks: readings
+            .into_iter()
+            .filter(|(_, time)| *time != 0)
+            .map(|(clock, time)| Clock {
+                clock_id: Some(clock as u32),
+                timestamp: Some(time),
+                ..Clock::default()
+            })
+            .collect(),
+        primary_trace_clock: Some(BuiltinClock::Boottime as i32),
     }
 }
 

@@ -18,11 +18,11 @@ pub struct Name(u32);
 impl Name {
     /// What correlation ids are called: an annotation, for viewers give each value of TrackEvent's own `correlation_id` a
     /// colour of its own, where calls of one function are to look alike.
-    pub(super) const CORRELATION: Name = Name(0);
+    pub(in crate::trace) const CORRELATION: Name = Name(0);
 
     /// The number that stands for the name, on every sequence.
     #[inline]
-    pub(super) fn iid(self) -> u64 {
+    pub(in crate::trace) fn iid(self) -> u64 {
         u64::from(self.0) + 1
     }
 }

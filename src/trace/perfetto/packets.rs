@@ -84,14 +84,19 @@ pub(super) struct Packets<W> {
 }
 
 impl<W: Write> Packets<W> {
-    pub fn new(out: W, start: u64) -> Packets<W> {
+    pub fn new(out: W) -> Packets<W> {
         Packets {
             out,
-            start,
+            start: 0,
             encoder: Encoder::with_capacity(FLUSH_AT + SLACK),
             groups: None,
             written: 0,
         }
+    }
+
+    /// Sets when the trace begins, before the first sequence.
+    pub fn set_start(&mut self, start: u64) {
+        self.start = start;
     }
 
     /// Compresses what has not been written yet, and all that follows.

@@ -21,6 +21,7 @@ use super::schema::{
 };
 use super::wire::{Encoder, Few, Fields};
 use crate::record::number_map::NumberMap;
+use crate::trace::model::{EventId, Launch, Resources, Stage, StageId, WorkKind};
 
 /// Most stages and kernels that one sequence holds in its tables.
 const MAX_TABLE_ENTRIES: usize = 4096;
@@ -96,67 +97,6 @@ fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
     }
 }
 
-/// What kind of work an event is.
-#[derive(Copy, Clone, Debug)]
-pub struct Stage<'a> {
-    /// Number that stands for the name within the process: two stages of one number are the same.
-    pub number: u64,
-    /// The name.
-    pub name: &'a str,
-    /// The name for people, where it differs.
-    pub demangled: &'a str,
-    /// What it is compiled for.
-    pub architecture: &'a str,
-    /// Whether it is a kernel; everything else is of category OTHER.
-    pub kernel: bool,
-}
-
-/// Size of a launch.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Launch {
-    /// Work-items in x, y, z.
-    pub grid: [u64; 3],
-    /// Work-items per workgroup; 0 where it is not known.
-    pub workgroup: [u32; 3],
-}
-
-impl Launch {
-    /// Workgroups in x, y, z, as Perfetto counts grids; none if the workgroup is not known.
-    pub(super) fn workgroups(&self) -> Option<[u32; 3]> {
-        let mut groups = [0; 3];
-        for ((groups, items), size) in groups.iter_mut().zip(self.grid).zip(self.workgroup) {
-            if size == 0 {
-                return None;
-            }
-            *groups = u32::try_from(items.div_ceil(u64::from(size))).unwrap_or(u32::MAX);
-        }
-        Some(groups)
-    }
-
-    fn description(&self) -> String {
-        let [x, y, z] = self.grid;
-        match self.workgroup {
-            [0, ..] | [_, 0, _] | [.., 0] => {
-                format!("{x} x {y} x {z} work-items, workgroup chosen by the runtime")
-            }
-            [a, b, c] => format!("{x} x {y} x {z} work-items in workgroups of {a} x {b} x {c}"),
-        }
-    }
-}
-
-/// What a kernel takes of its device. 0 is not known, or none.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Resources {
-    /// Registers per work-item.
-    pub registers: u32,
-    /// Local memory that the kernel declares, bytes per workgroup.
-    pub static_local: u32,
-    /// Local memory that the launch added, bytes per workgroup.
-    pub dynamic_local: u32,
-    /// Private memory, bytes per work-item.
-    pub private: u32,
-}
-
 /// A detail that every version shows.
 #[derive(Copy, Clone, Debug)]
 pub struct Detail<'a> {
@@ -179,7 +119,7 @@ pub enum DetailValue<'a> {
 #[derive(Copy, Clone, Debug)]
 pub struct Work<'a> {
     /// Its event id, unique in the trace.
-    pub event: u64,
+    pub event: EventId,
     /// When it began.
     pub start: u64,
     /// How long it ran, ns; none if that is not known.
@@ -197,7 +137,7 @@ pub struct Work<'a> {
     /// Correlation id of the call that submitted it; its lower half is shown as the submission id.
     pub correlation: u64,
     /// Event ids of the work that it waited for.
-    pub waits: &'a [u64],
+    pub waits: &'a [EventId],
     /// More about it.
     pub details: &'a [Detail<'a>],
 }
@@ -206,14 +146,14 @@ pub struct Work<'a> {
 type Table<K> = NumberMap<K, u64>;
 
 /// What a stage's specification depends on.
-type StageKey = (u64, Launch);
+type StageKey = (StageId, Launch);
 /// What a kernel's description depends on.
-type KernelKey = (u64, HardwareQueue, u32, Resources);
+type KernelKey = (StageId, HardwareQueue, u32, Resources);
 
 /// What work depends on that does not differ from one run of a kernel to the next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    number: u64,
+    stage: StageId,
     queue: HardwareQueue,
     stream: u32,
     resources: Resources,
@@ -223,7 +163,7 @@ struct Key {
 impl Key {
     fn of(work: &Work<'_>) -> Key {
         Key {
-            number: work.stage.number,
+            stage: work.stage.id,
             queue: work.queue,
             stream: work.stream,
             resources: work.resources,
@@ -232,11 +172,11 @@ impl Key {
     }
 
     fn stage(&self) -> StageKey {
-        (self.number, self.launch)
+        (self.stage, self.launch)
     }
 
     fn kernel(&self) -> KernelKey {
-        (self.number, self.queue, self.stream, self.resources)
+        (self.stage, self.queue, self.stream, self.resources)
     }
 }
 
@@ -351,7 +291,7 @@ impl WorkTrack {
             #[inline(always)]
             |few| {
                 let body = few.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
-                few.uint(field::gpu_render_stage_event::EVENT_ID, work.event);
+                few.uint(field::gpu_render_stage_event::EVENT_ID, work.event.0);
                 if let Some(duration) = work.duration {
                     few.uint(field::gpu_render_stage_event::DURATION, duration);
                 }
@@ -370,7 +310,7 @@ impl WorkTrack {
         );
         packet.fields(&same.numbers);
         for id in work.waits {
-            packet.uint(field::gpu_render_stage_event::EVENT_WAIT_IDS, *id);
+            packet.uint(field::gpu_render_stage_event::EVENT_WAIT_IDS, id.0);
         }
         packet.fields(&same.launch);
         packet.few(
@@ -490,8 +430,19 @@ impl WorkTrack {
     }
 }
 
+/// The size of a launch, in words.
+fn description(launch: &Launch) -> String {
+    let [x, y, z] = launch.grid;
+    match launch.workgroup {
+        [0, ..] | [_, 0, _] | [.., 0] => {
+            format!("{x} x {y} x {z} work-items, workgroup chosen by the runtime")
+        }
+        [a, b, c] => format!("{x} x {y} x {z} work-items in workgroups of {a} x {b} x {c}"),
+    }
+}
+
 fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpecification {
-    let category = if work.stage.kernel {
+    let category = if work.stage.kind == WorkKind::Kernel {
         RenderStageCategory::Compute
     } else {
         RenderStageCategory::Other
@@ -499,7 +450,7 @@ fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpeci
     InternedGpuRenderStageSpecification {
         iid: Some(iid),
         name: Some(work.stage.name.to_owned()),
-        description: work.launch.map(|launch| launch.description()),
+        description: work.launch.as_ref().map(description),
         category: Some(category as i32),
     }
 }
@@ -521,7 +472,7 @@ fn kernel_description(
     ];
     InternedComputeKernel {
         iid: Some(iid),
-        name: work.stage.kernel.then(|| work.stage.name.to_owned()),
+        name: (work.stage.kind == WorkKind::Kernel).then(|| work.stage.name.to_owned()),
         demangled_name: text(work.stage.demangled),
         arch: text(work.stage.architecture),
         args: args

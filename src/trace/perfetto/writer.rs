@@ -1,14 +1,13 @@
-//! The trace, at the level of what it shows: processes, threads, calls, queues, work, losses.
+//! The packets of a trace, at the level of what it shows: processes, threads, calls, queues, work, losses.
 //!
-//! The converter describes what happened and when (BOOTTIME ns); how that becomes packets is decided
-//! here and below. Packets reach the file whole and in order, so that what is on disk at any moment
+//! [`Exporter`](super::Exporter) decides what stands where; here and below, that becomes packets. Packets reach the file whole and in order, so that what is on disk at any moment
 //! is a readable trace. Memory is bounded by the number of tracks, queues and names.
 
 use std::io::{self, Write};
 
-use super::counters::{BlockDescription, CounterBlock, CounterTrack, CounterValue};
+use super::counters::CounterTrack;
 use super::events::{Event, EventTrack, Heading, Tie, TiedCall};
-use super::header::{self, Machine, SystemClocks};
+use super::header;
 use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
 use super::schema::trace_packet::Data;
@@ -19,6 +18,9 @@ use super::schema::{
 };
 use super::work::{
     ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Submission, Work, WorkTrack,
+};
+use crate::trace::model::{
+    Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, Machine, SystemClocks,
 };
 
 /// The sequence of packets that describe the trace itself.
@@ -53,30 +55,6 @@ pub(super) struct SampleSequence {
     begun: bool,
 }
 
-impl SampleSequence {
-    /// Its number, which no other sequence has.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-}
-
-/// A device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gpu {
-    /// Its name.
-    pub name: String,
-    /// Who made it.
-    pub vendor: String,
-    /// Its model.
-    pub model: String,
-    /// What its compiler calls it.
-    pub architecture: String,
-    /// Its PCI address, if it has one.
-    pub pci_address: String,
-    /// More about it.
-    pub attributes: Vec<(String, String)>,
-}
-
 /// Writes a trace.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
@@ -87,9 +65,9 @@ pub struct TraceWriter<W> {
     devices: Vec<WorkTrack>,
     /// Blocks of counters; none until they are described.
     counters: Vec<Option<CounterTrack>>,
-    /// Number of the counter described last.
+    /// Number of the counter described latest.
     last_counter: u32,
-    /// Number of the sequence made last.
+    /// Number of the sequence made latest.
     sequences: u32,
     /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
     seed: u64,
@@ -106,8 +84,15 @@ impl<W: Write> TraceWriter<W> {
         clocks: &SystemClocks,
         machine: &Machine,
     ) -> io::Result<TraceWriter<W>> {
-        let mut writer = TraceWriter {
-            packets: Packets::new(out, clocks.boottime),
+        let mut writer = TraceWriter::blank(out);
+        writer.begin_trace(seed, clocks, machine)?;
+        Ok(writer)
+    }
+
+    /// A trace that is still to be [begun](TraceWriter::begin_trace).
+    pub(super) fn blank(out: W) -> TraceWriter<W> {
+        TraceWriter {
+            packets: Packets::new(out),
             names: Names::default(),
             queues: Queues::default(),
             tracks: Vec::new(),
@@ -115,17 +100,28 @@ impl<W: Write> TraceWriter<W> {
             counters: Vec::new(),
             last_counter: 0,
             sequences: DESCRIPTIONS,
-            seed,
+            seed: 0,
             lost: 0,
             monotonic: Vec::new(),
-        };
-        writer.describe(Data::ExtensionDescriptor(header::extensions()))?;
-        writer.describe(Data::TraceUuid(TraceUuid {
+        }
+    }
+
+    /// As [`TraceWriter::new`]. To be called first.
+    pub(super) fn begin_trace(
+        &mut self,
+        seed: u64,
+        clocks: &SystemClocks,
+        machine: &Machine,
+    ) -> io::Result<()> {
+        self.seed = seed;
+        self.packets.set_start(clocks.boottime);
+        self.describe(Data::ExtensionDescriptor(header::extensions()))?;
+        self.describe(Data::TraceUuid(TraceUuid {
             msb: Some(mix(seed) as i64),
             lsb: Some(mix(seed ^ clocks.boottime) as i64),
         }))?;
-        writer.clocks(clocks)?;
-        writer.describe(Data::SystemInfo(SystemInfo {
+        self.clocks(clocks)?;
+        self.describe(Data::SystemInfo(SystemInfo {
             utsname: Some(Utsname {
                 sysname: known(&machine.system),
                 version: known(&machine.version),
@@ -135,8 +131,7 @@ impl<W: Write> TraceWriter<W> {
             tracing_service_version: Some(concat!("gputrail ", env!("CARGO_PKG_VERSION")).into()),
             num_cpus: (machine.processors != 0).then_some(machine.processors),
             machine_name: known(&machine.host),
-        }))?;
-        Ok(writer)
+        }))
     }
 
     /// Compresses the trace from here on, group by group. To be called first.
@@ -153,7 +148,7 @@ impl<W: Write> TraceWriter<W> {
         self.packets.message(&TracePacket {
             timestamp: Some(clocks.boottime),
             trusted_packet_sequence_id: Some(DESCRIPTIONS),
-            data: Some(Data::ClockSnapshot(clocks.snapshot())),
+            data: Some(Data::ClockSnapshot(header::snapshot(clocks))),
             ..TracePacket::default()
         })
     }
@@ -173,7 +168,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// The devices, all at once; queues name them by their place in this list.
-    pub fn gpus(&mut self, gpus: &[Gpu]) -> io::Result<()> {
+    pub fn gpus(&mut self, gpus: &[Agent]) -> io::Result<()> {
         self.describe(Data::GpuInfo(GpuInfo {
             gpus: gpus
                 .iter()
@@ -249,33 +244,52 @@ impl<W: Write> TraceWriter<W> {
         self.named_track(None, name)
     }
 
-    /// A counter of bytes below a process.
-    pub fn bytes_counter(&mut self, parent: ProcessTrack, name: &str) -> io::Result<Track> {
-        let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
-        self.describe(Data::TrackDescriptor(TrackDescriptor {
-            uuid: Some(uuid),
-            parent_uuid: Some(parent.uuid),
-            name: Some(name.to_owned()),
-            counter: Some(CounterDescriptor {
-                unit: Some(counter_descriptor::Unit::SizeBytes as i32),
-                unit_name: None,
-            }),
-            ..TrackDescriptor::default()
-        }))?;
-        Ok(self.add_track(uuid))
+    /// A counter below a process.
+    pub fn process_counter(
+        &mut self,
+        parent: ProcessTrack,
+        name: &str,
+        unit: CounterUnit,
+    ) -> io::Result<Track> {
+        self.counter(Some(parent.uuid), name, unit)
     }
 
-    /// A counter of percent below another track.
-    pub fn share_counter(&mut self, parent: Track, name: &str) -> io::Result<Track> {
-        let parent = self.tracks[parent.0 as usize].uuid();
+    /// A counter below another track.
+    pub fn child_counter(
+        &mut self,
+        parent: Track,
+        name: &str,
+        unit: CounterUnit,
+    ) -> io::Result<Track> {
+        self.counter(Some(self.tracks[parent.0 as usize].uuid()), name, unit)
+    }
+
+    /// A counter of the whole trace.
+    pub fn global_counter(&mut self, name: &str, unit: CounterUnit) -> io::Result<Track> {
+        self.counter(None, name, unit)
+    }
+
+    fn counter(
+        &mut self,
+        parent_uuid: Option<u64>,
+        name: &str,
+        unit: CounterUnit,
+    ) -> io::Result<Track> {
+        use counter_descriptor::Unit;
+        let (unit, unit_name) = match unit {
+            CounterUnit::Count => (Some(Unit::Count), None),
+            CounterUnit::Percent => (None, Some("%")),
+            CounterUnit::Bytes => (Some(Unit::SizeBytes), None),
+            CounterUnit::BytesPerSecond => (None, Some("B/s")),
+        };
         let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
-            parent_uuid: Some(parent),
+            parent_uuid,
             name: Some(name.to_owned()),
             counter: Some(CounterDescriptor {
-                unit: None,
-                unit_name: Some("%".to_owned()),
+                unit: unit.map(|unit| unit as i32),
+                unit_name: unit_name.map(str::to_owned),
             }),
             ..TrackDescriptor::default()
         }))?;
@@ -334,38 +348,35 @@ impl<W: Write> TraceWriter<W> {
         Device(self.devices.len() as u32 - 1)
     }
 
-    /// A block of counters, to be described before its first values.
-    pub fn counter_block(&mut self) -> CounterBlock {
-        self.counters.push(None);
-        CounterBlock(self.counters.len() as u32 - 1)
-    }
-
-    /// Says what a block of counters is, once.
+    /// Describes a block of counters, before its first values. Names of counters are unique in the trace.
     pub fn describe_counters(
         &mut self,
-        block: CounterBlock,
-        description: &BlockDescription,
+        index: CounterIndex,
+        block: &CounterBlock,
     ) -> io::Result<()> {
         self.sequences += 1;
         let sequence = Sequence::new(self.sequences);
         let first = self.last_counter + 1;
-        self.last_counter += description.counters.len() as u32;
-        let packets = &mut self.packets;
-        let track = CounterTrack::new(packets, sequence, block.0 + 1, first, description)?;
-        self.counters[block.0 as usize] = Some(track);
+        self.last_counter += block.counters.len() as u32;
+        let track = CounterTrack::new(&mut self.packets, sequence, index.0 + 1, first, block)?;
+        let place = index.0 as usize;
+        if place >= self.counters.len() {
+            self.counters.resize_with(place + 1, || None);
+        }
+        self.counters[place] = Some(track);
         Ok(())
     }
 
     /// The counters of a block had these values since the time before this one. A block that was not described has none.
     pub fn counter_values(
         &mut self,
-        block: CounterBlock,
+        index: CounterIndex,
         time: u64,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        match &mut self.counters[block.0 as usize] {
-            Some(track) => track.values(&mut self.packets, time, values),
-            None => Ok(()),
+        match self.counters.get_mut(index.0 as usize) {
+            Some(Some(track)) => track.values(&mut self.packets, time, values),
+            _ => Ok(()),
         }
     }
 

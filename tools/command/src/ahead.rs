@@ -2,13 +2,14 @@
 //!
 //! When the program has recorded all that it will, the command's own thread takes over, which need not stand back: it is
 //! up to date before the program's memory is torn down, and adds the last records when the program is gone. Where a trace
-//! cannot be made so ([`perfetto::Following`] tells when), nothing is lost: it is made from the captures as ever.
+//! cannot be made so ([`Following`] decides that), nothing is lost: it is made from the captures as ever.
 
 use crate::cli::Contents;
 use crate::trace::{Order, Parts};
 use gputrail::analysis::summary::Summary;
 use gputrail::collect::session::{Arrivals, End, Finished};
-use gputrail::trace::perfetto::{Ahead as Outcome, Following, Options};
+use gputrail::trace::capture::{Ahead as Outcome, Following, Options};
+use gputrail::trace::perfetto::Exporter;
 use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
 use std::fs::File;
@@ -178,7 +179,7 @@ impl<'a> Making<'a> {
     fn settle(&self) {
         let mut stage = self.stage();
         if let Stage::Following(trace) = &mut *stage
-            && trace.settle().is_err()
+            && trace.flush().is_err()
         {
             *stage = Stage::Over;
         }
@@ -187,8 +188,9 @@ impl<'a> Making<'a> {
     fn begin(&self, capture: &Path, summary: &'a mut Summary) -> Stage<'a> {
         match File::create_new(self.file) {
             Ok(file) => {
-                let (out, options) = (Spare(file), self.options());
-                Stage::Following(Following::new(capture, out, options, summary))
+                let trace = Exporter::new(Spare(file)).compressed(self.contents.compress);
+                let options = self.options();
+                Stage::Following(Following::new(capture, options, (trace, summary)))
             }
             Err(_) => Stage::Over,
         }

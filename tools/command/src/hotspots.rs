@@ -5,7 +5,7 @@ mod json;
 mod table;
 
 use crate::cli::{Contents, Hotspots as Arguments, HotspotsFormat};
-use crate::input::observe;
+use crate::input;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
 use gputrail::analysis::hotspots::{Hotspots, Kernel, Report};
@@ -18,7 +18,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         return csv::run(arguments);
     }
     let mut hotspots = Hotspots::default();
-    let problems = observe(&arguments.files, Contents::default(), &mut hotspots)?;
+    let problems = input::read(&arguments.files, Contents::default(), &mut hotspots)?;
     for problem in &problems {
         say!("{problem}");
     }

@@ -9,7 +9,9 @@ use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
 use gputrail::record::Nanos;
-use gputrail::trace::perfetto::{self, reader};
+use gputrail::trace::capture::Captures;
+use gputrail::trace::model::Producer;
+use gputrail::trace::perfetto::reader;
 use std::fmt::{Display, Write};
 use std::path::Path;
 
@@ -188,16 +190,13 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
 fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure> {
     let mut summary = Summary::default();
     let captures = std::slice::from_ref(reader);
-    let report = perfetto::convert(
-        captures,
-        std::io::sink(),
-        &Order::options(Contents {
-            arguments: true,
-            ..Contents::default()
-        }),
-        &mut summary,
-    )
-    .map_err(|error| anyhow!(error))?;
+    let options = Order::options(Contents {
+        arguments: true,
+        ..Contents::default()
+    });
+    let report = Captures::new(captures, &options)
+        .produce(&mut summary)
+        .map_err(|error| anyhow!(error))?;
     let metadata = reader.metadata();
     let text = |id: fn(&gputrail::record::Process) -> gputrail::record::StringId| {
         metadata

@@ -5,7 +5,9 @@ use crate::cli::Contents;
 use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
-use gputrail::trace::perfetto::{self, Observer, reader};
+use gputrail::trace::capture::Captures;
+use gputrail::trace::model::{Consumer, Producer};
+use gputrail::trace::perfetto::reader::Replay;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -43,11 +45,11 @@ impl Input {
     }
 }
 
-/// Lets `observer` hear of what is in all files, captures or a trace; tells what could not be read.
-pub fn observe(
+/// Passes the content of all files, captures or a trace, to `consumer`. Returns what could not be read.
+pub fn read(
     files: &[PathBuf],
     contents: Contents,
-    observer: &mut impl Observer,
+    consumer: &mut impl Consumer,
 ) -> Result<Vec<String>, Failure> {
     let mut captures: Vec<Reader> = Vec::new();
     let mut traces = Vec::new();
@@ -60,14 +62,16 @@ pub fn observe(
     match (&captures[..], &mut traces[..]) {
         ([_, ..], []) => {
             let options = Order::options(contents);
-            let report = perfetto::convert(&captures, std::io::sink(), &options, observer)
+            let report = Captures::new(&captures, &options)
+                .produce(consumer)
                 .map_err(|error| anyhow!(error))?;
             let findings = report.findings.iter();
             let findings = findings.map(|(path, finding)| format!("{}: {finding}", path.display()));
             Ok(findings.collect())
         }
         ([], [(path, file)]) => {
-            let replayed = reader::replay(file, observer);
+            let replayed = Replay::new(file).produce(consumer);
+            let replayed = replayed.map_err(|error| anyhow!(error))?;
             let findings = &replayed.outcome.findings;
             if replayed.outcome.packets == 0 {
                 let what = findings.list().first().map(ToString::to_string);

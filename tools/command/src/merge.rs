@@ -11,8 +11,9 @@ use crate::{Failure, say};
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
 use gputrail::record::Nanos;
-use gputrail::trace::perfetto;
+use gputrail::trace::perfetto::Exporter;
 use gputrail::trace::perfetto::merge::{Placement, Survey, Trust, merge, place, survey};
+use gputrail::trace::{Converted, convert};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -117,12 +118,9 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
         let file =
             File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut progress = Progress::new();
-        let report = perfetto::convert(
-            &readers,
-            progress.through(file),
-            &Order::options(Contents::default()),
-            &mut (),
-        )?;
+        let trace = Exporter::new(progress.through(file));
+        let options = Order::options(Contents::default());
+        let Converted { report, .. } = convert(&readers, trace, &options, &mut ())?;
         for (capture, finding) in report.findings.iter().take(MAX_FINDINGS) {
             say!("{}: {finding}", capture.display());
         }

@@ -1,7 +1,7 @@
 //! `gputrail summary`: where the time of a recording went, as tables on standard output.
 
 use crate::cli::{Contents, Summary as Arguments};
-use crate::input::observe;
+use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
 use gputrail::analysis::summary::{Distribution, Summary, WorkSummary};
@@ -11,7 +11,7 @@ use gputrail::source;
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut summary = Summary::default();
-    let problems = observe(&arguments.files, Contents::default(), &mut summary)?;
+    let problems = input::read(&arguments.files, Contents::default(), &mut summary)?;
     for problem in &problems {
         say!("{problem}");
     }

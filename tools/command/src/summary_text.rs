@@ -6,7 +6,7 @@ use crate::trace::Made;
 use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail::record::{Nanos, OperationGroup};
 use gputrail::source;
-use gputrail::trace::perfetto::Report;
+use gputrail::trace::capture::Report;
 use std::fmt::Write;
 
 /// Lines of each list.
@@ -31,7 +31,7 @@ pub fn print(made: &Made, known: &Known<'_>) {
         None if nothing => "nothing was recorded\n".into(),
         _ => summary(&made.report, &made.summary, known.incomplete),
     };
-    let length = std::fs::metadata(&made.path).map_or(made.report.bytes, |data| data.len());
+    let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
     let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
     text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
     say!("{text}");

@@ -9,7 +9,10 @@ use crate::say;
 use anyhow::{Context, Result, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::trace::perfetto::{self, ConvertError, Machine, Options, Report};
+use gputrail::trace::capture::{Options, Report};
+use gputrail::trace::model::Machine;
+use gputrail::trace::perfetto::Exporter;
+use gputrail::trace::{ConvertError, Converted, convert};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -60,7 +63,6 @@ impl Order<'_> {
     /// What a trace of the order is made with.
     pub fn options(contents: Contents) -> Options {
         Options {
-            compress: contents.compress,
             arguments: contents.arguments,
             raw_samples: contents.raw_samples,
             machine: Machine::this(),
@@ -115,16 +117,15 @@ impl Order<'_> {
         };
         let options = Order::options(self.contents);
         let result = match File::create_new(path) {
-            Ok(file) => perfetto::convert(
-                readers,
-                progress.through(file),
-                &options,
-                &mut parts.summary,
-            ),
+            Ok(file) => {
+                let trace = Exporter::new(progress.through(file));
+                let trace = trace.compressed(self.contents.compress);
+                convert(readers, trace, &options, &mut parts.summary)
+            }
             Err(source) => Err(ConvertError { written: 0, source }),
         };
         match result {
-            Ok(report) => Ok(Parts { report, ..parts }),
+            Ok(Converted { report, .. }) => Ok(Parts { report, ..parts }),
             Err(error) => Err(Box::new(Failed { error, parts })),
         }
     }

@@ -10,9 +10,11 @@ use gputrail::trace::perfetto::schema::{
     DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
     debug_annotation,
 };
+use gputrail::trace::model::{
+    EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
+};
 use gputrail::trace::perfetto::{
-    ContextApi, Detail, DetailValue, Event, Label, Launch, Machine, QueueDescription, Resources,
-    Stage, SystemClocks, TraceWriter, Work,
+    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
 };
 use prost::Message;
 
@@ -46,7 +48,7 @@ pub fn by_hand() {
     });
     let mut time = clocks.boottime;
     for number in 0..ENQUEUES {
-        let event = number + 1;
+        let event = EventId(number + 1);
         for call in 0..5 {
             time += 700;
             let submitted = [event];
@@ -70,11 +72,11 @@ pub fn by_hand() {
             queue,
             stream: 0,
             stage: Stage {
-                number: 1,
+                id: StageId(1),
                 name: "saxpy",
                 demangled: "",
                 architecture: "",
-                kernel: true,
+                kind: WorkKind::Kernel,
             },
             launch: Some(Launch {
                 grid: [1 << 20, 1, 1],

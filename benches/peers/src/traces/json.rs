@@ -1,8 +1,8 @@
 //! What the same recording takes as JSON of Chrome's trace format.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use gputrail::trace::perfetto::{Call, DeviceWork, Observer};
+use gputrail::trace::model::{Call, Consumer, Work};
 use gputrail::record::Nanos;
 
 /// One complete event, and a comma.
@@ -31,13 +31,14 @@ pub struct LayerLines {
     work: u64,
 }
 
-impl Observer for LayerLines {
-    fn call(&mut self, call: &Call<'_>) {
-        if !call.name.contains("Enqueue") {
-            return;
+impl Consumer for LayerLines {
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        let function = &call.function.name;
+        if !function.contains("Enqueue") {
+            return Ok(());
         }
         self.calls += 1;
-        let name = format!("{}( saxpy )", call.name);
+        let name = format!("{function}( saxpy )");
         let track = format!(r#""pid":4242,"tid":{}"#, call.thread.0);
         let times = (call.start, call.end.unwrap_or(call.start));
         event(
@@ -47,9 +48,10 @@ impl Observer for LayerLines {
             times,
             format_args!(r#","args":{{"id":{}}}"#, self.calls),
         );
+        Ok(())
     }
 
-    fn work(&mut self, work: &DeviceWork<'_>) {
+    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
         let (start, end) = work.interval.expect("all work ran");
         self.work += 1;
         let id = self.work;
@@ -63,11 +65,12 @@ impl Observer for LayerLines {
             event(
                 &mut self.text,
                 &format!(r#""pid":4242,"tid":{id}.1"#),
-                &format!("{} ({suffix})", work.name),
+                &format!("{} ({suffix})", work.stage.name),
                 times,
                 format_args!(r#","cname":"{colour}","args":{{"id":{id}}}"#),
             );
         }
+        Ok(())
     }
 }
 
@@ -108,33 +111,33 @@ impl Chrome {
     }
 }
 
-impl Observer for Chrome {
-    fn call(&mut self, call: &Call<'_>) {
+impl Consumer for Chrome {
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         self.calls += 1;
         let track = format!(r#""cat":"opencl","pid":4242,"tid":{}"#, call.thread.0);
         let (start, end) = (call.start, call.end.unwrap_or(call.start));
         let arguments = format!(r#","args":{{"correlation":{}}}"#, self.calls);
         if self.of_calls == Calls::Complete {
             let rest = format_args!("{arguments}");
-            event(&mut self.text, &track, call.name, (start, end), rest);
-            return;
+            let name = &call.function.name;
+            event(&mut self.text, &track, name, (start, end), rest);
+            return Ok(());
         }
-        let (name, start, end) = (call.name, start.0 as f64 / 1e3, end.0 as f64 / 1e3);
+        let (name, start, end) = (&call.function.name, start.0 as f64 / 1e3, end.0 as f64 / 1e3);
         writeln!(
             self.text,
             "{{\"ph\":\"B\",{track},\"name\":\"{name}\",\"ts\":{start:.3}{arguments}}},\n\
              {{\"ph\":\"E\",{track},\"ts\":{end:.3}}},"
         )
-        .expect("room");
     }
 
-    fn work(&mut self, work: &DeviceWork<'_>) {
+    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
         self.work += 1;
         let launch = work.launch.expect("all work is kernels");
         event(
             &mut self.text,
             r#""cat":"kernel","pid":1,"tid":1"#,
-            work.name,
+            work.stage.name,
             work.interval.expect("all work ran"),
             format_args!(
                 r#","args":{{"correlation":{},"device":0,"context":1,"queue":0,"queued":-{},"submit":-{},"grid":{:?},"block":{:?}}}"#,
@@ -145,5 +148,6 @@ impl Observer for Chrome {
                 launch.workgroup,
             ),
         );
+        Ok(())
     }
 }

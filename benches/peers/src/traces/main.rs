@@ -20,7 +20,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use gputrail::capture::Reader;
-use gputrail::trace::perfetto::{Observer, Options, convert, reader};
+use gputrail::trace::capture::Options;
+use gputrail::trace::convert;
+use gputrail::trace::model::{Consumer, Producer};
+use gputrail::trace::perfetto::reader::{self, Replay};
+use gputrail::trace::perfetto::Exporter;
 use gputrail::analysis::summary::Summary;
 
 use json::LayerLines;
@@ -104,7 +108,7 @@ fn run() -> Outcome<()> {
     capture::write(&with_arguments, ENQUEUES, true);
 
     let mut rows = encoding();
-    let trace = made_of(&plain, &Options::default(), &mut ())?;
+    let trace = made_of(&plain, false, &mut ())?;
     rows.push(writing(&plain, &trace, records, scratch.path()));
     rows.extend(sizes(&plain, &with_arguments, &trace)?);
     rows.extend(reading(&trace));
@@ -131,10 +135,11 @@ fn run() -> Outcome<()> {
     Ok(())
 }
 
-fn made_of(capture: &Path, options: &Options, observer: &mut dyn Observer) -> Outcome<Vec<u8>> {
-    let mut trace = Vec::new();
-    convert(&[Reader::open(capture)?], &mut trace, options, observer)?;
-    Ok(trace)
+fn made_of(capture: &Path, compress: bool, observer: &mut dyn Consumer) -> Outcome<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let trace = Exporter::new(&mut bytes).compressed(compress);
+    convert(&[Reader::open(capture)?], trace, &Options::default(), observer)?;
+    Ok(bytes)
 }
 
 fn encoding() -> Vec<Row> {
@@ -163,10 +168,11 @@ fn encoding() -> Vec<Row> {
 }
 
 fn writing(capture: &Path, trace: &[u8], records: u64, scratch: &Path) -> Row {
-    let convert_for = |buffer: &mut Vec<u8>, observer: &mut dyn Observer| {
+    let convert_for = |buffer: &mut Vec<u8>, observer: &mut dyn Consumer| {
         buffer.clear();
         let capture = Reader::open(capture).expect("the capture just written");
-        convert(&[capture], buffer, &Options::default(), observer).expect("no error");
+        let trace = Exporter::new(buffer);
+        convert(&[capture], trace, &Options::default(), observer).expect("no error");
     };
     let (mut plain, mut summed_up) = (Vec::new(), Vec::new());
     let out = scratch.join("out");
@@ -196,13 +202,9 @@ fn writing(capture: &Path, trace: &[u8], records: u64, scratch: &Path) -> Row {
 
 fn sizes(plain: &Path, with_arguments: &Path, trace: &[u8]) -> Outcome<Vec<Row>> {
     let mut lines = LayerLines::default();
-    made_of(plain, &Options::default(), &mut lines)?;
-    let packed = Options {
-        compress: true,
-        ..Options::default()
-    };
-    let packed = made_of(plain, &packed, &mut ())?.len() as f64;
-    let arguments = made_of(with_arguments, &Options::default(), &mut ())?;
+    made_of(plain, false, &mut lines)?;
+    let packed = made_of(plain, true, &mut ())?.len() as f64;
+    let arguments = made_of(with_arguments, false, &mut ())?;
     let info = reader::info(trace);
     let (_, stages) = info.packets.get(&RENDER_STAGE).copied().unwrap_or_default();
     let kernel = stages as f64 / ENQUEUES as f64;
@@ -243,7 +245,7 @@ fn reading(trace: &[u8]) -> Vec<Row> {
     let [info, check, summary] = medians([
         &mut || drop(black_box(reader::info(trace))),
         &mut || drop(black_box(reader::check(trace))),
-        &mut || drop(black_box(reader::replay(trace, &mut Summary::default()))),
+        &mut || drop(black_box(Replay::new(trace).produce(&mut Summary::default()))),
     ]);
     let rate = |time: Duration| trace.len() as f64 / 1e6 / time.as_secs_f64();
     vec![

@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use gputrail::trace::perfetto::Options;
-
 use crate::json::{Calls, Chrome};
 use crate::{Outcome, Row, made_of};
 
@@ -18,7 +16,7 @@ pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<[Row; 2]
         .zip([Calls::BeginsAndEnds, Calls::Complete])
     {
         let mut json = Chrome::new(of_calls);
-        made_of(capture, &Options::default(), &mut json)?;
+        made_of(capture, false, &mut json)?;
         std::fs::write(file, json.finish())?;
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/perfetto/load_times.mjs");

@@ -1,8 +1,9 @@
 use std::io::Cursor;
 
 use super::*;
+use crate::trace::model::{Machine, SystemClocks};
+use crate::trace::perfetto::TraceWriter;
 use crate::trace::perfetto::reader::{Known, Packet, Visitor, read};
-use crate::trace::perfetto::{Machine, SystemClocks, TraceWriter};
 
 /// A trace of nothing but readings of the clocks, one a second from `first` to `last`.
 fn readings(first: u64, last: u64) -> Vec<u8> {

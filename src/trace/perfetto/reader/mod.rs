@@ -5,8 +5,8 @@
 //! CLOCK_BOOTTIME. Whatever the bytes are: what cannot be read is a [`Finding`] with the packet's
 //! place, and the rest is read.
 //!
-//! [`check`] looks for what is wrong, [`info`] tells what is inside, and [`replay`] lets an
-//! [`Observer`](super::Observer) hear of what happened as if the trace were just made.
+//! [`check`] looks for what is wrong, [`info`] tells what is inside, and [`Replay`] produces the
+//! [model](crate::trace::model) of what happened as if the trace were just made.
 
 mod check;
 mod events;
@@ -30,7 +30,7 @@ pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
 pub use fields::{Field, FieldValue, Fields};
 pub use findings::{Finding, Findings, Place};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
-pub use replay::{Replayed, replay};
+pub use replay::{Replay, Replayed};
 pub use texts::{TextId, Texts};
 pub use tracks::{Track, TrackId, TrackOf, Tracks};
 

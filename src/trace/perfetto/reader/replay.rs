@@ -1,10 +1,10 @@
-//! A trace, told to an [`Observer`] as if it were being made.
+//! Perfetto traces as producers of the [model](crate::trace::model).
 //!
-//! Of anybody's trace: slices on tracks of threads are calls, render stages are work. Calls are told when they end.
-//! Work is tied to its call by the ids that the call names; what waits for its tie takes bounded memory.
+//! This works for anybody's trace: slices on tracks of threads are calls, render stages are work. Work is tied to its call by
+//! the ids that the call names; work and calls that wait for each other take bounded memory.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::check::{our_version, rare};
 use super::findings::{Findings, Place};
@@ -16,30 +16,34 @@ use super::{
 };
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    Domain, Kind, Nanos, OperationGroup, ProcessId, SynchronizationType, ThreadId, TransferKind,
-    Unfinished,
+    ContextId, CorrelationId, Domain, ExternalId, Kind, Nanos, OperationGroup, ProcessId,
+    SynchronizationType, ThreadId, TransferKind,
 };
+use crate::trace::model::nesting::{Nested, Nesting, Step};
+use crate::trace::model::{
+    Agent, AgentIndex, Call, Consumer, EventId, Function, FunctionIndex, Loss, Parent, Process,
+    ProcessIndex, Producer, Queue, QueueIndex, Resources, SamplerIndex, Slice, Stage, StageId,
+    Stream, TraceHeader, Track, TrackIndex, TrackKind, Work, WorkKind, category,
+};
+use crate::trace::perfetto::samples;
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, TraceStats};
-use crate::trace::perfetto::stages::{FILL, NO_ENQUEUE};
-use crate::trace::perfetto::{
-    Call, DeviceWork, GpuIndex, Missing, Observer, ProcessIndex, WorkKind,
-};
 
 /// Most functions and stages that are told apart.
 const MAX_LABELS: usize = 1 << 16;
-/// Most slices that are open at the same time, on all tracks.
+/// Most slices that are open, and most that wait for the end of their outermost one, on all tracks.
 const MAX_OPEN: usize = 1 << 20;
 /// Most calls whose work has not come, and most work whose call has not come.
 const MAX_WAITING: usize = 1 << 20;
 /// Most devices.
 const MAX_GPUS: u32 = 1 << 12;
-/// Most processes.
+/// Most processes, and most queues.
 const MAX_PROCESSES: usize = 1 << 16;
+const MAX_QUEUES: usize = 1 << 16;
 
-/// What came of telling a trace.
+/// The outcome of reading a trace.
 #[derive(Debug, Default)]
 pub struct Replayed {
-    /// What came of reading it.
+    /// Its findings and sizes.
     pub outcome: Outcome,
     /// The version of gputrail that made it; none if it is not ours.
     pub version: Option<String>,
@@ -47,41 +51,63 @@ pub struct Replayed {
     pub untied: u64,
 }
 
-/// Reads a trace to its end, and lets `observer` hear of it.
-pub fn replay(source: impl Read, observer: &mut dyn Observer) -> Replayed {
-    replay_all(Box::new(source), observer)
+/// A trace that is read to its end.
+pub struct Replay<'a> {
+    source: Input<'a>,
 }
 
-fn replay_all(source: Input<'_>, observer: &mut dyn Observer) -> Replayed {
-    let mut replay = Replay {
-        observer,
-        labels: Labels::default(),
-        processes: NumberMap::default(),
-        open: NumberMap::default(),
-        open_count: 0,
-        ranges: NumberMap::default(),
-        calls: NumberMap::default(),
-        held: NumberMap::default(),
-        gpus: 0,
-        version: None,
-        untied: 0,
-    };
-    let outcome = read(source, &mut replay);
-    replay.finish();
-    Replayed {
-        outcome,
-        version: replay.version,
-        untied: replay.untied,
+impl<'a> Replay<'a> {
+    /// The trace that `source` holds.
+    pub fn new(source: impl Read + 'a) -> Replay<'a> {
+        Replay {
+            source: Box::new(source),
+        }
     }
 }
 
-/// Names that functions and stages have, by number.
+impl Producer for Replay<'_> {
+    type Outcome = Replayed;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Replayed> {
+        consumer.begin(&TraceHeader::default())?;
+        let mut replaying = Replaying {
+            wants_calls: consumer.wants_calls(),
+            stream: Stream::new(consumer),
+            failed: None,
+            labels: Labels::default(),
+            processes: NumberMap::default(),
+            queues: NumberMap::default(),
+            threads: NumberMap::default(),
+            open: 0,
+            waiting: 0,
+            begun: 0,
+            ranges: NumberMap::default(),
+            calls: NumberMap::default(),
+            held: NumberMap::default(),
+            agents: 0,
+            version: None,
+            untied: 0,
+        };
+        let outcome = read(self.source, &mut replaying);
+        replaying.guard(Replaying::finish);
+        match replaying.failed {
+            Some(error) => Err(error),
+            None => Ok(Replayed {
+                outcome,
+                version: replaying.version,
+                untied: replaying.untied,
+            }),
+        }
+    }
+}
+
+/// Names of functions, stages and queues, by number.
 #[derive(Debug, Default)]
 struct Labels {
     numbers: NumberMap<(TextId, TextId), u32>,
-    /// Those that stand in the packets themselves.
+    /// Numbers of names that stand in the packets themselves.
     own: HashMap<(Box<str>, Box<str>), u32>,
-    list: Vec<(Domain, Box<str>)>,
+    list: Vec<Function>,
 }
 
 impl Labels {
@@ -96,10 +122,10 @@ impl Labels {
             None if self.list.len() > MAX_LABELS => return 0,
             None => {
                 if self.list.is_empty() {
-                    self.list.push((Domain(0), "(others)".into()));
+                    self.add(Domain(0), "(others)");
                 }
                 let domain = Domain::from_name(category.text).unwrap_or(Domain(0));
-                self.list.push((domain, name.text.into()));
+                self.add(domain, name.text);
                 self.own.insert(own, self.list.len() as u32 - 1);
                 self.list.len() as u32 - 1
             }
@@ -109,26 +135,129 @@ impl Labels {
         }
         number
     }
+
+    fn add(&mut self, domain: Domain, name: &str) {
+        self.list.push(Function {
+            index: FunctionIndex(self.list.len() as u32),
+            name: name.into(),
+            domain,
+            group: OperationGroup::OTHER,
+            parameters: Vec::new(),
+        });
+    }
+
+    fn name(&self, number: u32) -> &str {
+        &self.list[number as usize].name
+    }
 }
 
-/// A slice that has not ended.
+/// A call, of which the end has come or will not come.
 #[derive(Debug)]
-struct Open {
+struct Ended {
+    /// Number of the slice, in the order of the begins.
+    number: u64,
+    /// That of the slice that it is in; 0 for an outermost one.
+    parent: u64,
     label: u32,
     start: Nanos,
+    end: Option<Nanos>,
     error: Option<i32>,
+}
+
+impl Nested for Ended {
+    fn id(&self) -> u64 {
+        self.number
+    }
+
+    fn parent(&self) -> u64 {
+        self.parent
+    }
+
+    fn start(&self) -> Nanos {
+        self.start
+    }
+
+    fn end(&self) -> Option<Nanos> {
+        self.end
+    }
+}
+
+/// A thread.
+#[derive(Debug)]
+struct Thread {
+    place: ThreadPlace,
+    open: Vec<Ended>,
+    nesting: Nesting<Ended>,
+}
+
+/// A thread in the stream.
+#[derive(Copy, Clone, Debug)]
+struct ThreadPlace {
+    process: ProcessIndex,
+    thread: ThreadId,
+    track: TrackIndex,
+}
+
+impl ThreadPlace {
+    fn step(
+        self,
+        consumer: &mut dyn Consumer,
+        labels: &Labels,
+        step: Step<'_, Ended>,
+    ) -> io::Result<()> {
+        match step {
+            Step::Begin(slice) => self.pass_on(consumer, labels, slice, slice.end.is_some()),
+            Step::End(time) => consumer.end(self.track, time),
+        }
+    }
+
+    fn pass_on(
+        self,
+        consumer: &mut dyn Consumer,
+        labels: &Labels,
+        slice: &Ended,
+        open: bool,
+    ) -> io::Result<()> {
+        consumer.call(&Call {
+            process: self.process,
+            thread: self.thread,
+            track: self.track,
+            function: &labels.list[slice.label as usize],
+            start: slice.start,
+            end: slice.end,
+            open,
+            nested: slice.parent != 0,
+            correlation: CorrelationId::NONE,
+            external: ExternalId::NONE,
+            error: slice.error,
+            submitted: &[],
+            waited: &[],
+            arguments: &[],
+        })
+    }
 }
 
 /// Work whose call has not come.
 #[derive(Debug)]
 struct Held {
+    event: Option<EventId>,
     process: ProcessIndex,
-    gpu: GpuIndex,
+    agent: AgentIndex,
+    queue: QueueIndex,
     kind: WorkKind,
     label: u32,
-    interval: Option<(Nanos, Nanos)>,
+    start: Nanos,
+    duration: Option<u64>,
+    ended: bool,
     bytes: u64,
     status: i32,
+}
+
+impl Held {
+    fn interval(&self) -> Option<(Nanos, Nanos)> {
+        let duration = self.duration.filter(|_| self.ended)?;
+        Some((self.start, Nanos(self.start.0.saturating_add(duration))))
+    }
 }
 
 /// The call that enqueued a piece of work.
@@ -138,76 +267,122 @@ struct Enqueuing {
     start: Nanos,
 }
 
-/// A track of ranges: those that were pushed on a thread, or one of ranges that meet no other.
+/// A track of ranges: the pushed ones of a thread, or ranges of a process that do not overlap.
 #[derive(Debug)]
 struct RangeTrack {
     pid: ProcessId,
-    /// None of a process's own.
+    /// The thread; none for ranges of a process.
     thread: ThreadId,
-    /// What is open on a process's own.
+    /// Its index, once it has a range.
+    track: Option<TrackIndex>,
+    /// The open range, of a process.
     open: Option<(u32, Nanos)>,
 }
 
-struct Replay<'o> {
-    observer: &'o mut dyn Observer,
+struct Replaying<'a> {
+    stream: Stream<'a>,
+    wants_calls: bool,
+    /// The error of the consumer: nothing more is passed on.
+    failed: Option<io::Error>,
     labels: Labels,
     processes: NumberMap<ProcessId, ProcessIndex>,
-    open: NumberMap<TrackId, (ProcessIndex, ThreadId, Vec<Open>)>,
-    open_count: usize,
+    queues: NumberMap<(ProcessIndex, AgentIndex, u32), QueueIndex>,
+    threads: NumberMap<TrackId, Thread>,
+    /// Open slices of all threads.
+    open: usize,
+    /// Slices of all threads that wait for the end of their outermost one.
+    waiting: usize,
+    /// Slices that have begun.
+    begun: u64,
     ranges: NumberMap<TrackId, RangeTrack>,
     /// When calls began whose work has not come, by the id of the work.
     calls: NumberMap<u64, Enqueuing>,
     held: NumberMap<u64, Held>,
-    /// Devices that have been told.
-    gpus: u32,
+    /// Agents that have been declared.
+    agents: u32,
     version: Option<String>,
     untied: u64,
 }
 
-impl Visitor for Replay<'_> {
+impl Visitor for Replaying<'_> {
     fn packet(&mut self, packet: &Packet<'_>, known: &Known, _: &mut Findings) {
+        self.guard(|replaying| replaying.read_packet(packet, known));
+    }
+
+    fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+        self.guard(|replaying| replaying.read_event(event));
+    }
+
+    fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
+        self.guard(|replaying| replaying.read_work(event));
+    }
+}
+
+impl Replaying<'_> {
+    /// Has `pass_on` write to the consumer, unless that has failed.
+    #[inline]
+    fn guard(&mut self, pass_on: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.failed.is_none()
+            && let Err(error) = pass_on(self)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn read_packet(&mut self, packet: &Packet<'_>, known: &Known) -> io::Result<()> {
         let (kind, data) = packet.data;
         match kind {
             field::trace_packet::TRACK_DESCRIPTOR => self.track(data, known),
             field::trace_packet::SYSTEM_INFO => {
-                self.version = our_version(packet).or(self.version.take())
+                self.version = our_version(packet).or(self.version.take());
             }
             field::trace_packet::GPU_INFO => {
-                for (index, gpu) in
-                    (0..MAX_GPUS).zip(rare::<GpuInfo>(data).unwrap_or_default().gpus)
-                {
-                    self.observer
-                        .gpu(GpuIndex(index), gpu.name.as_deref().unwrap_or(""));
-                    self.gpus = self.gpus.max(index + 1);
-                }
+                let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
+                let gpus = (0..MAX_GPUS).zip(gpus);
+                let agents: Vec<_> = gpus
+                    .map(|(_, gpu)| Agent {
+                        name: gpu.name.unwrap_or_default(),
+                        ..Agent::default()
+                    })
+                    .collect();
+                self.agents = self.agents.max(agents.len() as u32);
+                return self.stream.consumer.agents(AgentIndex(0), &agents);
             }
             field::trace_packet::PC_SAMPLES => {
-                if let Some(samples) = rare::<PcSamples>(data) {
-                    self.observer.samples(packet.sequence, &samples);
+                if let Some(message) = rare::<PcSamples>(data) {
+                    let mut samples = samples::samples(&message);
+                    samples.sampler = SamplerIndex(packet.sequence);
+                    if let Some(pid) = message.pid {
+                        samples.process = Some(self.process(ProcessId(pid as u32))?);
+                    }
+                    return self.stream.consumer.samples(&samples);
                 }
             }
             field::trace_packet::TRACE_STATS => {
                 let stats = rare::<TraceStats>(data).unwrap_or_default();
                 let lost = stats.buffer_stats.iter();
-                let lost = lost
+                let count = lost
                     .filter_map(|buffer| buffer.trace_writer_packet_loss)
                     .fold(0, u64::saturating_add);
-                if lost > 0 {
-                    self.observer.missing(&Missing {
-                        process: ProcessIndex(0),
+                if count > 0 {
+                    return self.stream.consumer.loss(&Loss {
+                        process: None,
                         thread: ThreadId::NONE,
+                        track: None,
                         kind: Kind(0),
-                        count: lost,
+                        count,
                         first: Nanos(0),
                         last: Nanos(0),
+                        time: Nanos(0),
                     });
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+    fn read_event(&mut self, event: &HostEvent<'_>) -> io::Result<()> {
         let of = event.described.map(|track| track.of);
         for id in event.submitted() {
             let call = Enqueuing {
@@ -218,18 +393,19 @@ impl Visitor for Replay<'_> {
                 start: event.time,
             };
             match self.held.remove(&id) {
-                Some(held) => self.tell(&held, Some(call)),
+                Some(held) => self.pass_on_work(&held, Some(call))?,
                 None if self.calls.len() < MAX_WAITING => drop(self.calls.insert(id, call)),
                 None => {}
             }
         }
         let Some(TrackOf::Thread(pid, tid)) = of else {
-            self.range(event);
-            return;
+            return self.range(event);
         };
+        if !self.wants_calls {
+            return Ok(());
+        }
         match event.kind {
-            EventKind::Begin if self.open_count < MAX_OPEN => {
-                let label = self.labels.number(event.category, event.name);
+            EventKind::Begin if self.open < MAX_OPEN => {
                 let error = event
                     .annotations
                     .iter()
@@ -237,109 +413,172 @@ impl Visitor for Replay<'_> {
                         AnnotationValue::Signed(code) if *name == "error" => Some(*code as i32),
                         _ => None,
                     });
-                let open = Open {
-                    label,
-                    start: event.time,
-                    error,
-                };
-                match self.open.get_mut(&event.track) {
-                    Some((_, _, list)) => list.push(open),
-                    None => {
-                        let process = self.process(pid);
-                        self.open.insert(event.track, (process, tid, vec![open]));
-                    }
+                let label = self.labels.number(event.category, event.name);
+                if !self.threads.contains_key(&event.track) {
+                    self.add_thread(event.track, pid, tid)?;
                 }
-                self.open_count += 1;
+                self.begun += 1;
+                self.open += 1;
+                if let Some(thread) = self.threads.get_mut(&event.track) {
+                    thread.open.push(Ended {
+                        number: self.begun,
+                        parent: thread.open.last().map_or(0, |outer| outer.number),
+                        label,
+                        start: event.time,
+                        end: None,
+                        error,
+                    });
+                }
+                Ok(())
             }
             EventKind::End => {
-                let Some((process, thread, list)) = self.open.get_mut(&event.track) else {
-                    return;
+                let Some(thread) = self.threads.get_mut(&event.track) else {
+                    return Ok(());
                 };
-                let Some(open) = list.pop() else {
-                    return;
+                let Some(mut slice) = thread.open.pop() else {
+                    return Ok(());
                 };
-                self.open_count -= 1;
-                let (process, thread, nested) = (*process, *thread, !list.is_empty());
-                self.call(process, thread, &open, Some(event.time), nested);
+                self.open -= 1;
+                slice.end = Some(event.time);
+                self.ended(event.track, slice)
             }
-            _ => {}
+            _ => Ok(()),
         }
     }
 
-    fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
-        if event.gpu < MAX_GPUS {
-            for gpu in self.gpus..=event.gpu {
-                self.observer.gpu(GpuIndex(gpu), "");
-            }
-            self.gpus = self.gpus.max(event.gpu + 1);
+    fn add_thread(&mut self, track: TrackId, pid: ProcessId, tid: ThreadId) -> io::Result<()> {
+        let process = self.process(pid)?;
+        let thread = Thread {
+            place: ThreadPlace {
+                process,
+                thread: tid,
+                track: self.stream.new_track(&Track {
+                    parent: Parent::Process(process),
+                    name: "",
+                    kind: TrackKind::Thread(process, tid),
+                })?,
+            },
+            open: Vec::new(),
+            nesting: Nesting::default(),
+        };
+        self.threads.insert(track, thread);
+        Ok(())
+    }
+
+    /// A slice of a thread has ended: it is passed on with its outermost one.
+    fn ended(&mut self, track: TrackId, slice: Ended) -> io::Result<()> {
+        let Some(thread) = self.threads.get_mut(&track) else {
+            return Ok(());
+        };
+        let place = thread.place;
+        let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
+        if slice.parent == 0 && thread.nesting.is_empty() {
+            return place.pass_on(consumer, labels, &slice, false);
         }
-        let ended = event.duration.is_some() && !event.details.unfinished;
-        let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
+        let before = thread.nesting.len();
+        thread
+            .nesting
+            .add(slice, |step| place.step(consumer, labels, step))?;
+        self.waiting = (self.waiting + thread.nesting.len()).saturating_sub(before);
+        if self.waiting >= MAX_OPEN {
+            self.waiting = 0;
+            for thread in self.threads.values_mut() {
+                let place = thread.place;
+                thread
+                    .nesting
+                    .finish(|step| place.step(consumer, labels, step))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_work(&mut self, event: &WorkEvent<'_>) -> io::Result<()> {
+        if event.gpu < MAX_GPUS && event.gpu >= self.agents {
+            let missing = vec![Agent::default(); (event.gpu + 1 - self.agents) as usize];
+            self.stream
+                .consumer
+                .agents(AgentIndex(self.agents), &missing)?;
+            self.agents = event.gpu + 1;
+        }
+        let (process, agent) = (self.process(event.process)?, AgentIndex(event.gpu));
         let held = Held {
-            process: self.process(event.process),
-            gpu: GpuIndex(event.gpu),
+            event: event.event.map(EventId),
+            process,
+            agent,
+            queue: self.queue(process, agent, event.queue)?,
             kind: kind_of(event),
             label: self.labels.number(Text::default(), event.name),
-            interval: ended.then_some((event.start, Nanos(end))),
+            start: event.start,
+            duration: event.duration,
+            ended: event.duration.is_some() && !event.details.unfinished,
             bytes: event.details.bytes as u64,
             status: event.details.status as i32,
         };
         let Some(id) = event.event else {
             self.untied += 1;
-            self.tell(&held, None);
-            return;
+            return self.pass_on_work(&held, None);
         };
         if let Some(call) = self.calls.remove(&id) {
-            self.tell(&held, Some(call));
-            return;
+            return self.pass_on_work(&held, Some(call));
         }
         if self.held.len() >= MAX_WAITING {
-            self.tell_held();
+            self.pass_on_held()?;
         }
         if let Some(other) = self.held.insert(id, held) {
             self.untied += 1;
-            self.tell(&other, None);
+            self.pass_on_work(&other, None)?;
         }
+        Ok(())
     }
-}
 
-impl Replay<'_> {
-    fn process(&mut self, pid: ProcessId) -> ProcessIndex {
+    fn process(&mut self, pid: ProcessId) -> io::Result<ProcessIndex> {
+        if let Some(process) = self.processes.get(&pid) {
+            return Ok(*process);
+        }
         let count = self.processes.len();
         if count >= MAX_PROCESSES {
-            return self.processes.get(&pid).copied().unwrap_or(ProcessIndex(0));
+            return Ok(ProcessIndex(0));
         }
-        *self
-            .processes
-            .entry(pid)
-            .or_insert(ProcessIndex(count as u32))
+        let process = ProcessIndex(count as u32);
+        self.processes.insert(pid, process);
+        self.stream.consumer.process(
+            process,
+            &Process {
+                pid,
+                name: "",
+                rank: "",
+                command: &[],
+            },
+        )?;
+        Ok(process)
     }
 
-    fn call(
+    fn queue(
         &mut self,
         process: ProcessIndex,
-        thread: ThreadId,
-        open: &Open,
-        end: Option<Nanos>,
-        nested: bool,
-    ) {
-        let (domain, name) = &self.labels.list[open.label as usize];
-        self.observer.call(&Call {
+        agent: AgentIndex,
+        name: Text<'_>,
+    ) -> io::Result<QueueIndex> {
+        let key = (process, agent, self.labels.number(Text::default(), name));
+        if let Some(queue) = self.queues.get(&key) {
+            return Ok(*queue);
+        }
+        if self.queues.len() >= MAX_QUEUES {
+            return Ok(QueueIndex(0));
+        }
+        let queue = self.stream.new_queue(&Queue {
             process,
-            thread,
-            function: open.label,
-            name,
-            domain: *domain,
-            group: OperationGroup::OTHER,
-            start: open.start,
-            end,
-            nested,
-            failed: open.error.is_some(),
-            return_code: open.error.unwrap_or(0),
-        });
+            agent,
+            context: ContextId::NONE,
+            domain: Domain(0),
+            name: name.text,
+            out_of_order: false,
+        })?;
+        self.queues.insert(key, queue);
+        Ok(queue)
     }
 
-    /// Takes in a track's description: those of ranges are called so, and stand below a thread or a process.
+    /// Takes in a track's description: tracks of ranges have their own names, and stand below a thread or a process.
     fn track(&mut self, descriptor: &[u8], known: &Known) {
         let id =
             Fields::new(descriptor).find(|field| field.number == field::track_descriptor::UUID);
@@ -357,17 +596,51 @@ impl Replay<'_> {
             _ => "markers",
         };
         if track.of == TrackOf::Other && known.texts.get(track.name) == named {
-            let open = None;
-            let range = RangeTrack { pid, thread, open };
+            let range = RangeTrack {
+                pid,
+                thread,
+                track: None,
+                open: None,
+            };
             self.ranges.insert(track.id, range);
         }
     }
 
-    fn range(&mut self, event: &HostEvent<'_>) {
-        let Some(range) = self.ranges.get_mut(&event.track) else {
-            return;
+    fn range(&mut self, event: &HostEvent<'_>) -> io::Result<()> {
+        let Some(range) = self.ranges.get(&event.track) else {
+            return Ok(());
         };
-        let (pid, thread) = (range.pid, range.thread);
+        let (pid, thread, known) = (range.pid, range.thread, range.track);
+        let track = match known {
+            Some(track) => track,
+            None => {
+                let process = self.process(pid)?;
+                let kind = match thread {
+                    ThreadId::NONE => TrackKind::Ranges,
+                    thread => TrackKind::ThreadRanges(process, thread),
+                };
+                self.stream.new_track(&Track {
+                    parent: Parent::Process(process),
+                    name: "",
+                    kind,
+                })?
+            }
+        };
+        let Some(range) = self.ranges.get_mut(&event.track) else {
+            return Ok(());
+        };
+        range.track = Some(track);
+        let mut slice = Slice {
+            track,
+            name: event.name.text,
+            category: category::MARKER,
+            start: event.time,
+            end: None,
+            open: true,
+            correlation: CorrelationId::NONE,
+            arguments: &[],
+        };
+        let consumer = &mut *self.stream.consumer;
         match (event.kind, thread) {
             (EventKind::Begin, ThreadId::NONE) => {
                 let label = self.labels.number(Text::default(), event.name);
@@ -375,67 +648,82 @@ impl Replay<'_> {
             }
             (EventKind::End, ThreadId::NONE) => {
                 if let Some((label, start)) = range.open.take() {
-                    let (_, name) = &self.labels.list[label as usize];
-                    self.observer.range(name, start, event.time);
+                    slice.name = self.labels.name(label);
+                    (slice.start, slice.end, slice.open) = (start, Some(event.time), false);
+                    return consumer.slice(&slice);
                 }
             }
-            (EventKind::Begin, _) => {
-                let process = self.process(pid);
-                let name = event.name.text;
-                self.observer
-                    .range_begins(process, thread, name, event.time);
-            }
-            (EventKind::End, _) => {
-                let process = self.process(pid);
-                self.observer.range_ends(process, thread, event.time);
-            }
+            (EventKind::Begin, _) => return consumer.slice(&slice),
+            (EventKind::End, _) => return consumer.end(track, event.time),
             _ => {}
         }
+        Ok(())
     }
 
-    fn tell(&mut self, held: &Held, call: Option<Enqueuing>) {
-        let (_, name) = &self.labels.list[held.label as usize];
-        // One name may be that of a kernel and of something else.
-        let stage = (held.kind as u64) << 32 | u64::from(held.label);
-        self.observer.work(&DeviceWork {
+    fn pass_on_work(&mut self, held: &Held, call: Option<Enqueuing>) -> io::Result<()> {
+        self.stream.consumer.work(&Work {
             process: held.process,
-            gpu: held.gpu,
-            kind: held.kind,
-            stage,
-            name,
             thread: call.map_or(ThreadId::NONE, |call| call.thread),
+            correlation: CorrelationId::NONE,
+            event: held.event,
+            agent: held.agent,
+            queue: held.queue,
+            stream: 0,
+            stage: Stage {
+                // One name may be that of a kernel and of something else.
+                id: StageId((held.kind as u64) << 32 | u64::from(held.label)),
+                kind: held.kind,
+                name: self.labels.name(held.label),
+                demangled: "",
+                architecture: "",
+            },
             enqueued: call.map(|call| call.start),
-            interval: held.interval,
-            unfinished: Unfinished::NO,
-            bytes: held.bytes,
+            queued: None,
+            submitted: None,
+            interval: held.interval(),
+            start: Some(held.start),
+            duration: held.duration,
+            unfinished: (!held.ended).then_some("not finished"),
             launch: None,
+            resources: Resources::default(),
+            bytes: held.bytes,
             status: held.status,
-        });
+            waits: &[],
+            samples: None,
+        })
     }
 
-    /// Tells what waits for a call, in the order in which it ran.
-    fn tell_held(&mut self) {
-        let mut held: Vec<_> = std::mem::take(&mut self.held).into_iter().collect();
-        held.sort_by_key(|(id, held)| (held.interval, *id));
+    /// Passes on the work that waits for a call, in the order in which it ran.
+    fn pass_on_held(&mut self) -> io::Result<()> {
+        let mut held: Vec<_> = std::mem::take(&mut self.held).into_values().collect();
+        held.sort_by_key(|held| (held.interval(), held.event));
         self.untied += held.len() as u64;
-        for (_, held) in held {
-            self.tell(&held, None);
-        }
+        held.iter()
+            .try_for_each(|held| self.pass_on_work(held, None))
     }
 
-    fn finish(&mut self) {
-        self.tell_held();
-        let mut tracks: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
-        tracks.sort_by_key(|(track, _)| *track);
-        for (_, (process, thread, open)) in tracks {
-            for (depth, open) in open.iter().enumerate() {
-                self.call(process, thread, open, None, depth > 0);
+    fn finish(&mut self) -> io::Result<()> {
+        self.pass_on_held()?;
+        let mut threads: Vec<_> = std::mem::take(&mut self.threads).into_iter().collect();
+        threads.sort_by_key(|(track, _)| *track);
+        let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
+        for (_, mut thread) in threads {
+            let place = thread.place;
+            // The outermost slice comes last, and all that are in it before.
+            while let Some(slice) = thread.open.pop() {
+                thread
+                    .nesting
+                    .add(slice, |step| place.step(consumer, labels, step))?;
             }
+            thread
+                .nesting
+                .finish(|step| place.step(consumer, labels, step))?;
         }
+        consumer.finish()
     }
 }
 
-/// What kind of work it is: traces of ours have it in the category and the names, others mostly too.
+/// The kind of work: traces of ours have it in the category and the names, most others, too.
 fn kind_of(event: &WorkEvent<'_>) -> WorkKind {
     let name = event.name.text;
     if matches!(event.category, Some(1 | 2)) {
@@ -448,8 +736,8 @@ fn kind_of(event: &WorkEvent<'_>) -> WorkKind {
         return WorkKind::Synchronization;
     }
     match name {
-        FILL => return WorkKind::Set,
-        NO_ENQUEUE => return WorkKind::Unknown,
+        WorkKind::FILL => return WorkKind::Set,
+        WorkKind::NO_ENQUEUE => return WorkKind::Unknown,
         _ => {}
     }
     let name = name.to_ascii_lowercase();

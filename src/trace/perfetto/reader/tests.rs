@@ -5,14 +5,18 @@ use std::io::Write as _;
 use proptest::prelude::*;
 use prost::Message;
 
-use super::{EventKind, Findings, HostEvent, Outcome, Place, Visitor, check, info, read, replay};
+use super::{EventKind, Findings, HostEvent, Outcome, Place, Replay, Visitor, check, info, read};
+use crate::trace::model;
+use crate::trace::model::{
+    Agent, Call, Consumer, EventId, Launch, Machine, Producer, Resources, Stage, StageId,
+    SystemClocks, Value, WorkKind,
+};
 use crate::trace::perfetto::schema::trace_packet::Data;
 use crate::trace::perfetto::schema::{
     Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
 };
 use crate::trace::perfetto::{
-    Annotation, Call, ContextApi, DeviceWork, Event, Gpu, Label, Launch, Machine, Observer,
-    QueueDescription, Resources, Stage, SystemClocks, TraceWriter, Value, Work, WorkKind,
+    Annotation, ContextApi, Event, Label, QueueDescription, TraceWriter, Work,
 };
 
 const CLOCKS: SystemClocks = SystemClocks {
@@ -32,9 +36,9 @@ fn trace_of(calls: &Calls) -> Vec<u8> {
 }
 
 fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
-    let gpu = Gpu {
+    let gpu = Agent {
         name: "a device".into(),
-        ..Gpu::default()
+        ..Agent::default()
     };
     writer.gpus(&[gpu]).unwrap();
     let process = writer.process(42, "program", &[]).unwrap();
@@ -55,7 +59,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
             label: Label::Name(name),
             category,
             correlation: Some(number),
-            submitted: &[number],
+            submitted: &[EventId(number)],
             waited: &[],
             api: None,
             annotations: &[],
@@ -63,17 +67,17 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
         writer.begin(thread, *begin, &event).unwrap();
         writer.end(thread, *end).unwrap();
         let work = Work {
-            event: number,
+            event: EventId(number),
             start: *start,
             duration: Some(*duration),
             queue,
             stream: 0,
             stage: Stage {
-                number: 1,
+                id: StageId(1),
                 name: "saxpy",
                 demangled: "",
                 architecture: "",
-                kernel: true,
+                kind: WorkKind::Kernel,
             },
             launch: Some(Launch {
                 grid: [64, 1, 1],
@@ -130,18 +134,21 @@ struct Heard {
     work: Vec<(String, Option<u64>, (u64, u64))>,
 }
 
-impl Observer for Heard {
-    fn call(&mut self, call: &Call<'_>) {
+impl Consumer for Heard {
+    fn call(&mut self, call: &Call<'_>) -> std::io::Result<()> {
         let end = call.end.expect("it returned").0;
-        self.calls.push((call.name.to_owned(), call.start.0, end));
+        let name = call.function.name.clone().into();
+        self.calls.push((name, call.start.0, end));
+        Ok(())
     }
 
-    fn work(&mut self, work: &DeviceWork<'_>) {
-        assert_eq!(work.kind, WorkKind::Kernel);
+    fn work(&mut self, work: &model::Work<'_>) -> std::io::Result<()> {
+        assert_eq!(work.stage.kind, WorkKind::Kernel);
         let (start, end) = work.interval.expect("it ended");
         let enqueued = work.enqueued.map(|time| time.0);
         self.work
-            .push((work.name.to_owned(), enqueued, (start.0, end.0)));
+            .push((work.stage.name.to_owned(), enqueued, (start.0, end.0)));
+        Ok(())
     }
 }
 
@@ -170,7 +177,7 @@ fn a_trace_of_ours_has_nothing_wrong_and_tells_what_is_in_it() {
 #[test]
 fn calls_and_work_are_told_as_they_happened() {
     let mut heard = Heard::default();
-    let replayed = replay(&trace_of(TWO)[..], &mut heard);
+    let replayed = Replay::new(&trace_of(TWO)[..]).produce(&mut heard).unwrap();
     assert_eq!((replayed.untied, replayed.outcome.findings.count()), (0, 0));
     let name = "clEnqueueNDRangeKernel".to_owned();
     assert_eq!(heard.calls[0], (name.clone(), 2_000_000, 2_000_500));
@@ -189,7 +196,8 @@ fn work_may_come_before_its_call() {
     });
     assert_eq!(whats(&check(&trace[..])), [""; 0]);
     let mut heard = Heard::default();
-    assert_eq!(replay(&trace[..], &mut heard).untied, 0);
+    let replayed = Replay::new(&trace[..]).produce(&mut heard).unwrap();
+    assert_eq!(replayed.untied, 0);
     assert_eq!(heard.work[0].1, Some(2_000_000));
 }
 
@@ -464,8 +472,8 @@ proptest! {
             prop_assert!(finding.place.offset <= trace.len() as u64);
         }
         info(&trace[..]);
-        struct Nobody;
-        impl Observer for Nobody {}
-        replay(&trace[..], &mut Nobody);
+        struct Everything;
+        impl Consumer for Everything {}
+        Replay::new(&trace[..]).produce(&mut Everything).unwrap();
     }
 }

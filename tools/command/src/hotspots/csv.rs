@@ -1,7 +1,7 @@
 //! A row for each sample, in the columns of rocprofv3's PC sampling files.
 
 use crate::cli::{Contents, Hotspots as Arguments};
-use crate::input::observe;
+use crate::input;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
 use gputrail::analysis::hotspots::{Hotspots, Sample};
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ..Contents::default()
     };
     let mut hotspots = Hotspots::with_each(|sample| rows.add(sample));
-    let problems = observe(&arguments.files, contents, &mut hotspots)?;
+    let problems = input::read(&arguments.files, contents, &mut hotspots)?;
     let samples = hotspots.report().samples;
     drop(hotspots);
     for problem in &problems {

@@ -1,0 +1,109 @@
+//! The agents of a trace: the agents of several processes that are the same device are one.
+
+use std::collections::HashMap;
+
+use crate::capture::Metadata;
+use crate::record::{self, AgentId, AgentKind};
+use crate::trace::model::{Agent, AgentIndex};
+
+/// The properties by which agents of two processes are the same device. Devices that are alike in all of them are told
+/// apart by their order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    name: String,
+    vendor: String,
+    platform: String,
+    bus: String,
+    kind: AgentKind,
+    memory: u64,
+    /// Number among those that are alike in one process.
+    number: u32,
+}
+
+/// The agents seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    known: HashMap<Identity, AgentIndex>,
+    list: Vec<Agent>,
+}
+
+impl Agents {
+    /// Takes in the agents of a process. Returns the index of each.
+    pub fn add(&mut self, metadata: &Metadata) -> HashMap<AgentId, AgentIndex> {
+        let mut seen: HashMap<Identity, u32> = HashMap::new();
+        let mut indices = HashMap::new();
+        for agent in metadata.agents.values() {
+            let mut identity = Identity {
+                name: metadata.string(agent.name).to_owned(),
+                vendor: metadata.string(agent.vendor).to_owned(),
+                platform: metadata.string(agent.platform).to_owned(),
+                bus: metadata.string(agent.bus).to_owned(),
+                kind: agent.kind,
+                memory: agent.memory,
+                number: 0,
+            };
+            let number = seen.entry(identity.clone()).or_default();
+            identity.number = *number;
+            *number += 1;
+            let index = *self.known.entry(identity).or_insert_with(|| {
+                let index = AgentIndex(self.list.len() as u32);
+                self.list.push(describe(agent, metadata, index));
+                index
+            });
+            indices.insert(agent.id, index);
+        }
+        indices
+    }
+
+    /// All agents, in the order of their indices.
+    pub fn list(&self) -> &[Agent] {
+        &self.list
+    }
+}
+
+/// The kind and the index of an agent, as the names of its tracks begin: "GPU 0".
+pub(super) fn title(kind: AgentKind, index: AgentIndex) -> String {
+    let kind = match kind {
+        AgentKind::CPU => "CPU device",
+        AgentKind::ACCELERATOR => "Accelerator",
+        _ => "GPU",
+    };
+    format!("{kind} {}", index.0)
+}
+
+fn describe(agent: &record::Agent, metadata: &Metadata, index: AgentIndex) -> Agent {
+    let name = metadata.string(agent.name).to_owned();
+    let text = |key: &str, id| (key.to_owned(), metadata.string(id).to_owned());
+    let number = |key: &str, value: u64| {
+        let value = if value == 0 {
+            String::new()
+        } else {
+            value.to_string()
+        };
+        (key.to_owned(), value)
+    };
+    let kind = agent.kind.name().unwrap_or("device").to_owned();
+    let attributes = [
+        ("kind".to_owned(), kind),
+        text("platform", agent.platform),
+        text("driver", agent.driver),
+        text("version", agent.version),
+        number("compute_units", u64::from(agent.compute_units)),
+        number("clock_mhz", u64::from(agent.clock_mhz)),
+        number("memory_bytes", agent.memory),
+        number("local_memory_bytes", agent.local_memory),
+        number("max_workgroup", u64::from(agent.max_workgroup)),
+    ];
+    Agent {
+        title: title(agent.kind, index),
+        model: name.clone(),
+        name,
+        vendor: metadata.string(agent.vendor).to_owned(),
+        architecture: metadata.string(agent.architecture).to_owned(),
+        pci_address: metadata.string(agent.bus).to_owned(),
+        attributes: attributes
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect(),
+    }
+}

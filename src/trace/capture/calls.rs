@@ -1,0 +1,239 @@
+//! Calls of one process: in the order of their begins, with the work they are tied to and their arguments.
+
+use std::io;
+
+use super::Output;
+use super::process::ProcessStream;
+use super::ties::Tied;
+use crate::capture::Metadata;
+use crate::record::{
+    Api, ArgumentType, Arguments, CorrelationId, ExternalId, Nanos, Operation, OperationGroup,
+    StringId, ThreadId, flags,
+};
+use crate::trace::model::nesting::{Nested, Step};
+use crate::trace::model::{Call, EventId, Function, Parameter, Value};
+
+/// Most calls whose arguments one thread holds until the calls come.
+const MAX_ARGUMENTS: usize = 1 << 16;
+
+/// A call that is on its way, with its times in nanoseconds.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct TimedCall {
+    correlation: CorrelationId,
+    ancestor: CorrelationId,
+    external: ExternalId,
+    operation: Operation,
+    /// The return code, of calls that their source has flagged as failed: a code alone may be an answer, "not ready" say.
+    error: Option<i32>,
+    start: Nanos,
+    /// None: it did not end.
+    end: Option<Nanos>,
+}
+
+impl TimedCall {
+    #[inline]
+    fn new(record: &Api, start: Nanos, end: Option<Nanos>) -> TimedCall {
+        TimedCall {
+            correlation: record.correlation,
+            ancestor: record.ancestor,
+            external: record.external,
+            operation: record.operation,
+            error: record
+                .header
+                .has(flags::FAILED)
+                .then_some(record.return_code),
+            start,
+            end,
+        }
+    }
+}
+
+impl Nested for TimedCall {
+    fn id(&self) -> u64 {
+        self.correlation.0
+    }
+
+    fn parent(&self) -> u64 {
+        self.ancestor.0
+    }
+
+    fn start(&self) -> Nanos {
+        self.start
+    }
+
+    fn end(&self) -> Option<Nanos> {
+        self.end
+    }
+}
+
+impl ProcessStream<'_> {
+    #[inline(never)]
+    pub(super) fn call(&mut self, output: &mut Output<'_>, record: &Api) -> io::Result<()> {
+        let [start, end] = self.host.all_to_boottime([record.start, record.end]);
+        let start = self.time_or_latest(start);
+        let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
+        let end = ended.then(|| end.max(start));
+        self.latest = self.latest.max(end.unwrap_or(start));
+        output.report.calls += 1;
+        if !ended {
+            output.report.unfinished_calls += 1;
+        }
+        if record.header.has(flags::FAILED) {
+            output.report.failed_calls += 1;
+        }
+        if !self.wants_calls {
+            return Ok(());
+        }
+        let place = self.thread_place(output, record.thread)?;
+        let thread = &mut self.threads[place];
+        if record.ancestor.is_some() || !thread.nesting.is_empty() {
+            // Made here, where it is passed on: a value that is nowhere else in memory stays in registers.
+            let call = TimedCall::new(record, start, end);
+            return self.pass_on_calls(output, place, Some(call));
+        }
+        thread.ties.sort();
+        self.pass_on_call(output, place, &TimedCall::new(record, start, end), false)?;
+        self.threads[place].ties.forget_passed_on();
+        Ok(())
+    }
+
+    /// Passes on the calls of a thread that need not wait any more, now that `call` has come or none will.
+    #[inline(never)]
+    pub(super) fn pass_on_calls(
+        &mut self,
+        output: &mut Output<'_>,
+        place: usize,
+        call: Option<TimedCall>,
+    ) -> io::Result<()> {
+        self.threads[place].ties.sort();
+        let mut nesting = std::mem::take(&mut self.threads[place].nesting);
+        let step = |step: Step<'_, TimedCall>| match step {
+            Step::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
+            Step::End(time) => output.stream.consumer.end(self.threads[place].track, time),
+        };
+        let done = match call {
+            Some(call) => nesting.add(call, step),
+            None => nesting.finish(step),
+        };
+        self.threads[place].nesting = nesting;
+        self.threads[place].ties.forget_passed_on();
+        done
+    }
+
+    /// Passes on a call. An `open` one ends later.
+    #[inline(always)]
+    fn pass_on_call(
+        &mut self,
+        output: &mut Output<'_>,
+        place: usize,
+        call: &TimedCall,
+        open: bool,
+    ) -> io::Result<()> {
+        let (metadata, stream) = (&self.metadata, &mut output.stream);
+        let function = self.functions.get(stream, metadata, call.operation);
+        let thread = &mut self.threads[place];
+        let only: [EventId; 1];
+        let (submitted, waited) = match thread.ties.only(call.correlation) {
+            Some((event, waited)) => {
+                only = [event];
+                thread.ties.clear();
+                match waited {
+                    false => (&only[..], &[][..]),
+                    true => (&[][..], &only[..]),
+                }
+            }
+            None if thread.ties.is_empty() => (&[][..], &[][..]),
+            None => {
+                thread.ties.of(call.correlation, &mut self.tied);
+                let Tied { submitted, waited } = &self.tied;
+                (&submitted[..], &waited[..])
+            }
+        };
+        let mut values = Vec::new();
+        if !thread.arguments.is_empty()
+            && let Some(arguments) = thread.arguments.remove(&call.correlation)
+        {
+            values = read_values(metadata, function, &arguments);
+        }
+        stream.consumer.call(&Call {
+            process: self.index,
+            thread: thread.id,
+            track: thread.track,
+            function,
+            start: call.start,
+            end: call.end,
+            open,
+            nested: call.ancestor.is_some(),
+            correlation: call.correlation,
+            external: call.external,
+            error: call.error,
+            submitted,
+            waited,
+            arguments: &values,
+        })
+    }
+
+    /// Keeps the arguments of a call until the call comes.
+    pub(super) fn arguments(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        arguments: &Arguments,
+    ) -> io::Result<()> {
+        if !self.wants_calls {
+            return Ok(());
+        }
+        if !output.options.arguments {
+            let stream = &mut output.stream;
+            let function = self
+                .functions
+                .get(stream, &self.metadata, arguments.operation);
+            if function.group == OperationGroup::ENQUEUE {
+                return Ok(());
+            }
+        }
+        let thread = self.thread(output, thread)?;
+        if thread.arguments.len() >= MAX_ARGUMENTS {
+            // Left behind by calls that were dropped.
+            thread.arguments.clear();
+        }
+        thread.arguments.insert(arguments.correlation, *arguments);
+        Ok(())
+    }
+
+    /// The call `call` of `thread` submitted the work of `event`, or `waited` for it.
+    pub(super) fn tie(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        call: CorrelationId,
+        event: EventId,
+        waited: bool,
+    ) -> io::Result<()> {
+        if self.wants_calls {
+            self.thread(output, thread)?.ties.add(call, event, waited);
+        }
+        Ok(())
+    }
+}
+
+#[inline(never)]
+fn read_values<'m>(
+    metadata: &'m Metadata,
+    function: &Function,
+    arguments: &Arguments,
+) -> Vec<Value<'m>> {
+    let count = (arguments.count as usize).min(arguments.values.len());
+    let parameters = function.parameters.iter().zip(&arguments.values[..count]);
+    let value = |(parameter, bits): (&Parameter, &u64)| match parameter.kind {
+        ArgumentType::SIGNED => Value::Int(*bits as i64),
+        ArgumentType::POINTER | ArgumentType::FLAGS => Value::Pointer(*bits),
+        ArgumentType::STRING => {
+            Value::Text(u32::try_from(*bits).map_or("", |id| metadata.string(StringId(id))))
+        }
+        ArgumentType::FLOAT => Value::Double(f64::from_bits(*bits)),
+        ArgumentType::BOOLEAN => Value::Bool(*bits != 0),
+        _ => Value::Uint(*bits),
+    };
+    parameters.map(value).collect()
+}

@@ -1,0 +1,232 @@
+//! The captures of a recording, read one after the other.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+
+use super::agents::Agents;
+use super::process::ProcessStream;
+use super::{Output, Report};
+use crate::capture::{FileHeader, Finding, Metadata, Reader};
+use crate::clock::{HostClock, TickSource};
+use crate::record::{AgentId, ClockSnapshot, ProcessId};
+use crate::trace::model::{
+    AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
+};
+
+/// Clock snapshots nearer to the one before than this are left out, ns.
+const SNAPSHOT_SPACING: u64 = 500_000_000;
+
+/// What to pass on of a capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether calls that enqueue work have their arguments, where these were recorded. There are many such calls, and
+    /// their work shows most of it; other calls always have them.
+    pub arguments: bool,
+    /// Whether each sample of the program counter is passed on by itself, beside the counts.
+    pub raw_samples: bool,
+    /// The machine that the captures come from, where more is known of it than its name.
+    pub machine: Machine,
+}
+
+/// The captures of one recording: the processes of one machine.
+#[derive(Copy, Clone, Debug)]
+pub struct Captures<'a> {
+    captures: &'a [Reader],
+    options: &'a Options,
+}
+
+impl<'a> Captures<'a> {
+    /// A recording of `captures`.
+    pub fn new(captures: &'a [Reader], options: &'a Options) -> Captures<'a> {
+        Captures { captures, options }
+    }
+}
+
+impl Producer for Captures<'_> {
+    type Outcome = Report;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
+        let Captures { captures, options } = self;
+        let mut output = Output {
+            stream: Stream::new(consumer),
+            options,
+            report: Report::default(),
+        };
+        let snapshots = all_snapshots(captures);
+        let consumer = &mut *output.stream.consumer;
+        consumer.begin(&TraceHeader {
+            identity: captures
+                .iter()
+                .fold(0, |all, capture| all ^ identity(capture.header())),
+            clocks: snapshots.first().copied().unwrap_or_default(),
+            machine: machine(captures.iter().map(Reader::metadata), options),
+        })?;
+        let mut agents = Agents::default();
+        let indices: Vec<_> = captures
+            .iter()
+            .map(|capture| agents.add(capture.metadata()))
+            .collect();
+        consumer.agents(AgentIndex(0), agents.list())?;
+        for snapshot in snapshots.get(1..).unwrap_or_default() {
+            consumer.clocks(snapshot)?;
+        }
+        let processes = captures
+            .iter()
+            .map(|capture| (capture.header().process, capture.metadata()));
+        consumer.attributes(&attributes(processes))?;
+        for (place, (capture, agents)) in (0..).zip(captures.iter().zip(indices)) {
+            let findings = one(capture, ProcessIndex(place), agents, &mut output)?;
+            let path = capture.path();
+            let findings = findings
+                .into_iter()
+                .map(|finding| (path.to_owned(), finding));
+            output.report.findings.extend(findings);
+            output.report.processes += 1;
+        }
+        output.stream.consumer.finish()?;
+        Ok(output.report)
+    }
+}
+
+/// Passes on one capture. Returns the parts of it that could not be read.
+fn one(
+    capture: &Reader,
+    process: ProcessIndex,
+    agents: HashMap<AgentId, AgentIndex>,
+    output: &mut Output<'_>,
+) -> io::Result<Vec<Finding>> {
+    let mut findings = capture.findings().to_vec();
+    let host = match host_clock(capture) {
+        Ok(host) => host,
+        Err(what) => {
+            let what = format!("{what}; its records are left out");
+            findings.push(Finding { offset: 0, what });
+            return Ok(findings);
+        }
+    };
+    let names = Cow::Borrowed(capture.metadata());
+    let pid = capture.header().process;
+    let mut stream = ProcessStream::new(names, pid, process, host, agents, output)?;
+    let mut chunks = capture.chunks();
+    chunks.each(|thread, record| stream.record(output, thread, record))?;
+    stream.finish(output)?;
+    // Damage to the file's structure was found when the names were read, and again.
+    let new = |found: &&Finding| !capture.findings().contains(found);
+    findings.extend(chunks.findings().iter().filter(new).cloned());
+    for finding in &findings {
+        stream.unreadable(output, finding)?;
+    }
+    Ok(findings)
+}
+
+fn host_clock(capture: &Reader) -> Result<HostClock, String> {
+    let header = capture.header();
+    let source = TickSource::from_code(header.tick_source)
+        .ok_or_else(|| format!("unknown tick source {}", header.tick_source))?;
+    let snapshots = &capture.metadata().snapshots;
+    HostClock::new(source, header.tick_frequency, snapshots).map_err(|error| error.to_string())
+}
+
+/// Facts about the recording: its version, and how each process was recorded.
+pub(super) fn attributes<'m>(
+    processes: impl Iterator<Item = (ProcessId, &'m Metadata)>,
+) -> Vec<(String, String)> {
+    let mut attributes = vec![(
+        "gputrail.version".to_owned(),
+        env!("CARGO_PKG_VERSION").to_owned(),
+    )];
+    for (pid, metadata) in processes {
+        let Some(process) = metadata.process else {
+            continue;
+        };
+        for (key, id) in [
+            ("command", process.command),
+            ("configuration", process.configuration),
+            ("recorder", process.version),
+            ("host", process.host),
+        ] {
+            let text = metadata.string(id);
+            if !text.is_empty() {
+                attributes.push((format!("gputrail.{pid}.{key}"), text.to_owned()));
+            }
+        }
+    }
+    attributes
+}
+
+/// The machine, from the captures and from the options.
+pub(super) fn machine<'m>(
+    mut processes: impl Iterator<Item = &'m Metadata>,
+    options: &Options,
+) -> Machine {
+    let host = processes.find_map(|metadata| {
+        let host = metadata.string(metadata.process?.host);
+        (!host.is_empty()).then(|| host.to_owned())
+    });
+    match host {
+        // The captures were carried here from another machine.
+        Some(host) if host != options.machine.host => Machine {
+            host,
+            ..Machine::default()
+        },
+        _ => options.machine.clone(),
+    }
+}
+
+/// A number that tells a recording from others, from the capture's identity.
+pub(super) fn identity(header: &FileHeader) -> u64 {
+    let (identity, _) = header.identity.split_at(8);
+    u64::from_le_bytes(identity.try_into().expect("8 bytes"))
+}
+
+/// The clock snapshots of all captures in order, thinned out, and without clocks that were set back.
+fn all_snapshots(captures: &[Reader]) -> Vec<SystemClocks> {
+    let mut all: Vec<&ClockSnapshot> = captures
+        .iter()
+        .flat_map(|capture| &capture.metadata().snapshots)
+        .collect();
+    all.sort_by_key(|snapshot| snapshot.boottime);
+    let mut snapshots = Snapshots::default();
+    all.into_iter()
+        .filter_map(|snapshot| snapshots.next(snapshot))
+        .collect()
+}
+
+/// Thins out clock snapshots that come in order.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    latest: Option<SystemClocks>,
+}
+
+impl Snapshots {
+    /// The clocks of `snapshot` for the trace, unless it is too near to the one before. Clocks that were set back are left out.
+    pub fn next(&mut self, snapshot: &ClockSnapshot) -> Option<SystemClocks> {
+        let mut clocks = SystemClocks {
+            boottime: snapshot.boottime.0,
+            monotonic: snapshot.monotonic.0,
+            monotonic_raw: snapshot.monotonic_raw.0,
+            realtime: snapshot.realtime.0,
+        };
+        let due = self
+            .latest
+            .map_or(0, |latest| latest.boottime.saturating_add(SNAPSHOT_SPACING));
+        if clocks.boottime == 0 || clocks.boottime < due {
+            return None;
+        }
+        let latest = self.latest.get_or_insert_default();
+        latest.boottime = clocks.boottime;
+        for (clock, latest) in [
+            (&mut clocks.monotonic, &mut latest.monotonic),
+            (&mut clocks.monotonic_raw, &mut latest.monotonic_raw),
+            (&mut clocks.realtime, &mut latest.realtime),
+        ] {
+            if *clock < *latest {
+                *clock = 0;
+            } else {
+                *latest = *clock;
+            }
+        }
+        Some(clocks)
+    }
+}

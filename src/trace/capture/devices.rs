@@ -1,0 +1,409 @@
+//! The device work of one process: clocks, queues, and the work itself.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use super::Output;
+use super::join::{Enqueued, Found, What};
+use super::stages::Stages;
+use super::times::{AgentView, Times};
+use super::waits::Waits;
+use crate::capture::Metadata;
+use crate::clock::{self, HostClock};
+use crate::record::{
+    self, AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Kind, Nanos, QueueId,
+    StreamId, ThreadId, Unfinished, WorkId, queue_properties,
+};
+use crate::trace::directory::Directory;
+use crate::trace::model::gauges::{Gauges, Running};
+use crate::trace::model::join::Enqueue;
+use crate::trace::model::{
+    AgentIndex, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage,
+    Stream, Work, WorkKind, WorkSamples,
+};
+
+/// Bit of an event id that is set for parts of a command buffer, which share their work id.
+const SHARED: u64 = 1 << 39;
+/// Bits of an event id that belong to the process's own number.
+const OWN_BITS: u32 = 40;
+
+/// A queue on an agent.
+struct Lane {
+    index: QueueIndex,
+    /// Number of the stream of work that names none.
+    stream: u32,
+    /// When its latest work ended.
+    latest: Nanos,
+}
+
+/// What records of a process are read with: its names, and the clock of its host.
+#[derive(Copy, Clone)]
+pub(super) struct Source<'a> {
+    pub metadata: &'a Metadata,
+    pub host: &'a HostClock,
+}
+
+/// The devices and queues of one process.
+pub(super) struct Devices {
+    process: ProcessIndex,
+    /// In the order of their ids.
+    agents: Vec<AgentView>,
+    lanes: Vec<Lane>,
+    /// Directory in `lanes`.
+    places: Directory<(QueueId, AgentId)>,
+    stages: Stages,
+    /// The work that work waits for.
+    pub waits: Waits,
+    gauges: Gauges,
+}
+
+impl Devices {
+    pub fn new(
+        metadata: &Metadata,
+        process: ProcessIndex,
+        host: &HostClock,
+        agents: HashMap<AgentId, AgentIndex>,
+    ) -> Devices {
+        let view = |agent: &record::Agent| {
+            let pairs = pairs(metadata, agent.id);
+            AgentView::new(agent, metadata, agents[&agent.id], host, &pairs)
+        };
+        Devices {
+            process,
+            agents: metadata.agents.values().map(view).collect(),
+            lanes: Vec::new(),
+            places: Directory::default(),
+            stages: Stages::default(),
+            waits: Waits::default(),
+            gauges: Gauges::new(process),
+        }
+    }
+
+    /// Fits the agents' clocks anew, by `host` and by all readings that `metadata` has now.
+    pub fn set_clocks(&mut self, metadata: &Metadata, host: &HostClock) {
+        for view in &mut self.agents {
+            view.set_clock(host, &pairs(metadata, view.id));
+        }
+    }
+
+    /// The names store has a new record.
+    pub fn learn(&mut self, kind: Kind) {
+        if matches!(kind, Kind::STRING | Kind::KERNEL_SYMBOL) {
+            self.stages.clear();
+        }
+    }
+
+    fn agent(&self, id: AgentId) -> Option<&AgentView> {
+        let place = self.agents.binary_search_by_key(&id, |view| view.id).ok()?;
+        Some(&self.agents[place])
+    }
+
+    /// The clock of each agent.
+    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+        let domain = |view: &AgentView| (view.id, view.clock.domain());
+        self.agents.iter().map(domain).collect()
+    }
+
+    /// The clock of each agent, in words.
+    pub fn clocks(&self) -> impl Iterator<Item = (ProcessIndex, AgentIndex, String)> {
+        self.agents
+            .iter()
+            .map(|agent| (self.process, agent.index, agent.clock.describe()))
+    }
+
+    /// The kind and index of an agent, "GPU 0"; none if it is not known.
+    pub fn title(&self, agent: AgentId) -> Option<&str> {
+        self.agent(agent).map(|view| &view.title[..])
+    }
+
+    /// A time of an agent's clock, in the clock of the trace; none if it is not known.
+    pub fn time(&self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
+        let told = self.agent(agent)?.clock.to_boottime(time)?;
+        told.is_some().then_some(told)
+    }
+
+    /// The name of a queue among those of the process: "GPU 0 . queue 1".
+    pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
+        let record = metadata.queues.get(&id);
+        let title = record.and_then(|queue| self.title(queue.agent));
+        let title = title.unwrap_or("unknown device");
+        format!("{title} . {}", queue_name(metadata, record))
+    }
+
+    /// The id of a piece of work in the trace: processes share one space there. `serial` tells the
+    /// parts of a command buffer apart.
+    pub fn event(&self, work: WorkId, serial: u32) -> EventId {
+        event(self.process, work, serial)
+    }
+
+    /// Passes on a piece of work, as far as it is `known`. It lasts at least until `hangs`.
+    #[inline(never)]
+    pub fn pass_on(
+        &mut self,
+        output: &mut Output<'_>,
+        source: Source<'_>,
+        known: (Option<&Enqueued>, Option<&Completion>),
+        samples: Option<&WorkSamples>,
+        hangs: Option<Nanos>,
+    ) -> io::Result<()> {
+        self.work(output, source, known, samples, hangs)
+    }
+
+    /// As [`Devices::pass_on`], for most work: both its records have come, and it was not sampled.
+    pub fn pass_on_complete(
+        &mut self,
+        output: &mut Output<'_>,
+        source: Source<'_>,
+        work: &Enqueued,
+        completion: &Completion,
+    ) -> io::Result<()> {
+        let both = (Some(work), Some(completion));
+        self.work(output, source, both, None, None)
+    }
+
+    /// Passes on the work that had not completed at the end. Where the recording was `cut`, no earlier than that, the
+    /// oldest work of a queue is what the queue hung on: it lasts until then. The other work is behind it.
+    pub fn pass_on_unfinished(
+        &mut self,
+        output: &mut Output<'_>,
+        source: Source<'_>,
+        found: &mut [Found],
+        cut: Option<Nanos>,
+    ) -> io::Result<()> {
+        let enqueued = |found: &Found| match found {
+            Found::Both(work, _) | Found::Enqueued(work) => work.work.enqueued,
+            Found::Completed(completion) => completion.completed,
+        };
+        found.sort_by_key(enqueued);
+        let latest = self.lanes.iter().map(|lane| lane.latest).max();
+        let end = cut.map(|cut| latest.map_or(cut, |latest| latest.max(cut)));
+        let mut hanging = HashSet::new();
+        for found in &*found {
+            let hangs = match found {
+                Found::Enqueued(work) if hanging.insert((work.work.queue, work.work.agent)) => end,
+                _ => None,
+            };
+            self.pass_on(output, source, found.parts(), None, hangs)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on the rest of the counters.
+    pub fn finish(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
+        self.gauges.finish(consumer)
+    }
+
+    /// Passes on the values of counters that are held back for work that comes late.
+    pub fn flush(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
+        self.gauges.flush(consumer)
+    }
+
+    /// Passes on a piece of work: compiled for any, and for the most frequent kind.
+    #[inline(always)]
+    fn work(
+        &mut self,
+        output: &mut Output<'_>,
+        Source { metadata, host }: Source<'_>,
+        (work, completion): (Option<&Enqueued>, Option<&Completion>),
+        samples: Option<&WorkSamples>,
+        hangs: Option<Nanos>,
+    ) -> io::Result<()> {
+        let agents = [
+            work.map(|work| work.work.agent),
+            completion.map(|completion| completion.agent),
+        ];
+        let mut known = agents.into_iter().flatten().filter_map(|id| {
+            let place = self.agents.binary_search_by_key(&id, |view| view.id);
+            place.ok()
+        });
+        let agent = known.next();
+        let queue = work.map(|work| work.work.queue).unwrap_or_default();
+        let lane = self.lane(&mut output.stream, metadata, queue, agent)?;
+        let lane = &mut self.lanes[lane];
+
+        let view = agent.map(|place| &self.agents[place]);
+        let times = Times::new(view, host, work, completion, &mut output.report);
+        let interval = times.interval();
+        let stage = self.stages.of(metadata, work);
+        let (launch, resources, bytes) = sizes(work);
+        let untracked = completion.is_none() && work.is_some_and(|work| work.is_untracked());
+        output.report.count(stage.kind, interval, untracked);
+        if let (Some(view), Some(interval)) = (view, interval) {
+            let running = match stage.kind {
+                WorkKind::Kernel => Some(Running::Kernel(groups(launch))),
+                WorkKind::Copy if bytes > 0 => Some(Running::Copy(bytes)),
+                _ => None,
+            };
+            if let Some(running) = running {
+                let agent = (view.index, view.compute_units);
+                self.gauges
+                    .add(&mut output.stream, agent, running, interval)?;
+            }
+        }
+        let (mut start, mut duration) = (times.begin(), times.duration());
+        match (hangs, interval, start) {
+            (Some(end), _, Some(begin)) => {
+                let begin = begin.max(lane.latest);
+                (start, duration) = (Some(begin), Some(end.0.saturating_sub(begin.0)));
+            }
+            (None, Some((_, end)), _) => lane.latest = end.max(lane.latest),
+            _ => {}
+        }
+        let (correlation, id, serial) = match (work, completion) {
+            (Some(work), _) => (work.work.correlation, work.work.id, work.serial),
+            (None, Some(completion)) => (completion.correlation, completion.work, 0),
+            (None, None) => return Ok(()),
+        };
+        let shared = work.is_some_and(|work| work.is_shared());
+        let waits = self.waits.take(id, shared);
+        output.stream.consumer.work(&Work {
+            process: self.process,
+            thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
+            correlation,
+            event: Some(event(self.process, id, serial)),
+            agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
+            queue: lane.index,
+            stream: match work.map_or(StreamId::NONE, |work| work.work.stream) {
+                StreamId::NONE => lane.stream,
+                StreamId(stream) => stream,
+            },
+            stage: Stage {
+                architecture: view.map_or("", |view| &view.architecture),
+                ..stage
+            },
+            enqueued: times.enqueued,
+            queued: times.queued,
+            submitted: times.submitted,
+            interval,
+            start,
+            duration,
+            unfinished: match interval {
+                Some(_) => None,
+                None => Some(reason(work, completion, times.unfinished)),
+            },
+            launch,
+            resources,
+            bytes,
+            status: completion.map_or(0, |completion| completion.status.min(0)),
+            waits: &waits,
+            samples,
+        })
+    }
+
+    /// The place of a queue on a device, by the device's place.
+    #[inline(always)]
+    fn lane(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        queue: QueueId,
+        agent: Option<usize>,
+    ) -> io::Result<usize> {
+        let id = agent.map_or(AgentId::NONE, |place| self.agents[place].id);
+        match self.places.get(queue.0, (queue, id)) {
+            Some(lane) => Ok(lane),
+            None => self.look_up(stream, metadata, queue, id),
+        }
+    }
+
+    #[cold]
+    fn look_up(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        queue: QueueId,
+        agent: AgentId,
+    ) -> io::Result<usize> {
+        // Queues without a record in the names store are all one: the tables grow with names only.
+        let known = metadata.queues.contains_key(&queue);
+        let queue = if known { queue } else { QueueId::NONE };
+        if let Some(lane) = self.places.get(queue.0, (queue, agent)) {
+            return Ok(lane);
+        }
+        let lane = self.new_lane(stream, metadata, queue, agent)?;
+        self.lanes.push(lane);
+        self.places.insert((queue, agent), self.lanes.len() - 1);
+        Ok(self.lanes.len() - 1)
+    }
+
+    fn new_lane(
+        &self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        id: QueueId,
+        agent: AgentId,
+    ) -> io::Result<Lane> {
+        let record = metadata.queues.get(&id);
+        let view = self.agent(agent);
+        let properties = record.map_or(0, |queue| queue.properties);
+        let index = stream.new_queue(&Queue {
+            process: self.process,
+            agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
+            context: record.map_or(ContextId::NONE, |queue| queue.context),
+            domain: view.map_or(Domain::default(), |view| view.domain),
+            name: &queue_name(metadata, record),
+            out_of_order: properties & queue_properties::OUT_OF_ORDER != 0,
+        })?;
+        Ok(Lane {
+            index,
+            stream: record.map_or(0, |queue| queue.number),
+            latest: Nanos::NONE,
+        })
+    }
+}
+
+fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
+    let own = match serial {
+        0 => work.0 & (SHARED - 1),
+        serial => SHARED | u64::from(serial),
+    };
+    EventId(u64::from(process.0) << OWN_BITS | own)
+}
+
+/// The name of a queue on its agent.
+fn queue_name(metadata: &Metadata, record: Option<&record::Queue>) -> String {
+    let own_name = record.map_or("", |queue| metadata.string(queue.name));
+    match (own_name, record) {
+        ("", Some(queue)) if queue.properties & queue_properties::COPY_ENGINE != 0 => {
+            format!("copy engine {}", queue.number)
+        }
+        ("", Some(queue)) => format!("queue {}", queue.number),
+        ("", None) => "unknown queue".to_owned(),
+        (name, _) => name.to_owned(),
+    }
+}
+
+/// The readings of an agent's clock.
+fn pairs(metadata: &Metadata, agent: AgentId) -> Vec<ClockPair> {
+    let its_own = |pair: &&ClockPair| pair.agent == agent;
+    metadata.pairs.iter().filter(its_own).copied().collect()
+}
+
+fn sizes(work: Option<&Enqueued>) -> (Option<Launch>, Resources, u64) {
+    match work.map(|work| work.what) {
+        Some(What::Kernel {
+            launch, resources, ..
+        }) => (Some(launch), resources, 0),
+        Some(What::Copy { bytes, .. } | What::Set { bytes }) => (None, Resources::default(), bytes),
+        _ => (None, Resources::default(), 0),
+    }
+}
+
+/// Workgroups of a launch, if they are known.
+fn groups(launch: Option<Launch>) -> Option<u64> {
+    let groups = launch?.workgroups()?;
+    let product = groups.iter().map(|groups| u64::from(*groups));
+    Some(product.fold(1, u64::saturating_mul))
+}
+
+fn reason(
+    work: Option<&Enqueued>,
+    completion: Option<&Completion>,
+    unfinished: Unfinished,
+) -> &'static str {
+    match (work, completion) {
+        (Some(work), None) if work.is_untracked() => "its completion could not be tracked",
+        (_, None) => "no completion was recorded",
+        _ => unfinished.name().unwrap_or("not finished"),
+    }
+}

@@ -1,0 +1,558 @@
+//! The capture of a process that still runs, so that its trace is there when the process ends.
+//!
+//! This works for most recordings: one process, agents that are known before it has recorded much, whose clocks are clocks
+//! of the system. Times are converted by snapshots that are taken after the records were written, so they lie between
+//! snapshots as they do when a capture is read at the end. Wherever the whole capture would have given other results, the answer
+//! is to start over.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::agents::Agents;
+use super::captures::{Options, Snapshots, attributes, identity, machine};
+use super::process::ProcessStream;
+use super::{Output, Report};
+use crate::capture::{FileHeader, Follower, Metadata, Step};
+use crate::clock::{self, Domain, HostClock};
+use crate::record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
+use crate::trace::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
+
+/// Time between two readings of the clocks, at least; longer in long recordings.
+const SPACING: Duration = Duration::from_millis(20);
+/// The share of the recording's length between two readings, once that is longer.
+const SHARE: u32 = 128;
+/// Most bytes of records that wait for an agent to be named.
+const MAX_WAITING: usize = 4 << 20;
+
+/// The outcome of following a capture.
+#[derive(Debug)]
+pub enum Ahead {
+    /// The stream is whole, as [`Captures`](super::Captures) would have produced it.
+    Whole(Box<Report>),
+    /// The stream has to be produced again from the whole capture, for this reason.
+    StartOver(&'static str),
+}
+
+/// A capture that is still growing. Its process runs on this machine.
+///
+/// [`advance`](Following::advance) takes in a piece of what has been written; when no more will be,
+/// [`finish`](Following::finish) takes in the rest. Between any two calls it may move to another thread.
+pub struct Following<'a> {
+    path: PathBuf,
+    follower: Option<Follower>,
+    consumer: Box<dyn Consumer + 'a>,
+    options: &'a Options,
+    state: State,
+}
+
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+enum State {
+    /// Names have come, and records that wait for an agent to be named.
+    Waiting(Beginning),
+    /// Records are passed on.
+    Running(Running),
+    /// The whole capture would have given another result.
+    Over(&'static str),
+}
+
+/// The beginning of the capture.
+#[derive(Default)]
+struct Beginning {
+    metadata: Metadata,
+    /// Records of calls from before the first agent was named: a thread, and how many bytes of `records`
+    /// are its own.
+    threads: Vec<(ThreadId, usize)>,
+    records: Vec<u8>,
+}
+
+impl<'a> Following<'a> {
+    /// Follows the capture at `path`, and passes it on to `consumer`.
+    pub fn new(path: &Path, options: &'a Options, consumer: impl Consumer + 'a) -> Following<'a> {
+        Following {
+            path: path.to_owned(),
+            follower: None,
+            consumer: Box::new(consumer),
+            options,
+            state: State::Waiting(Beginning::default()),
+        }
+    }
+
+    /// Takes in the next piece of the capture; `false` if there is none, for now. Errors are the consumer's.
+    pub fn advance(&mut self) -> io::Result<bool> {
+        match self.step() {
+            Ok(more) => Ok(more),
+            Err(Stop::StartOver(why)) => {
+                self.state = State::Over(why);
+                Ok(false)
+            }
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Passes on what is held back for records that come late, because nobody records any more. To be called when there is no
+    /// further piece; should one come all the same, its work is counted from where the counters have got to.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let State::Running(running) = &mut self.state else {
+            return Ok(());
+        };
+        running.output(&mut *self.consumer, self.options, |process, output| {
+            process.flush(output)
+        })
+    }
+
+    /// Takes in what is left of a capture that grows no more, and ends the stream.
+    pub fn finish(mut self) -> io::Result<Ahead> {
+        while self.advance()? {}
+        let consumer = &mut *self.consumer;
+        match self.state {
+            State::Over(why) => Ok(Ahead::StartOver(why)),
+            State::Running(running) => running.finish(consumer, self.options),
+            State::Waiting(beginning) if beginning.threads.is_empty() => {
+                Ok(Ahead::StartOver("nothing was recorded"))
+            }
+            // Calls, and no agent.
+            State::Waiting(beginning) => {
+                let header = *self.follower.expect("it has brought records").header();
+                match beginning.begin(&header, consumer, self.options) {
+                    Ok(running) => running.finish(consumer, self.options),
+                    Err(Stop::StartOver(why)) => Ok(Ahead::StartOver(why)),
+                    Err(Stop::Failed(error)) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<bool, Stop> {
+        if let State::Over(_) = self.state {
+            return Ok(false);
+        }
+        let Some(follower) = self.follower.as_mut() else {
+            return self.open();
+        };
+        let header = *follower.header();
+        let step = follower
+            .step()
+            .map_err(|_| Stop::StartOver("the capture is damaged"))?;
+        let (consumer, options) = (&mut *self.consumer, self.options);
+        match (step, &mut self.state) {
+            (Step::Nothing, _) => return Ok(false),
+            (Step::Metadata(records), State::Running(running)) => {
+                for record in records {
+                    running.learn(consumer, &record)?;
+                }
+            }
+            (Step::Metadata(records), State::Waiting(beginning)) => {
+                records.for_each(|record| beginning.metadata.add(&record));
+            }
+            (Step::Records(chunk), State::Running(running)) => {
+                running.records(consumer, options, chunk.thread, chunk.records())?;
+            }
+            (Step::Records(chunk), State::Waiting(beginning)) => {
+                let bytes = chunk.bytes();
+                beginning.threads.push((chunk.thread, bytes.len()));
+                beginning.records.extend_from_slice(bytes);
+                if beginning.is_ready() {
+                    let beginning = std::mem::take(beginning);
+                    self.state = State::Over("it could not begin");
+                    self.state = State::Running(beginning.begin(&header, consumer, options)?);
+                }
+            }
+            (_, State::Over(_)) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn open(&mut self) -> Result<bool, Stop> {
+        let opened = Follower::open(&self.path);
+        let follower = opened.map_err(|_| Stop::StartOver("the capture cannot be read"))?;
+        if follower
+            .as_ref()
+            .is_some_and(|follower| follower.header().tick_source != clock::init().code())
+        {
+            return Err(Stop::StartOver("the process has a tick source of its own"));
+        }
+        self.follower = follower;
+        Ok(self.follower.is_some())
+    }
+}
+
+impl Beginning {
+    /// Agents that come later than the stream's begin make it start over, so there is some patience.
+    fn is_ready(&self) -> bool {
+        !self.metadata.agents.is_empty() || self.records.len() >= MAX_WAITING
+    }
+
+    /// Begins the stream, with the records that were waiting.
+    fn begin(
+        self,
+        header: &FileHeader,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+    ) -> Result<Running, Stop> {
+        let mut running = Running::begin(header, self.metadata, consumer, options)?
+            .ok_or(Stop::StartOver("the process has no clock yet"))?;
+        let mut records = &self.records[..];
+        for (thread, length) in self.threads {
+            let own;
+            (own, records) = records.split_at(length);
+            running.records(consumer, options, thread, Records::new(own))?;
+        }
+        Ok(running)
+    }
+}
+
+/// Why to stop before the end.
+enum Stop {
+    StartOver(&'static str),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// A stream that has begun.
+struct Running {
+    process: ProcessStream<'static>,
+    report: Report,
+    indices: Indices,
+    header: FileHeader,
+    snapshots: Snapshots,
+    /// Snapshots taken here, after the records that they serve were written.
+    own: Vec<ClockSnapshot>,
+    began: Instant,
+    latest_reading: Option<Instant>,
+    /// The agents' clocks, as they were recognised.
+    domains: Vec<(AgentId, Domain)>,
+}
+
+impl Running {
+    /// Begins the stream of a process of which `metadata` is known. `None`: its times cannot be converted yet.
+    fn begin(
+        header: &FileHeader,
+        metadata: Metadata,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+    ) -> Result<Option<Running>, Stop> {
+        let mut snapshots = Snapshots::default();
+        let clocks: Vec<_> = metadata
+            .snapshots
+            .iter()
+            .filter_map(|snapshot| snapshots.next(snapshot))
+            .collect();
+        let Some((first, others)) = clocks.split_first() else {
+            return Ok(None);
+        };
+        let own = vec![clock::snapshot()];
+        let Some(host) = host(header, &metadata, &own) else {
+            return Ok(None);
+        };
+        consumer.begin(&TraceHeader {
+            identity: identity(header),
+            clocks: *first,
+            machine: machine(std::iter::once(&metadata), options),
+        })?;
+        let mut agents = Agents::default();
+        let indices = agents.add(&metadata);
+        consumer.agents(AgentIndex(0), agents.list())?;
+        for clocks in others {
+            consumer.clocks(clocks)?;
+        }
+        consumer.attributes(&attributes(std::iter::once((header.process, &metadata))))?;
+        let mut output = Output {
+            stream: Stream::new(consumer),
+            options,
+            report: Report {
+                processes: 1,
+                ..Report::default()
+            },
+        };
+        let (names, pid) = (Cow::Owned(metadata), header.process);
+        let process = ProcessStream::new(names, pid, ProcessIndex(0), host, indices, &mut output)?;
+        Ok(Some(Running {
+            domains: process.domains(),
+            process,
+            report: output.report,
+            indices: output.stream.indices,
+            header: *header,
+            snapshots,
+            own,
+            began: Instant::now(),
+            latest_reading: None,
+        }))
+    }
+
+    /// Has `pass_on` write to the stream.
+    fn output(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+        pass_on: impl FnOnce(&mut ProcessStream<'static>, &mut Output<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut output = Output {
+            stream: Stream {
+                consumer,
+                indices: self.indices,
+            },
+            options,
+            report: std::mem::take(&mut self.report),
+        };
+        let done = pass_on(&mut self.process, &mut output);
+        (self.report, self.indices) = (output.report, output.stream.indices);
+        done
+    }
+
+    fn learn(&mut self, consumer: &mut dyn Consumer, record: &RecordRef<'_>) -> Result<(), Stop> {
+        match record.kind() {
+            Kind::AGENT => return Err(Stop::StartOver("a device was found late")),
+            Kind::CLOCK_SNAPSHOT => {
+                let clocks = record
+                    .read()
+                    .and_then(|snapshot| self.snapshots.next(&snapshot));
+                clocks.map_or(Ok(()), |clocks| consumer.clocks(&clocks))?;
+            }
+            _ => {}
+        }
+        self.process.learn(record);
+        Ok(())
+    }
+
+    fn records(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+        thread: ThreadId,
+        mut records: Records<'_>,
+    ) -> Result<(), Stop> {
+        let spacing = SPACING.max(self.began.elapsed() / SHARE);
+        if self
+            .latest_reading
+            .is_none_or(|latest| latest.elapsed() >= spacing)
+        {
+            self.read_clocks()?;
+        }
+        self.output(consumer, options, |process, output| {
+            records.try_for_each(|record| process.record(output, thread, &record))
+        })?;
+        Ok(())
+    }
+
+    /// Converts times by the present readings of the clocks from now on.
+    fn read_clocks(&mut self) -> Result<(), Stop> {
+        self.latest_reading = Some(Instant::now());
+        self.own.push(clock::snapshot());
+        let host = host(&self.header, self.process.metadata(), &self.own);
+        self.process
+            .set_host(host.ok_or(Stop::StartOver("the clocks contradict each other"))?);
+        let domains = self.process.domains();
+        for (agent, domain) in &domains {
+            let earlier = self.domains.iter().find(|(known, _)| known == agent);
+            let earlier = earlier.map_or(Domain::Unknown, |(_, domain)| *domain);
+            let changed = earlier != Domain::Unknown && earlier != *domain;
+            if changed || *domain == Domain::Own {
+                return Err(Stop::StartOver(
+                    "a device's clock is fitted better at the end",
+                ));
+            }
+        }
+        self.domains = domains;
+        Ok(())
+    }
+
+    fn finish(mut self, consumer: &mut dyn Consumer, options: &Options) -> io::Result<Ahead> {
+        match self.read_clocks() {
+            Err(Stop::StartOver(why)) => return Ok(Ahead::StartOver(why)),
+            Err(Stop::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        self.output(consumer, options, |process, output| {
+            process.finish(output)?;
+            output.stream.consumer.finish()
+        })?;
+        if self.report.estimated > 0 {
+            return Ok(Ahead::StartOver("a device's clock was read after its work"));
+        }
+        Ok(Ahead::Whole(Box::new(self.report)))
+    }
+}
+
+fn host(header: &FileHeader, metadata: &Metadata, own: &[ClockSnapshot]) -> Option<HostClock> {
+    let source = clock::TickSource::from_code(header.tick_source)?;
+    let snapshots = [&metadata.snapshots, own].concat();
+    HostClock::new(source, header.tick_frequency, &snapshots).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Captures;
+    use super::*;
+    use crate::analysis::summary::Summary;
+    use crate::capture::{Reader, Writer};
+    use crate::clock::SystemClock;
+    use crate::collect::recorder::{Recorder, RecorderOptions};
+    use crate::record::*;
+    use crate::trace::model::Producer;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const OPERATION: Operation = Operation {
+        domain: Domain::SIM,
+        number: 1,
+    };
+    use crate::record::Domain;
+
+    /// The device's clock.
+    fn device_now() -> DeviceTime {
+        DeviceTime(SystemClock::MonotonicRaw.read().0)
+    }
+
+    fn name_agent(recorder: &Recorder) -> AgentId {
+        let mut agent = Agent::blank();
+        agent.name = recorder.names().string("device");
+        let agent = recorder.names().agent(agent);
+        let mut pair = ClockPair::blank();
+        pair.before = clock::now_ordered();
+        pair.device = device_now();
+        (pair.after, pair.agent) = (clock::now_ordered(), agent);
+        recorder.names().clock_pair(pair);
+        agent
+    }
+
+    /// Calls that launch kernels, with a flush now and then.
+    fn work(recorder: &Recorder, agent: AgentId) {
+        let mut host = recorder.host_thread(ThreadId(1), true).unwrap();
+        for n in 0..2000 {
+            let call = host.enter(OPERATION, 1000, clock::now());
+            let (mut dispatch, mut completion) = (KernelDispatch::blank(), Completion::blank());
+            dispatch.work.id = host.new_work();
+            (dispatch.work.correlation, dispatch.work.agent) = (call.correlation, agent);
+            (dispatch.work.enqueued, dispatch.grid) = (call.start, [64, 1, 1]);
+            (completion.work, completion.agent) = (dispatch.work.id, agent);
+            completion.correlation = call.correlation;
+            (completion.start, completion.end) = (device_now(), device_now());
+            (completion.queued, completion.submitted) = (completion.start, completion.start);
+            host.write(dispatch);
+            host.exit(
+                &call,
+                clock::now(),
+                0,
+                crate::collect::correlation::Extra::NONE,
+            );
+            host.write(completion);
+            if n % 100 == 0 {
+                recorder.flush();
+            }
+        }
+    }
+
+    /// Records `program` while a trace is made of it; the outcome and the capture.
+    fn made_ahead(
+        program: impl FnOnce(&Recorder),
+    ) -> (Ahead, tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.gputrail");
+        let options = RecorderOptions::default();
+        let file_header = Recorder::file_header(options.ticks, ProcessId(7));
+        let writer = Writer::create(&path, &file_header).unwrap();
+        let recorder = Recorder::start(&options, None, writer).unwrap();
+        let running = AtomicBool::new(true);
+        let options = Options::default();
+        let mut summary = Summary::default();
+        let mut following = Following::new(&path, &options, &mut summary);
+        let ahead = std::thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                while running.load(Ordering::Acquire) {
+                    if !following.advance().unwrap() {
+                        std::thread::yield_now();
+                    }
+                }
+                following
+            });
+            program(&recorder);
+            recorder.finish().unwrap();
+            running.store(false, Ordering::Release);
+            let mut following = beside.join().unwrap();
+            while following.advance().unwrap() {}
+            following.flush().unwrap();
+            following.finish().unwrap()
+        });
+        (ahead, directory, path)
+    }
+
+    #[test]
+    fn a_trace_made_ahead_tells_what_one_made_at_the_end_tells() {
+        let (ahead, _directory, path) = made_ahead(|recorder| {
+            let agent = name_agent(recorder);
+            work(recorder, agent);
+            recorder.names().note(NoteKind::OTHER, "late");
+        });
+        let Ahead::Whole(ahead) = ahead else {
+            panic!("{ahead:?}");
+        };
+        let captures = [Reader::open(&path).unwrap()];
+        let options = Options::default();
+        let end = Captures::new(&captures, &options)
+            .produce(&mut Summary::default())
+            .unwrap();
+        assert_eq!(
+            (ahead.calls, ahead.kernels, ahead.before_enqueue),
+            (2000, 2000, 0)
+        );
+        let without_clocks = |report: &Report| Report {
+            clamped: 0,
+            clocks: Vec::new(),
+            ..report.clone()
+        };
+        assert_eq!(without_clocks(&ahead), without_clocks(&end));
+    }
+
+    #[test]
+    fn a_device_that_is_found_late_starts_the_trace_over() {
+        let (ahead, _directory, _path) = made_ahead(|recorder| {
+            let agent = name_agent(recorder);
+            work(recorder, agent);
+            let late = name_agent(recorder);
+            work(recorder, late);
+        });
+        assert!(
+            matches!(ahead, Ahead::StartOver("a device was found late")),
+            "{ahead:?}"
+        );
+    }
+
+    #[test]
+    fn calls_from_before_the_first_device_wait_for_it() {
+        for devices in [0, 1] {
+            let (ahead, _directory, _path) = made_ahead(|recorder| {
+                let mut host = recorder.host_thread(ThreadId(2), true).unwrap();
+                for _ in 0..10 {
+                    let call = host.enter(OPERATION, 1000, clock::now());
+                    host.exit(
+                        &call,
+                        clock::now(),
+                        0,
+                        crate::collect::correlation::Extra::NONE,
+                    );
+                    recorder.flush();
+                }
+                for _ in 0..devices {
+                    let agent = name_agent(recorder);
+                    work(recorder, agent);
+                }
+            });
+            let Ahead::Whole(report) = ahead else {
+                panic!("{ahead:?}");
+            };
+            assert_eq!(report.calls, 10 + devices * 2000);
+        }
+    }
+
+    #[test]
+    fn a_recording_without_records_has_no_trace_ahead() {
+        let (ahead, _directory, _path) = made_ahead(|_| {});
+        assert!(matches!(ahead, Ahead::StartOver(_)), "{ahead:?}");
+    }
+}

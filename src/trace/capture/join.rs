@@ -1,0 +1,281 @@
+//! The part of an enqueue record that is kept until its completion comes ([`crate::trace::model::join`]).
+
+use crate::record::{
+    KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Synchronization,
+    SynchronizationType, TransferKind, WorkHeader, WorkId, WorkRecord, flags,
+};
+use crate::trace::model::join::Enqueue;
+use crate::trace::model::{Launch, Resources};
+
+/// The kind of work that was enqueued, with its properties.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Kernel {
+        kernel: KernelId,
+        launch: Launch,
+        resources: Resources,
+        how: LaunchType,
+    },
+    Copy {
+        transfer: TransferKind,
+        bytes: u64,
+    },
+    Set {
+        bytes: u64,
+    },
+    Synchronization {
+        what: SynchronizationType,
+        /// It names no events, so it waits for all that is in its queue.
+        after_all: bool,
+    },
+}
+
+/// An enqueue record, as far as the trace shows it.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Enqueued {
+    /// The fields that all work records share.
+    pub work: WorkHeader,
+    /// Bits of [`flags`].
+    pub flags: u8,
+    /// Number among the parts of a command buffer, which share their work id.
+    pub serial: u32,
+    pub what: What,
+}
+
+/// A work record as the trace shows it.
+pub(super) trait Shown: WorkRecord {
+    /// The fields of this kind of work that the trace shows.
+    fn what(&self) -> What;
+}
+
+impl<R: Shown> From<&R> for Enqueued {
+    #[inline(always)]
+    fn from(record: &R) -> Enqueued {
+        Enqueued {
+            work: *record.work(),
+            flags: record.header().flags,
+            serial: 0,
+            what: record.what(),
+        }
+    }
+}
+
+impl Shown for KernelDispatch {
+    #[inline(always)]
+    fn what(&self) -> What {
+        What::Kernel {
+            kernel: self.kernel,
+            launch: Launch {
+                grid: self.grid,
+                workgroup: self.workgroup,
+            },
+            resources: Resources {
+                registers: self.registers,
+                static_local: self.static_local_memory,
+                dynamic_local: self.dynamic_local_memory,
+                private: self.private_memory,
+            },
+            how: self.launch,
+        }
+    }
+}
+
+impl Shown for MemoryCopy {
+    #[inline(always)]
+    fn what(&self) -> What {
+        What::Copy {
+            transfer: self.transfer,
+            bytes: self.bytes,
+        }
+    }
+}
+
+impl Shown for MemorySet {
+    #[inline(always)]
+    fn what(&self) -> What {
+        What::Set { bytes: self.bytes }
+    }
+}
+
+impl Shown for Synchronization {
+    #[inline(always)]
+    fn what(&self) -> What {
+        let in_queue = [SynchronizationType::BARRIER, SynchronizationType::MARKER];
+        What::Synchronization {
+            what: self.what,
+            after_all: self.events == 0 && in_queue.contains(&self.what),
+        }
+    }
+}
+
+impl Enqueued {
+    /// Whether all that is enqueued later waits for it.
+    pub fn is_barrier(&self) -> bool {
+        let What::Synchronization { what, .. } = self.what else {
+            return false;
+        };
+        what == SynchronizationType::BARRIER
+    }
+}
+
+impl Enqueue for Enqueued {
+    fn work(&self) -> WorkId {
+        self.work.id
+    }
+
+    fn is_untracked(&self) -> bool {
+        self.flags & flags::UNTRACKED != 0
+    }
+
+    fn is_shared(&self) -> bool {
+        self.flags & flags::SHARED != 0
+    }
+
+    fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    fn set_serial(&mut self, serial: u32) {
+        self.serial = serial;
+    }
+}
+
+/// Work as far as it is known.
+pub(super) type Found = crate::trace::model::join::Found<Enqueued>;
+/// The records that wait for their partner.
+pub(super) type Join = crate::trace::model::join::Join<Enqueued>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Completion, Unfinished};
+
+    fn enqueued(work: u64) -> Enqueued {
+        let mut record = MemorySet::blank();
+        (record.work.id, record.bytes) = (WorkId(work), work);
+        Enqueued::from(&record)
+    }
+
+    fn kernel_of_a_command_buffer(work: u64) -> Enqueued {
+        let mut record = KernelDispatch::blank();
+        record.header = record.header.with(flags::SHARED);
+        (record.work.id, record.launch) = (WorkId(work), LaunchType::COMMAND_BUFFER);
+        Enqueued::from(&record)
+    }
+
+    fn completion(work: u64) -> Completion {
+        Completion {
+            work: WorkId(work),
+            ..Completion::blank()
+        }
+    }
+
+    fn complete(join: &mut Join, completion: &Completion, found: &mut Vec<Found>) {
+        let work = join.complete(completion, found);
+        found.extend(work.map(|work| Found::Both(work, *completion)));
+    }
+
+    #[test]
+    fn either_order_joins() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(enqueued(1), &mut found);
+        complete(&mut join, &completion(2), &mut found);
+        assert_eq!(found, []);
+        complete(&mut join, &completion(1), &mut found);
+        join.enqueue(enqueued(2), &mut found);
+        let both = |work| Found::Both(enqueued(work), completion(work));
+        assert_eq!(found, [both(1), both(2)]);
+        join.finish(&mut found);
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn work_that_somebody_asked_after_waits_for_its_real_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let asked_after = |work| Completion {
+            unfinished: Unfinished::AT_FLUSH,
+            ..completion(work)
+        };
+        join.enqueue(enqueued(1), &mut found);
+        complete(&mut join, &asked_after(1), &mut found);
+        complete(&mut join, &asked_after(2), &mut found);
+        join.enqueue(enqueued(2), &mut found);
+        complete(&mut join, &completion(1), &mut found);
+        join.finish(&mut found);
+        let expected = [
+            Found::Both(enqueued(1), completion(1)),
+            Found::Enqueued(enqueued(2)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_parts_of_a_command_buffer_share_one_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let fill = Enqueued {
+            flags: flags::SHARED,
+            ..enqueued(1)
+        };
+        join.enqueue(fill, &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
+        join.enqueue(fill, &mut found);
+        join.finish(&mut found);
+        let both = |found: &Found| matches!(found, Found::Both(..));
+        assert_eq!((found.len(), found.iter().all(both)), (3, true));
+    }
+
+    #[test]
+    fn what_never_meets_its_partner_is_told_at_the_end() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(enqueued(1), &mut found);
+        complete(&mut join, &completion(2), &mut found);
+        join.finish(&mut found);
+        let expected = [
+            Found::Enqueued(enqueued(1)),
+            Found::Completed(completion(2)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_full_table_gives_up_the_older_half() {
+        let (mut join, mut found) = (Join::of_size(2), Vec::new());
+        for work in 1..=3 {
+            join.enqueue(enqueued(work), &mut found);
+        }
+        (4..=6).for_each(|work| complete(&mut join, &completion(work), &mut found));
+        let expected = [
+            Found::Enqueued(enqueued(1)),
+            Found::Completed(completion(4)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn work_that_cannot_be_tracked_does_not_wait() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        let untracked = Enqueued {
+            flags: flags::UNTRACKED,
+            ..enqueued(1)
+        };
+        join.enqueue(untracked, &mut found);
+        assert_eq!(found, [Found::Enqueued(untracked)]);
+    }
+
+    #[test]
+    fn all_kernels_of_a_command_buffer_meet_its_one_completion() {
+        let (mut join, mut found) = (Join::default(), Vec::new());
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        complete(&mut join, &completion(1), &mut found);
+        join.enqueue(kernel_of_a_command_buffer(1), &mut found);
+        join.finish(&mut found);
+        assert_eq!(found.len(), 3);
+        let serials = found.iter().map(|found| match found {
+            Found::Both(work, _) => work.serial,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(serials.collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}

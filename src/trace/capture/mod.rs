@@ -1,0 +1,42 @@
+//! Captures as producers of the [model](super::model).
+//!
+//! [`Captures`] reads the captures of a recording, [`Following`] the capture of a process that still runs. The names and clocks
+//! of a capture are known before its records (opening a [`Reader`](crate::capture::Reader) reads them), so that the records
+//! can be streamed: memory is bounded by the number of names, threads and queues and by the work in flight, not by the
+//! length of the recording.
+//!
+//! A record takes this way: [`process`] takes it in and converts its times; calls are brought into the order of their begins
+//! ([`Nesting`](super::model::nesting::Nesting)) with the work they are tied to ([`ties`]); enqueues and completions are
+//! joined ([`join`]) and passed on as work ([`devices`]), after their samples ([`sampling`]).
+
+mod agents;
+mod calls;
+mod captures;
+mod devices;
+mod following;
+mod functions;
+mod join;
+mod markers;
+mod memory;
+mod notes;
+mod process;
+mod report;
+mod sampling;
+mod stages;
+mod ties;
+mod times;
+mod waits;
+
+pub use captures::{Captures, Options};
+pub use following::{Ahead, Following};
+pub use report::Report;
+pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
+
+use super::model::Stream;
+
+/// The stream that captures become, and the counts of what went into it.
+struct Output<'a> {
+    stream: Stream<'a>,
+    options: &'a Options,
+    report: Report,
+}

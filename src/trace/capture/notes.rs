@@ -1,0 +1,115 @@
+//! Facts about the recording of a process: how it was made, what was noticed, lost, and not readable.
+
+use std::io;
+
+use super::Output;
+use super::process::ProcessStream;
+use crate::capture::Finding;
+use crate::record::{self, Nanos, NoteKind, StringId, ThreadId};
+use crate::trace::model::{Argument, Loss, Note, Value};
+
+impl ProcessStream<'_> {
+    /// Passes on how the process was recorded.
+    pub(super) fn introduce(&self, output: &mut Output<'_>) -> io::Result<()> {
+        let clocks: Vec<String> = self
+            .devices
+            .clocks()
+            .map(|(_, agent, clock)| format!("device {}: {clock}", agent.0))
+            .collect();
+        let clocks = clocks.join("; ");
+        let metadata = &self.metadata;
+        let process = metadata.process;
+        let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
+        let facts = [
+            ("version", text(process.map(|process| process.version))),
+            ("host", text(process.map(|process| process.host))),
+            ("command", text(process.map(|process| process.command))),
+            (
+                "configuration",
+                text(process.map(|process| process.configuration)),
+            ),
+            ("clock", &clocks),
+        ];
+        let arguments: Vec<Argument<'_>> = facts
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| Argument {
+                name,
+                value: Value::Text(text),
+            })
+            .collect();
+        output.stream.consumer.note(&Note {
+            process: self.index,
+            time: self.began,
+            name: "recording",
+            arguments: &arguments,
+        })
+    }
+
+    /// Passes on what was noticed while recording.
+    pub(super) fn note(&self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
+        let time = self.time_or_latest(self.host.to_boottime(note.time));
+        let name = note.what.name().unwrap_or("note");
+        self.detail(output, time, name, self.metadata.string(note.text))
+    }
+
+    /// Passes on what could not be read.
+    pub fn unreadable(&self, output: &mut Output<'_>, finding: &Finding) -> io::Result<()> {
+        self.detail(output, self.latest, "not readable", &finding.to_string())
+    }
+
+    fn detail(
+        &self,
+        output: &mut Output<'_>,
+        time: Nanos,
+        name: &str,
+        text: &str,
+    ) -> io::Result<()> {
+        output.stream.consumer.note(&Note {
+            process: self.index,
+            time,
+            name,
+            arguments: &[Argument {
+                name: "detail",
+                value: Value::Text(text),
+            }],
+        })
+    }
+
+    /// When the recording was cut, as far as calls and notes show; none if it was not.
+    pub(super) fn cut(&self) -> Option<Nanos> {
+        let notes = self.metadata.notes.iter();
+        let cuts =
+            notes.filter(|note| [NoteKind::DIED, NoteKind::ENDED_EARLY].contains(&note.what));
+        cuts.map(|note| self.host.to_boottime(note.time).max(self.latest))
+            .max()
+    }
+
+    /// Passes on that records are missing, on the thread that lost them.
+    pub(super) fn loss(
+        &mut self,
+        output: &mut Output<'_>,
+        record: &record::Loss,
+    ) -> io::Result<()> {
+        let (first, last) = (
+            self.host.to_boottime(record.first),
+            self.host.to_boottime(record.last),
+        );
+        let time = [first, last].into_iter().find(|time| time.is_some());
+        output.report.lost = output.report.lost.saturating_add(record.count);
+        let track = match record.thread {
+            ThreadId::NONE => None,
+            thread => Some(self.thread(output, thread)?.track),
+        };
+        output.stream.consumer.loss(&Loss {
+            process: Some(self.index),
+            thread: record.thread,
+            track,
+            kind: record.lost,
+            count: record.count,
+            first,
+            last,
+            time: self.time_or_latest(time.unwrap_or_default()),
+        })
+    }
+}

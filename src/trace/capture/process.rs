@@ -1,0 +1,488 @@
+//! The records of one process, each passed on as what it stands for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+
+use super::Output;
+use super::calls::TimedCall;
+use super::devices::{Devices, Source};
+use super::functions::Functions;
+use super::join::{Enqueued, Found, Join, What};
+use super::markers::{Ranges, ThreadMarkers};
+use super::memory::Memory;
+use super::sampling::{Ready, Sampling};
+use super::ties::{Tied, Ties};
+use super::waits::Entering;
+use crate::capture::Metadata;
+use crate::clock::{self, HostClock};
+use crate::record::number_map::NumberMap;
+use crate::record::{
+    AgentId, Allocation, Arguments, Completion, CorrelationId, Dependency, KernelDispatch, Kind,
+    MemoryCopy, MemorySet, Nanos, Overhead, ProcessId, QueueId, RecordRef, StringId,
+    Synchronization, ThreadId, queue_properties,
+};
+use crate::trace::model::nesting::Nesting;
+use crate::trace::model::{
+    AgentIndex, Argument, Parent, Process, ProcessIndex, Slice, Track, TrackIndex, TrackKind,
+    Value, category,
+};
+
+/// Work that waits in a buffer until it is passed on, beyond which the buffer is given back.
+const READY_CAPACITY: usize = 64;
+
+/// A thread: its tracks, and the records that wait for the end of its outermost call.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub id: ThreadId,
+    pub track: TrackIndex,
+    overhead: Option<TrackIndex>,
+    pub nesting: Nesting<TimedCall>,
+    pub ties: Ties,
+    pub arguments: NumberMap<CorrelationId, Arguments>,
+    pub markers: ThreadMarkers,
+}
+
+/// A process whose records are passed on.
+pub(super) struct ProcessStream<'a> {
+    pub(super) metadata: Cow<'a, Metadata>,
+    pub(super) index: ProcessIndex,
+    pub(super) wants_calls: bool,
+    pub(super) host: HostClock,
+    /// The latest time so far, for records that have no time of their own.
+    pub(super) latest: Nanos,
+    /// When the recording began.
+    pub(super) began: Nanos,
+    pub(super) functions: Functions,
+    pub(super) threads: Vec<Thread>,
+    /// The place of each in `threads`.
+    places: NumberMap<ThreadId, usize>,
+    /// The place of the latest one: records of one thread come many at a time.
+    current: usize,
+    pub(super) devices: Devices,
+    join: Join,
+    memory: Memory,
+    found: Vec<Found>,
+    pub(super) tied: Tied,
+    pub(super) ranges: Ranges,
+    sampling: Sampling,
+    ready: Ready,
+}
+
+impl<'a> ProcessStream<'a> {
+    /// Declares the process.
+    pub fn new(
+        metadata: Cow<'a, Metadata>,
+        pid: ProcessId,
+        index: ProcessIndex,
+        host: HostClock,
+        agents: HashMap<AgentId, AgentIndex>,
+        output: &mut Output<'_>,
+    ) -> io::Result<ProcessStream<'a>> {
+        let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
+        let process = metadata.process;
+        let executable = text(process.map(|process| process.executable));
+        let command = text(process.map(|process| process.command));
+        let command: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+        let consumer = &mut *output.stream.consumer;
+        consumer.process(
+            index,
+            &Process {
+                pid,
+                name: executable.rsplit('/').next().unwrap_or(executable),
+                rank: text(process.map(|process| process.rank)),
+                command: &command,
+            },
+        )?;
+        let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
+        let began = times
+            .filter(|time| time.is_some())
+            .min()
+            .unwrap_or(Nanos(1));
+        Ok(ProcessStream {
+            devices: Devices::new(&metadata, index, &host, agents),
+            sampling: Sampling::new(&metadata, index),
+            metadata,
+            began,
+            index,
+            wants_calls: consumer.wants_calls(),
+            host,
+            latest: began,
+            functions: Functions::default(),
+            threads: Vec::new(),
+            places: NumberMap::default(),
+            current: 0,
+            join: Join::default(),
+            memory: Memory::default(),
+            found: Vec::new(),
+            tied: Tied::default(),
+            ranges: Ranges::new(index),
+            ready: Ready::new(),
+        })
+    }
+
+    /// The names store as far as it is known.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Takes in a record of the names store.
+    pub fn learn(&mut self, record: &RecordRef<'_>) {
+        self.metadata.to_mut().add(record);
+        self.sampling.learn(record.kind());
+        self.devices.learn(record.kind());
+    }
+
+    /// Converts times by `host` from now on, and by the readings of the agents' clocks since.
+    pub fn set_host(&mut self, host: HostClock) {
+        self.devices.set_clocks(&self.metadata, &host);
+        self.host = host;
+    }
+
+    /// The clock of each agent, as it is used now.
+    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+        self.devices.domains()
+    }
+
+    pub(super) fn time_or_latest(&self, time: Nanos) -> Nanos {
+        if time.is_some() { time } else { self.latest }
+    }
+
+    /// Takes in one record of `thread`'s lane.
+    #[inline]
+    pub fn record(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: &RecordRef<'_>,
+    ) -> io::Result<()> {
+        match record.get() {
+            // Most are calls.
+            Some(call) => self.call(output, call),
+            None => self.other(output, thread, record),
+        }
+    }
+
+    /// Takes in a record that is no call, or one that cannot be read in place.
+    fn other(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: &RecordRef<'_>,
+    ) -> io::Result<()> {
+        match record.kind() {
+            Kind::API => self.call(output, &read(record)),
+            Kind::KERNEL_DISPATCH => {
+                let record: Cow<'_, KernelDispatch> = read(record);
+                self.enqueue(output, known_or(record.work.thread, thread), &*record)
+            }
+            Kind::MEMORY_COPY => {
+                let record: Cow<'_, MemoryCopy> = read(record);
+                self.enqueue(output, known_or(record.work.thread, thread), &*record)
+            }
+            Kind::MEMORY_SET => {
+                let record: Cow<'_, MemorySet> = read(record);
+                self.enqueue(output, known_or(record.work.thread, thread), &*record)
+            }
+            Kind::SYNCHRONIZATION => self.synchronization(output, thread, &read(record)),
+            Kind::DEPENDENCY => self.dependency(output, thread, &read(record)),
+            Kind::COMPLETION => {
+                let completion: Cow<'_, Completion> = read(record);
+                // Read where it is: joined records are not moved on.
+                match &self.join.complete(&completion, &mut self.found) {
+                    Some(work) => self.complete(output, work, &completion),
+                    None => self.pass_on_found(output),
+                }
+            }
+            Kind::ARGUMENTS => self.arguments(output, thread, &read(record)),
+            Kind::MARKER => self.marker(output, thread, &read(record)),
+            Kind::MEMORY_ALLOCATION => {
+                let record: Cow<'_, Allocation> = read(record);
+                let done = if record.end.is_some() {
+                    record.end
+                } else {
+                    record.start
+                };
+                let time = self.time_or_latest(self.host.to_boottime(done));
+                self.memory
+                    .add(&mut output.stream, self.index, &self.devices, &record, time)
+            }
+            Kind::OVERHEAD => self.overhead(output, thread, &read(record)),
+            Kind::LOSS => self.loss(output, &read(record)),
+            Kind::NOTE => self.note(output, &read(record)),
+            kind if Sampling::takes(kind) => {
+                let (metadata, devices) = (&self.metadata, &self.devices);
+                let ready = &mut self.ready;
+                self.sampling
+                    .record(output, metadata, devices, record, ready)?;
+                self.pass_on_ready(output)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes on all that still waits.
+    pub fn finish(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        for place in 0..self.threads.len() {
+            self.pass_on_calls(output, place, None)?;
+        }
+        self.ranges.finish(&mut output.stream, &self.metadata)?;
+        self.memory
+            .finish(&mut output.stream, self.index, &self.devices)?;
+        let (metadata, devices) = (&self.metadata, &self.devices);
+        self.sampling
+            .finish(output, metadata, devices, &mut self.ready)?;
+        self.pass_on_ready(output)?;
+        self.join.finish(&mut self.found);
+        let mut unfinished = std::mem::take(&mut self.found);
+        let source = Source {
+            metadata: &self.metadata,
+            host: &self.host,
+        };
+        let cut = self.cut();
+        self.devices
+            .pass_on_unfinished(output, source, &mut unfinished, cut)?;
+        self.devices.finish(&mut *output.stream.consumer)?;
+        output.report.clocks.extend(self.devices.clocks());
+        self.introduce(output)?;
+        // Last, for a note without a time of its own is about the end.
+        for note in &self.metadata.notes {
+            self.note(output, note)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what is held back for work that comes late.
+    pub fn flush(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        self.devices.flush(&mut *output.stream.consumer)?;
+        output.stream.consumer.flush()
+    }
+
+    #[inline(always)]
+    pub(super) fn thread(
+        &mut self,
+        output: &mut Output<'_>,
+        id: ThreadId,
+    ) -> io::Result<&mut Thread> {
+        let place = self.thread_place(output, id)?;
+        Ok(&mut self.threads[place])
+    }
+
+    #[inline(always)]
+    pub(super) fn thread_place(
+        &mut self,
+        output: &mut Output<'_>,
+        id: ThreadId,
+    ) -> io::Result<usize> {
+        match self.threads.get(self.current) {
+            Some(current) if current.id == id => Ok(self.current),
+            _ => self.turn_to(output, id),
+        }
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, output: &mut Output<'_>, id: ThreadId) -> io::Result<usize> {
+        self.current = match self.places.get(&id) {
+            Some(place) => *place,
+            None => self.add_thread(output, id)?,
+        };
+        Ok(self.current)
+    }
+
+    fn add_thread(&mut self, output: &mut Output<'_>, id: ThreadId) -> io::Result<usize> {
+        let name = self.metadata.threads.get(&id).map(|thread| thread.name);
+        let track = output.stream.new_track(&Track {
+            parent: Parent::Process(self.index),
+            name: name.map_or("", |name| self.metadata.string(name)),
+            kind: TrackKind::Thread(self.index, id),
+        })?;
+        self.threads.push(Thread {
+            id,
+            track,
+            overhead: None,
+            nesting: Nesting::default(),
+            ties: Ties::default(),
+            arguments: NumberMap::default(),
+            markers: ThreadMarkers::default(),
+        });
+        self.places.insert(id, self.threads.len() - 1);
+        Ok(self.threads.len() - 1)
+    }
+
+    #[inline(never)]
+    fn enqueue(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: impl Into<Enqueued> + Copy,
+    ) -> io::Result<()> {
+        let work: Enqueued = record.into();
+        self.sampling.enqueued(&work);
+        let serial = self.join.enqueue(record, &mut self.found);
+        let header = work.work;
+        let event = self.devices.event(header.id, serial);
+        self.devices.waits.enter(&Entering {
+            work: header.id,
+            event,
+            queue: header.queue,
+            enqueued: header.enqueued,
+            after_all: matches!(
+                work.what,
+                What::Synchronization {
+                    after_all: true,
+                    ..
+                }
+            ),
+            before_all: work.is_barrier() && self.is_out_of_order(header.queue),
+        });
+        self.tie(output, thread, header.correlation, event, false)?;
+        self.pass_on_found(output)
+    }
+
+    fn is_out_of_order(&self, queue: QueueId) -> bool {
+        let queue = self.metadata.queues.get(&queue);
+        queue.is_some_and(|queue| queue.properties & queue_properties::OUT_OF_ORDER != 0)
+    }
+
+    fn dependency(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: &Dependency,
+    ) -> io::Result<()> {
+        let event = self.devices.event(record.waited_for, 0);
+        if record.work.is_some() {
+            self.devices.waits.add(record.work, event);
+            return Ok(());
+        }
+        self.tie(output, thread, record.correlation, event, true)
+    }
+
+    fn synchronization(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: &Synchronization,
+    ) -> io::Result<()> {
+        let thread = known_or(record.work.thread, thread);
+        if record.waited_for.is_some() {
+            let event = self.devices.event(record.waited_for, 0);
+            self.tie(output, thread, record.work.correlation, event, true)?;
+        }
+        if record.work.id.is_some() {
+            self.enqueue(output, thread, record)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on work whose completion has come, after its samples.
+    #[inline(always)]
+    fn complete(
+        &mut self,
+        output: &mut Output<'_>,
+        work: &Enqueued,
+        completion: &Completion,
+    ) -> io::Result<()> {
+        if self.sampling.concern(work) {
+            let found = Found::Both(*work, *completion);
+            self.sampling.found(found, &mut self.ready);
+            return self.pass_on_ready(output);
+        }
+        let source = Source {
+            metadata: &self.metadata,
+            host: &self.host,
+        };
+        self.devices
+            .pass_on_complete(output, source, work, completion)
+    }
+
+    #[inline(always)]
+    fn pass_on_found(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        match self.found.is_empty() {
+            true => Ok(()),
+            false => self.pass_on_all_found(output),
+        }
+    }
+
+    fn pass_on_all_found(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        let mut found = std::mem::take(&mut self.found);
+        for found in &found {
+            match found {
+                Found::Both(work, completion) => self.complete(output, work, completion)?,
+                Found::Enqueued(_) | Found::Completed(_) => {
+                    let source = Source {
+                        metadata: &self.metadata,
+                        host: &self.host,
+                    };
+                    self.devices
+                        .pass_on(output, source, found.parts(), None, None)?;
+                }
+            }
+        }
+        found.clear();
+        self.found = found;
+        Ok(())
+    }
+
+    /// Passes on work that has waited for its samples.
+    fn pass_on_ready(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        for (found, samples) in self.ready.drain(..) {
+            let source = Source {
+                metadata: &self.metadata,
+                host: &self.host,
+            };
+            let samples = samples.as_ref();
+            self.devices
+                .pass_on(output, source, found.parts(), samples, None)?;
+        }
+        // Much of it comes at once, once.
+        self.ready.shrink_to(READY_CAPACITY);
+        Ok(())
+    }
+
+    /// Overhead stands on a track of its own below the thread: it need not nest with calls.
+    fn overhead(
+        &mut self,
+        output: &mut Output<'_>,
+        thread: ThreadId,
+        record: &Overhead,
+    ) -> io::Result<()> {
+        let place = self.thread_place(output, known_or(record.thread, thread))?;
+        let thread = &mut self.threads[place];
+        let track = match thread.overhead {
+            Some(track) => track,
+            None => *thread.overhead.insert(output.stream.new_track(&Track {
+                parent: Parent::Track(thread.track),
+                name: "overhead",
+                kind: TrackKind::Slices,
+            })?),
+        };
+        let detail = self.metadata.string(record.detail);
+        let arguments = [Argument {
+            name: "detail",
+            value: Value::Text(detail),
+        }];
+        let start = self.time_or_latest(self.host.to_boottime(record.start));
+        let end = record.end.is_some().then_some(record.end);
+        output.stream.consumer.slice(&Slice {
+            track,
+            name: record.what.name().unwrap_or("overhead"),
+            category: category::OVERHEAD,
+            start,
+            end: end.map(|end| self.host.to_boottime(end).max(start)),
+            open: false,
+            correlation: record.correlation,
+            arguments: &arguments[..usize::from(!detail.is_empty())],
+        })
+    }
+}
+
+/// The thread that a record names, or that of the lane it stands in.
+pub(super) fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
+    if named.is_some() { named } else { lane }
+}
+
+#[inline]
+pub(super) fn read<'r, R: crate::record::Record>(record: &RecordRef<'r>) -> Cow<'r, R> {
+    record.view().expect("the kind was looked at")
+}

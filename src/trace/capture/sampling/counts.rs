@@ -1,0 +1,300 @@
+//! Exact counts of samples, in parts ([`Samples`]).
+//!
+//! Parts are passed on now and then while samples stream by, so that a trace that is cut has the earlier ones, and
+//! each holds what was counted since the one before. Ids are declared once, with their first use.
+
+use std::collections::{HashMap, HashSet};
+
+use super::places::{Places, kernel_name};
+use crate::capture::Metadata;
+use crate::code::aggregate::{Address, KernelSamples};
+use crate::code::symbols::{self, Resolved};
+use crate::record::number_map::NumberMap;
+use crate::record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
+use crate::trace::capture::devices::Devices;
+use crate::trace::model::{
+    CodeAddress, CodeFrame, Configuration, OutcomeCount, ProcessIndex, RawSample, SampleCount,
+    SampleTotals, SamplerIndex, Samples, SourceText,
+};
+
+/// Most addresses that are told apart in one trace; samples at others count for the kernel as a whole.
+const MAX_ADDRESSES: usize = 1 << 18;
+/// Most texts.
+const MAX_TEXTS: usize = 1 << 18;
+/// Bytes of the longest text, and of the longest line of source code.
+const MAX_TEXT: usize = 512;
+/// Lines around one that was sampled that are kept too.
+const AROUND: u32 = 2;
+/// Entries of a part, so that none becomes large.
+const PART: usize = 1000;
+/// Samples by themselves in a part.
+const RAW_PART: usize = 1024;
+/// Outcomes of one entry.
+const OUTCOMES: usize = 256;
+
+/// The number of an address that is not told apart.
+const NO_ADDRESS: u32 = 0;
+
+/// The ids that have been declared, and the next part.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    texts: HashMap<Box<str>, u32>,
+    agents: HashSet<AgentId>,
+    kernels: HashSet<KernelId>,
+    objects: HashSet<CodeObjectId>,
+    addresses: NumberMap<(CodeObjectId, u64), u32>,
+    lines: HashSet<(u32, u32)>,
+    configurations: Vec<Configuration>,
+    next: Samples,
+    entries: usize,
+    raw: Vec<RawSample>,
+}
+
+/// The sources of names.
+pub(super) struct Names<'a> {
+    pub metadata: &'a Metadata,
+    pub devices: &'a Devices,
+    pub places: &'a mut Places,
+}
+
+impl Counts {
+    /// The counts of `process`.
+    pub fn new(process: ProcessIndex) -> Counts {
+        Counts {
+            next: Samples {
+                sampler: SamplerIndex(process.0),
+                process: Some(process),
+                ..Samples::default()
+            },
+            ..Counts::default()
+        }
+    }
+
+    /// Adds the counts of a kernel. Parts that are full go to `full`.
+    pub fn kernel(
+        &mut self,
+        names: &mut Names<'_>,
+        (agent, kernel): (AgentId, KernelId),
+        samples: &KernelSamples,
+        full: &mut Vec<Samples>,
+    ) {
+        self.agent(names, agent);
+        self.kernel_name(names, kernel);
+        let mut all: Vec<_> = samples.entries().collect();
+        all.sort_by_key(|(address, outcome, _)| (*address, *outcome));
+        for at_one in all.chunk_by(|(first, ..), (second, ..)| first == second) {
+            let (address, ..) = at_one[0];
+            let address = self.address(names, address);
+            for some in at_one.chunks(OUTCOMES) {
+                let outcomes = some.iter().map(|(_, outcome, count)| OutcomeCount {
+                    outcome: *outcome,
+                    samples: count.samples,
+                    latency: count.latency,
+                });
+                self.next.counts.push(SampleCount {
+                    agent,
+                    kernel,
+                    address,
+                    outcomes: outcomes.collect(),
+                });
+                self.entries += some.len();
+                self.take_if_full(full);
+            }
+        }
+        for (method, totals) in samples.totals() {
+            self.next.totals.push(SampleTotals {
+                agent,
+                kernel,
+                method: *method,
+                dispatches: totals.dispatches,
+                samples: totals.samples,
+                dropped: totals.dropped,
+            });
+            self.entries += 1;
+        }
+        self.take_if_full(full);
+    }
+
+    fn take_if_full(&mut self, full: &mut Vec<Samples>) {
+        if self.entries >= PART {
+            full.extend(self.take());
+        }
+    }
+
+    /// Adds a sample by itself.
+    pub fn raw(&mut self, sample: RawSample) {
+        self.raw.push(sample);
+    }
+
+    /// Adds the samples by themselves to the next part.
+    pub fn flush_raw(&mut self) {
+        self.next.raw = std::mem::take(&mut self.raw);
+        self.entries += usize::from(!self.next.raw.is_empty());
+    }
+
+    /// The next part; none if it is empty.
+    pub fn take(&mut self) -> Option<Samples> {
+        if std::mem::take(&mut self.entries) == 0 {
+            return None;
+        }
+        let following = Samples {
+            sampler: self.next.sampler,
+            process: self.next.process,
+            ..Samples::default()
+        };
+        Some(std::mem::replace(&mut self.next, following))
+    }
+
+    /// Whether there is enough for a part.
+    pub fn is_full(&self) -> bool {
+        self.entries >= PART || self.raw.len() >= RAW_PART
+    }
+
+    /// Whether the next part is empty.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// The next part, to be added to.
+    pub fn next(&mut self) -> &mut Samples {
+        self.entries += 1;
+        &mut self.next
+    }
+
+    /// How an agent was sampled.
+    pub fn configuration(&mut self, totals: &SamplingTotals) {
+        let configuration = Configuration {
+            agent: totals.agent,
+            method: totals.method,
+            unit: totals.unit,
+            interval: totals.interval,
+        };
+        let known = self.configurations.contains(&configuration);
+        if totals.interval != 0 && !known && self.configurations.len() < 64 {
+            self.configurations.push(configuration);
+            self.next().configurations.push(configuration);
+        }
+    }
+
+    pub fn agent(&mut self, names: &Names<'_>, agent: AgentId) {
+        if self.agents.insert(agent) {
+            let record = names.metadata.agents.get(&agent);
+            let model = record.map_or("", |agent| names.metadata.string(agent.name));
+            let name = match (names.devices.title(agent), model) {
+                (Some(title), "") => title.to_owned(),
+                (Some(title), model) => format!("{title} ({model})"),
+                (None, _) => "unknown device".to_owned(),
+            };
+            self.next().agents.push((agent, name));
+        }
+    }
+
+    pub fn kernel_name(&mut self, names: &Names<'_>, kernel: KernelId) {
+        if self.kernels.insert(kernel) {
+            let name = kernel_name(names.metadata, kernel);
+            self.next().kernels.push((kernel, cut(&name).to_owned()));
+        }
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        let text = cut(text);
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(number) = self.texts.get(text) {
+            return *number;
+        }
+        if self.texts.len() >= MAX_TEXTS {
+            return 0;
+        }
+        let id = self.texts.len() as u32 + 1;
+        self.texts.insert(text.into(), id);
+        self.next().texts.push((id, text.to_owned()));
+        id
+    }
+
+    /// The id of an address, which is declared with its symbol, lines and instruction.
+    pub fn address(&mut self, names: &mut Names<'_>, address: Address) -> u32 {
+        let key = (address.code_object, address.offset);
+        if let Some(number) = self.addresses.get(&key) {
+            return *number;
+        }
+        if self.addresses.len() >= MAX_ADDRESSES {
+            return NO_ADDRESS;
+        }
+        let id = self.addresses.len() as u32 + 1;
+        self.addresses.insert(key, id);
+        let metadata = names.metadata;
+        if address.code_object.is_some() && self.objects.insert(address.code_object) {
+            let path = cut(names.places.object(metadata, address)).to_owned();
+            self.next().code_objects.push((address.code_object, path));
+        }
+        let known = names.places.resolve(metadata, address);
+        let symbol = known
+            .symbol
+            .as_ref()
+            .map_or(0, |symbol| self.text(&symbol.name));
+        let instruction = self.text(known.instruction.as_deref().unwrap_or(""));
+        let missing = known
+            .missing
+            .as_ref()
+            .map(|missing| self.text(&missing.to_string()));
+        let frames = known.frames.iter().map(|frame| CodeFrame {
+            function: self.text(&frame.function),
+            file: frame.file.as_ref().map(|file| self.text(file)),
+            line: frame.line,
+        });
+        let frames = frames.collect();
+        self.source_lines(metadata, address.code_object, &known);
+        self.next().addresses.push(CodeAddress {
+            id,
+            code_object: address.code_object,
+            offset: address.offset,
+            symbol,
+            instruction,
+            frames,
+            missing,
+        });
+        id
+    }
+
+    /// Adds the source lines of an address and those around them, where the program's text is known. It is the text of
+    /// the file that the outermost function is in: other files were included.
+    fn source_lines(&mut self, metadata: &Metadata, object: CodeObjectId, known: &Resolved) {
+        let Some(source) = symbols::source(metadata, object) else {
+            return;
+        };
+        let Some(main) = known.frames.last().and_then(|frame| frame.file.clone()) else {
+            return;
+        };
+        let file = self.text(&main);
+        for frame in &known.frames {
+            let (Some(line), Some(true)) =
+                (frame.line, frame.file.as_ref().map(|file| *file == main))
+            else {
+                continue;
+            };
+            let wanted = line.saturating_sub(AROUND).max(1)..=line.saturating_add(AROUND);
+            let new = |line: &u32| !self.lines.contains(&(file, *line));
+            if file == 0 || !wanted.clone().any(|line| new(&line)) {
+                continue;
+            }
+            let first = *wanted.start();
+            let texts = source.lines().skip(first as usize - 1);
+            for (line, text) in wanted.zip(texts) {
+                if self.lines.insert((file, line)) {
+                    self.next().lines.push(SourceText {
+                        file,
+                        line,
+                        text: cut(text).to_owned(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// As much of a text as is kept.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(text.len().min(MAX_TEXT))]
+}

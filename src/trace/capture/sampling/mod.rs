@@ -1,0 +1,569 @@
+//! The samples of a process: counts, stacks for a flame graph, counters of why waves waited, and the leading reasons
+//! beside each kernel.
+//!
+//! Samples are folded as they stream by ([`aggregate`](crate::code::aggregate)). A kernel is passed on when its completion
+//! is known; in a process that is sampled it is held back ([`Hold`]) until the totals of its samples have come, too, but no
+//! longer than [`MAX_HELD`] others. All memory here is bounded.
+
+mod counts;
+mod flame;
+mod places;
+mod stalls;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io;
+
+use super::Output;
+use super::devices::Devices;
+use super::join::{Enqueued, Found, What};
+use super::process::read;
+use super::stages::short_name;
+use crate::capture::Metadata;
+use crate::code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
+use crate::record::number_map::NumberMap;
+use crate::record::{
+    AgentId, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId, RecordRef,
+    SampleAggregate, SamplingMethod, SamplingTotals, StochasticSample, WorkId,
+};
+use crate::trace::model::hold::Hold;
+use crate::trace::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
+use counts::{Counts, Names};
+use flame::{Flame, SampledQueue, Stack};
+use places::{Places, kernel_name, line_name};
+use stalls::Stalls;
+
+pub use flame::MAX_SHOWN;
+
+/// Most kernels that are held back until the totals of their samples come.
+const MAX_HELD: usize = 1 << 15;
+/// After so many kernels without a sample of any, none are waited for: code objects are named without sampling, too.
+const MAX_UNSAMPLED: usize = 1 << 14;
+/// Most dispatches whose queue and kernel are remembered.
+const MAX_DISPATCHES: usize = 1 << 18;
+/// Counts are passed on when so many entries have come together ...
+const MAX_ENTRIES: usize = 1 << 16;
+/// ... or so many samples since the last time, or this share of all of them.
+const SPACING: u64 = 1 << 14;
+const SHARE: u64 = 32;
+/// Leading reasons that are shown beside a kernel.
+const LEADING: usize = 3;
+
+/// The samples of a dispatch.
+#[derive(Clone, Debug, Default)]
+struct OfDispatch {
+    samples: u64,
+    /// The dropped ones among them.
+    dropped: u64,
+    outcomes: Vec<(Outcome, u64)>,
+}
+
+impl OfDispatch {
+    fn add(&mut self, outcomes: Vec<(Outcome, u64)>) {
+        for (outcome, count) in outcomes {
+            match self
+                .outcomes
+                .iter_mut()
+                .find(|(known, _)| *known == outcome)
+            {
+                Some((_, sum)) => *sum += count,
+                None => self.outcomes.push((outcome, count)),
+            }
+        }
+    }
+
+    fn of_work(&self) -> WorkSamples {
+        WorkSamples {
+            samples: self.samples,
+            dropped: self.dropped,
+            leading: self.leading(),
+        }
+    }
+
+    /// What the waves did most, in words; empty if that is not known.
+    fn leading(&self) -> String {
+        let mut ways: Vec<(&'static str, u64)> = Vec::new();
+        for (outcome, count) in &self.outcomes {
+            let name = match outcome {
+                outcome if outcome.method != SamplingMethod::STOCHASTIC => continue,
+                outcome if outcome.issued() => "issued",
+                outcome => outcome.reason.name().unwrap_or("other"),
+            };
+            match ways.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += count,
+                None => ways.push((name, *count)),
+            }
+        }
+        let all: u64 = ways.iter().map(|(_, count)| count).sum();
+        ways.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        let share = |count: u64| (100 * count + all / 2) / all.max(1);
+        let words = ways.iter().take(LEADING);
+        let words = words.map(|(name, count)| format!("{name} {} %", share(*count)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A dispatch, as far as samples need it.
+#[derive(Copy, Clone, Debug)]
+struct Dispatch {
+    queue: QueueId,
+    kernel: KernelId,
+    /// When it ran, once that is known.
+    ran: Option<(DeviceTime, DeviceTime)>,
+}
+
+/// Samples that were counted where they were taken.
+#[derive(Copy, Clone, Debug)]
+struct Counted {
+    work: WorkId,
+    agent: AgentId,
+    stack: Stack,
+    samples: u64,
+}
+
+/// The samples of one process.
+pub(super) struct Sampling {
+    process: ProcessIndex,
+    /// Whether there are, or may be, samples.
+    active: bool,
+    /// Whether there have been any.
+    sampled: bool,
+    aggregates: Aggregates,
+    kernels: Kernels,
+    flame: Flame,
+    stalls: Stalls,
+    places: Places,
+    counts: Counts,
+    dispatches: NumberMap<WorkId, Dispatch>,
+    order: VecDeque<WorkId>,
+    /// Samples that came as counts, until it is known when they were taken.
+    counted: Vec<Counted>,
+    /// When the latest of them were taken.
+    latest: Option<(Nanos, Nanos)>,
+    /// Kernels that wait for their samples.
+    held: Hold<Found, OfDispatch>,
+    samples: u64,
+    /// Samples since counts were last passed on.
+    pending: u64,
+}
+
+/// Work that may be passed on, with its samples if it had some.
+pub(super) type Ready = Vec<(Found, Option<WorkSamples>)>;
+
+impl Sampling {
+    /// For a process of which `metadata` is known.
+    pub fn new(metadata: &Metadata, process: ProcessIndex) -> Sampling {
+        Sampling {
+            process,
+            active: !metadata.code_objects.is_empty(),
+            sampled: false,
+            aggregates: Aggregates::default(),
+            kernels: Kernels::default(),
+            flame: Flame::default(),
+            stalls: Stalls::default(),
+            places: Places::default(),
+            counts: Counts::new(process),
+            dispatches: NumberMap::default(),
+            order: VecDeque::new(),
+            counted: Vec::new(),
+            latest: None,
+            held: Hold::new(MAX_HELD),
+            samples: 0,
+            pending: 0,
+        }
+    }
+
+    /// The names store has a new record: code objects are named where there will be samples.
+    pub fn learn(&mut self, kind: Kind) {
+        self.active |= kind == Kind::CODE_OBJECT;
+    }
+
+    /// Whether [`Sampling::record`] takes records of `kind`.
+    pub fn takes(kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::PC_SAMPLE_HOST_TRAP
+                | Kind::PC_SAMPLE_STOCHASTIC
+                | Kind::PC_SAMPLE_INVALID
+                | Kind::PC_SAMPLE_AGGREGATE
+                | Kind::PC_SAMPLING_TOTALS
+        )
+    }
+
+    /// A kernel was enqueued.
+    #[inline(always)]
+    pub fn enqueued(&mut self, work: &Enqueued) {
+        if self.active
+            && let What::Kernel { kernel, .. } = work.what
+        {
+            self.remember(work.work.id, work.work.queue, kernel);
+        }
+    }
+
+    fn remember(&mut self, work: WorkId, queue: QueueId, kernel: KernelId) {
+        if self.order.len() >= MAX_DISPATCHES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.dispatches.remove(&oldest);
+        }
+        let dispatch = Dispatch {
+            queue,
+            kernel,
+            ran: None,
+        };
+        if self.dispatches.insert(work, dispatch).is_none() {
+            self.order.push_back(work);
+        }
+    }
+
+    /// Whether work that has completed waits for samples.
+    #[inline]
+    pub fn concern(&self, work: &Enqueued) -> bool {
+        self.active && matches!(work.what, What::Kernel { .. })
+    }
+
+    /// Takes a kernel that [waits for samples](Sampling::concern). Work that need not wait any more goes to `ready`.
+    pub fn found(&mut self, found: Found, ready: &mut Ready) {
+        let Found::Both(work, completion) = &found else {
+            return;
+        };
+        if let Some(dispatch) = self.dispatches.get_mut(&work.work.id) {
+            dispatch.ran = Some((completion.start, completion.end));
+        }
+        if let Some((found, samples)) = self.held.add(work.work.id, work.serial, found) {
+            ready.push((found, Some(samples.of_work())));
+            return;
+        }
+        if !self.sampled && self.held.len() > MAX_UNSAMPLED {
+            self.active = false;
+            self.dispatches = NumberMap::default();
+            self.order = VecDeque::new();
+            ready.extend(self.held.take_all().map(|found| (found, None)));
+            return;
+        }
+        if self.held.is_over_limit() {
+            self.take_oldest(ready);
+        }
+    }
+
+    /// Moves the oldest work that waits to `ready`, with the samples that have come. Returns `false` if there is none.
+    fn take_oldest(&mut self, ready: &mut Ready) -> bool {
+        if let Some(oldest) = self.held.oldest()
+            && let Some(dispatch) = self.aggregates.take(oldest)
+        {
+            self.fold(dispatch);
+        }
+        let Some((found, samples)) = self.held.take_oldest() else {
+            return false;
+        };
+        ready.push((found, samples.map(|samples| samples.of_work())));
+        true
+    }
+
+    fn fold(&mut self, dispatch: DispatchSamples) {
+        self.kernels.fold(&dispatch);
+        if dispatch.work.is_some() {
+            let known = self.held.data(dispatch.work);
+            known.samples = known.samples.saturating_add(dispatch.samples());
+            known.add(dispatch.outcomes());
+        }
+        self.aggregates.give_back(dispatch);
+    }
+
+    /// Adds a sample to the flame graph and to the samples by themselves. `waves` were active.
+    fn sample(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        devices: &Devices,
+        sample: &HostTrapSample,
+        outcome: Outcome,
+        waves: u32,
+    ) -> io::Result<()> {
+        let place = Address {
+            code_object: sample.code_object,
+            offset: sample.offset,
+        };
+        let time = devices.time(sample.agent, sample.time);
+        let stack = self.stack(sample.work, sample.kernel, place);
+        if let Some(time) = time {
+            self.flame.add(time, stack);
+        }
+        if output.options.raw_samples {
+            let mut names = names(metadata, devices, &mut self.places);
+            self.counts.agent(&names, sample.agent);
+            self.counts.kernel_name(&names, sample.kernel);
+            let address = self.counts.address(&mut names, place);
+            self.counts.raw(RawSample {
+                time: time.unwrap_or_default(),
+                address,
+                outcome,
+                agent: sample.agent,
+                kernel: sample.kernel,
+                work: sample.work,
+                correlation: sample.correlation,
+                external: sample.external,
+                exec_mask: sample.exec_mask,
+                hardware: sample.hardware,
+                workgroup: sample.workgroup,
+                wave_in_group: sample.wave_in_group,
+                wave_count: waves,
+                absent: sample.absent,
+            });
+        }
+        self.count(output, metadata, devices, 1)
+    }
+
+    /// Takes in a record of samples. Work that need not wait any more goes to `ready`.
+    pub fn record(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        devices: &Devices,
+        record: &RecordRef<'_>,
+        ready: &mut Ready,
+    ) -> io::Result<()> {
+        (self.active, self.sampled) = (true, true);
+        match record.kind() {
+            Kind::PC_SAMPLE_HOST_TRAP => {
+                let sample: Cow<'_, HostTrapSample> = read(record);
+                self.aggregates.host_trap(&sample);
+                self.sample(output, metadata, devices, &sample, Outcome::HOST_TRAP, 0)
+            }
+            Kind::PC_SAMPLE_STOCHASTIC => {
+                let sample: Cow<'_, StochasticSample> = read(record);
+                self.aggregates.stochastic(&sample);
+                let outcome = Outcome::of(&sample);
+                if let Some(time) = devices.time(sample.agent, sample.time) {
+                    self.stalls.add(sample.agent, time, &outcome);
+                }
+                let waves = sample.wave_count;
+                self.sample(output, metadata, devices, sample.place(), outcome, waves)
+            }
+            Kind::PC_SAMPLE_AGGREGATE => {
+                let record: Cow<'_, SampleAggregate> = read(record);
+                self.aggregates.aggregate(&record);
+                let place = Address {
+                    code_object: record.code_object,
+                    offset: record.offset,
+                };
+                self.counted.push(Counted {
+                    work: record.work,
+                    agent: record.agent,
+                    stack: self.stack(record.work, record.kernel, place),
+                    samples: record.samples,
+                });
+                if self.counted.len() >= MAX_ENTRIES {
+                    self.show_counted(devices);
+                }
+                self.count(output, metadata, devices, record.samples)
+            }
+            Kind::PC_SAMPLE_INVALID => {
+                output.report.invalid_samples += 1;
+                self.counts.next().invalid += 1;
+                Ok(())
+            }
+            Kind::PC_SAMPLING_TOTALS => {
+                self.totals(output, &read(record), ready);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn stack(&self, work: WorkId, kernel: KernelId, address: Address) -> Stack {
+        let dispatch = self.dispatches.get(&work);
+        Stack {
+            queue: match dispatch {
+                Some(dispatch) => SampledQueue::Known(dispatch.queue),
+                None if work.is_some() => SampledQueue::OfDispatch(work),
+                None => SampledQueue::Known(QueueId::NONE),
+            },
+            kernel,
+            address: Some(address),
+        }
+    }
+
+    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; where that is not
+    /// known, beside those before.
+    fn show_counted(&mut self, devices: &Devices) {
+        for counted in std::mem::take(&mut self.counted) {
+            let ran = self
+                .dispatches
+                .get(&counted.work)
+                .and_then(|dispatch| dispatch.ran);
+            let time = |time| devices.time(counted.agent, time);
+            let ran = ran.and_then(|(start, end)| time(start).zip(time(end)));
+            self.latest = ran.or(self.latest);
+            if let Some(ran) = self.latest {
+                self.flame.add_many(ran, counted.stack, counted.samples);
+            }
+        }
+    }
+
+    /// Counts samples that have been added, and passes on the counts when it is time.
+    fn count(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        devices: &Devices,
+        samples: u64,
+    ) -> io::Result<()> {
+        output.report.samples = output.report.samples.saturating_add(samples);
+        self.samples = self.samples.saturating_add(samples);
+        self.pending = self.pending.saturating_add(samples);
+        while let Some(dispatch) = self.aggregates.excess() {
+            self.fold(dispatch);
+        }
+        if self.counts.is_full() {
+            self.counts.flush_raw();
+            if let Some(samples) = self.counts.take() {
+                output.stream.consumer.samples(&samples)?;
+            }
+        }
+        if self.pending >= SPACING.max(self.samples / SHARE) || self.kernels.entries() > MAX_ENTRIES
+        {
+            self.pass_on(output, metadata, devices)?;
+        }
+        Ok(())
+    }
+
+    fn totals(&mut self, output: &mut Output<'_>, totals: &SamplingTotals, ready: &mut Ready) {
+        let report = &mut output.report;
+        report.dropped_samples = report.dropped_samples.saturating_add(totals.dropped);
+        let work = totals.work;
+        self.counts.configuration(totals);
+        let dispatch = self.aggregates.take(work);
+        let sampled = dispatch.as_ref().map(|dispatch| dispatch.kernel);
+        let enqueued = self.dispatches.get(&work).map(|dispatch| dispatch.kernel);
+        self.kernels
+            .totals(sampled.or(enqueued).unwrap_or_default(), totals);
+        dispatch
+            .into_iter()
+            .for_each(|dispatch| self.fold(dispatch));
+        let known = self.held.data(work);
+        known.samples = totals.total.max(known.samples);
+        known.dropped = totals.dropped;
+        let complete = self.held.complete(work);
+        ready.extend(complete.map(|(found, samples)| (found, Some(samples.of_work()))));
+    }
+
+    /// Passes on what was counted since the last time.
+    fn pass_on(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        devices: &Devices,
+    ) -> io::Result<()> {
+        self.pending = 0;
+        // Dispatches that are not complete are passed on as far as they got: a trace may be cut after this.
+        while let Some(dispatch) = self.aggregates.oldest() {
+            self.fold(dispatch);
+        }
+        let mut parts: Vec<Samples> = Vec::new();
+        let mut names = names(metadata, devices, &mut self.places);
+        for (agent, kernel, samples) in self.kernels.take() {
+            self.counts
+                .kernel(&mut names, (agent, kernel), &samples, &mut parts);
+        }
+        parts.extend(self.counts.take());
+        let consumer = &mut output.stream.consumer;
+        parts.iter().try_for_each(|part| consumer.samples(part))
+    }
+
+    /// Passes on all that is left; the work that was held back goes to `ready`.
+    pub fn finish(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        devices: &Devices,
+        ready: &mut Ready,
+    ) -> io::Result<()> {
+        while self.take_oldest(ready) {}
+        if self.samples == 0 && self.counts.is_empty() {
+            return Ok(());
+        }
+        self.show_counted(devices);
+        let stream = &mut output.stream;
+        self.stalls.finish(stream, self.process, devices)?;
+        let Sampling {
+            flame,
+            places,
+            dispatches,
+            ..
+        } = self;
+        flame.finish(stream, self.process, |stack| {
+            let queue = match stack.queue {
+                SampledQueue::Known(queue) => queue,
+                SampledQueue::OfDispatch(work) => dispatches
+                    .get(&work)
+                    .map_or(QueueId::NONE, |dispatch| dispatch.queue),
+            };
+            frames(places, metadata, devices, queue, stack)
+        })?;
+        let one_of = self.flame.one_of();
+        output.report.samples_shown_one_of = output.report.samples_shown_one_of.max(one_of);
+        self.counts.next().shown_one_of = Some(one_of);
+        self.counts.flush_raw();
+        self.pass_on(output, metadata, devices)
+    }
+}
+
+fn names<'a>(metadata: &'a Metadata, devices: &'a Devices, places: &'a mut Places) -> Names<'a> {
+    Names {
+        metadata,
+        devices,
+        places,
+    }
+}
+
+/// The frames of a stack, outermost first: queue, kernel, functions that were inlined, line, instruction.
+fn frames(
+    places: &mut Places,
+    metadata: &Metadata,
+    devices: &Devices,
+    queue: QueueId,
+    stack: &Stack,
+) -> Vec<StackFrame> {
+    let of = |name: String, mapping: &str| StackFrame {
+        name,
+        mapping: mapping.to_owned(),
+    };
+    let kernel = kernel_name(metadata, stack.kernel);
+    let mut frames = vec![of(devices.queue_title(metadata, queue), "device")];
+    let Some(address) = stack.address else {
+        frames.push(of(kernel, "kernel"));
+        return frames;
+    };
+    let object = places.object(metadata, address).to_owned();
+    let object = match (&object[..], address.code_object) {
+        ("", CodeObjectId::NONE) => "no code object".to_owned(),
+        ("", id) => format!("code object {id}"),
+        (path, _) => path.to_owned(),
+    };
+    let known = places.resolve(metadata, address);
+    // The kernel's own function is the kernel.
+    let functions: Vec<_> = known
+        .frames
+        .iter()
+        .rev()
+        .map(|frame| &frame.function)
+        .collect();
+    let own = functions
+        .first()
+        .is_some_and(|function| [&***function, short_name(function)].contains(&&kernel[..]));
+    frames.push(of(kernel, &object));
+    for function in functions.into_iter().skip(usize::from(own)) {
+        frames.push(of(function.to_string(), &object));
+    }
+    if let Some(frame) = known.frames.first()
+        && let (Some(file), Some(line)) = (&frame.file, frame.line)
+    {
+        frames.push(of(line_name(file, line), &object));
+    }
+    frames.push(match &known.instruction {
+        Some(instruction) => of(format!("{instruction}  @{:#x}", address.offset), &object),
+        None => of(format!("{:#x}", address.offset), &object),
+    });
+    frames
+}

@@ -1,0 +1,49 @@
+//! Names of addresses of code: symbols, lines, instructions.
+
+use std::sync::Arc;
+
+use crate::capture::Metadata;
+use crate::capture::code::CodeOffset;
+use crate::code::aggregate::Address;
+use crate::code::symbols::{Resolved, Symbols};
+use crate::record::KernelId;
+
+/// Looks addresses up, each once.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    symbols: Symbols,
+}
+
+impl Places {
+    /// The symbol, lines and instruction of an address.
+    pub fn resolve(&mut self, metadata: &Metadata, address: Address) -> Arc<Resolved> {
+        let offset = CodeOffset(address.offset);
+        self.symbols.resolve(metadata, address.code_object, offset)
+    }
+
+    /// Path of the code object that an address is in.
+    pub fn object<'m>(&self, metadata: &'m Metadata, address: Address) -> &'m str {
+        let object = metadata.code_objects.get(&address.code_object);
+        object.map_or("", |object| metadata.string(object.path))
+    }
+}
+
+/// The name of a kernel.
+pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
+    let symbol = metadata.kernels.get(&kernel);
+    let name = symbol.map_or("", |symbol| match metadata.string(symbol.demangled) {
+        "" => metadata.string(symbol.name),
+        demangled => crate::trace::capture::stages::short_name(demangled),
+    });
+    match (name, kernel) {
+        ("", KernelId::NONE) => "code outside of kernels".to_owned(),
+        ("", kernel) => format!("kernel {kernel}"),
+        (name, _) => name.to_owned(),
+    }
+}
+
+/// The line of a frame, as `file.cl:42`: the last part of the path is enough to know it.
+pub(super) fn line_name(file: &str, line: u32) -> String {
+    let file = file.rsplit('/').next().unwrap_or(file);
+    format!("{file}:{line}")
+}

@@ -1,0 +1,199 @@
+//! Stall reasons over time: for each agent a counter of each reason, in percent of the samples.
+//!
+//! Samples are counted in spans of time, which become longer when there are many of them, and where there are few
+//! samples: memory is bounded, and the curves are not noise.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::code::aggregate::Outcome;
+use crate::record::number_map::NumberMap;
+use crate::record::{AgentId, Nanos, NotIssued};
+use crate::trace::capture::devices::Devices;
+use crate::trace::model::{CounterUnit, Parent, ProcessIndex, Stream, Track, TrackKind};
+
+/// Length of the first spans, ns.
+const SPAN: u64 = 100_000;
+/// Most spans of one agent.
+const MAX_SPANS: usize = 2048;
+/// Samples that a span should have on average.
+const SAMPLES_PER_SPAN: u64 = 50;
+/// Number of spans at which they are not made longer for want of samples.
+const MIN_SPANS: usize = 64;
+
+/// Number of outcomes: issued, or one of the reasons why not.
+const WAYS: usize = 1 + NotIssued::ALL.len();
+
+type Counts = [u32; WAYS];
+
+#[derive(Debug)]
+struct AgentSpans {
+    length: u64,
+    spans: BTreeMap<u64, Counts>,
+    /// The span of the latest sample; not in `spans` yet.
+    latest: (u64, Counts),
+}
+
+impl AgentSpans {
+    fn new() -> AgentSpans {
+        AgentSpans {
+            length: SPAN,
+            spans: BTreeMap::new(),
+            latest: (0, [0; WAYS]),
+        }
+    }
+
+    fn add(&mut self, time: Nanos, way: usize) {
+        let span = time.0 / self.length;
+        if span != self.latest.0 {
+            self.settle();
+            while self.spans.len() > MAX_SPANS {
+                self.lengthen();
+            }
+            self.latest.0 = time.0 / self.length;
+        }
+        let count = &mut self.latest.1[way];
+        *count = count.saturating_add(1);
+    }
+
+    /// Adds the latest span to the others.
+    fn settle(&mut self) {
+        let (span, counts) = std::mem::take(&mut self.latest);
+        if counts != [0; WAYS] {
+            put(&mut self.spans, span, &counts);
+        }
+    }
+
+    fn lengthen(&mut self) {
+        self.length *= 2;
+        let spans = std::mem::take(&mut self.spans);
+        for (span, counts) in spans {
+            put(&mut self.spans, span / 2, &counts);
+        }
+    }
+
+    fn samples(&self) -> u64 {
+        let all = self.spans.values().flatten();
+        all.map(|count| u64::from(*count)).sum()
+    }
+}
+
+fn put(spans: &mut BTreeMap<u64, Counts>, span: u64, counts: &Counts) {
+    let sums = spans.entry(span).or_insert([0; WAYS]);
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum = sum.saturating_add(*count);
+    }
+}
+
+/// The stalls of one process's agents.
+#[derive(Debug, Default)]
+pub(super) struct Stalls {
+    agents: NumberMap<AgentId, AgentSpans>,
+}
+
+impl Stalls {
+    /// Takes in a stochastic sample.
+    pub fn add(&mut self, agent: AgentId, time: Nanos, outcome: &Outcome) {
+        let way = match outcome.issued() {
+            true => 0,
+            false => 1 + usize::from(outcome.reason.0).min(WAYS - 2),
+        };
+        self.agents
+            .entry(agent)
+            .or_insert_with(AgentSpans::new)
+            .add(time, way);
+    }
+
+    /// Passes on the counters.
+    pub fn finish(
+        &mut self,
+        stream: &mut Stream<'_>,
+        process: ProcessIndex,
+        devices: &Devices,
+    ) -> io::Result<()> {
+        let mut agents: Vec<_> = std::mem::take(&mut self.agents).into_iter().collect();
+        agents.sort_by_key(|(agent, _)| *agent);
+        for (agent, mut spans) in agents {
+            spans.settle();
+            let samples = spans.samples();
+            while spans.spans.len() > MIN_SPANS
+                && samples / (spans.spans.len() as u64) < SAMPLES_PER_SPAN
+            {
+                spans.lengthen();
+            }
+            let title = devices.title(agent).unwrap_or("unknown device");
+            let parent = stream.new_track(&Track {
+                parent: Parent::Process(process),
+                name: &format!("{title} waves"),
+                kind: TrackKind::Slices,
+            })?;
+            for way in 0..WAYS {
+                if spans.spans.values().all(|counts| counts[way] == 0) {
+                    continue;
+                }
+                let counter = stream.new_track(&Track {
+                    parent: Parent::Track(parent),
+                    name: &format!("{title} {}", name(way)),
+                    kind: TrackKind::Counter(CounterUnit::Percent),
+                })?;
+                let mut value = |span: u64, value: u64| {
+                    let time = Nanos(span * spans.length);
+                    stream.consumer.value(counter, time, value as i64)
+                };
+                let mut last = None;
+                for (span, counts) in &spans.spans {
+                    // Where there are no samples in between, nothing ran.
+                    if let Some((end, latest)) = last
+                        && end < *span
+                        && latest != 0
+                    {
+                        value(end, 0)?;
+                        last = Some((end, 0));
+                    }
+                    let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+                    let share = (100 * u64::from(counts[way]) + all / 2) / all.max(1);
+                    if last.is_none_or(|(_, latest)| latest != share) {
+                        value(*span, share)?;
+                    }
+                    last = Some((span + 1, share));
+                }
+                if let Some((end, _)) = last {
+                    value(end, 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(way: usize) -> String {
+    match way {
+        0 => "issued".to_owned(),
+        1 => "not issued, reason unknown".to_owned(),
+        way => {
+            let reason = NotIssued((way - 1) as u8).name().unwrap_or("other");
+            format!("stalled: {reason}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_become_longer_and_lose_nothing() {
+        let mut spans = AgentSpans::new();
+        let samples = 10 * MAX_SPANS as u64;
+        for number in 0..samples {
+            // Not in order, as where lanes are read one after the other.
+            let time = (number * 7919 % samples) * SPAN;
+            spans.add(Nanos(time), (number % 3) as usize);
+            assert!(spans.spans.len() <= MAX_SPANS + 1);
+        }
+        spans.settle();
+        assert_eq!(spans.samples(), samples);
+        assert_eq!(spans.length, 16 * SPAN);
+        assert!(spans.spans.keys().all(|span| *span <= samples / 16));
+    }
+}

@@ -1,0 +1,158 @@
+//! Names of device work.
+
+use super::join::{Enqueued, What};
+use crate::capture::Metadata;
+use crate::record::KernelId;
+use crate::trace::directory::Directory;
+use crate::trace::model::{Stage, StageId, WorkKind};
+
+/// A kernel's names.
+#[derive(Debug, Default)]
+struct Kernel {
+    name: String,
+    demangled: String,
+}
+
+/// The stages that the work of a process runs.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    /// Kernels that have run and have a name in the names store.
+    kernels: Vec<Kernel>,
+    places: Directory<KernelId>,
+    /// The latest kernel without a name there.
+    unknown: Kernel,
+}
+
+impl Stages {
+    /// Forgets the names of kernels, because others have become known.
+    pub fn clear(&mut self) {
+        self.kernels.clear();
+        self.places.clear();
+    }
+
+    /// The stage of `work`, or of work without its enqueue record.
+    #[inline(always)]
+    pub fn of(&mut self, metadata: &Metadata, work: Option<&Enqueued>) -> Stage<'_> {
+        let other = |kind, family: u64, member: u64, name| Stage {
+            id: StageId(family << 32 | member),
+            kind,
+            name,
+            demangled: "",
+            architecture: "",
+        };
+        match work.map(|work| work.what) {
+            Some(What::Kernel { kernel, .. }) => {
+                let names = self.kernel(metadata, kernel);
+                Stage {
+                    demangled: &names.demangled,
+                    ..other(WorkKind::Kernel, 1, kernel.0.into(), &names.name)
+                }
+            }
+            Some(What::Copy { transfer, .. }) => {
+                let name = transfer.name().unwrap_or("copy");
+                other(WorkKind::Copy, 2, transfer.0.into(), name)
+            }
+            Some(What::Set { .. }) => other(WorkKind::Set, 3, 0, WorkKind::FILL),
+            Some(What::Synchronization { what, .. }) => {
+                let name = what.name().unwrap_or("synchronization");
+                other(WorkKind::Synchronization, 4, what.0.into(), name)
+            }
+            None => other(WorkKind::Unknown, 5, 0, WorkKind::NO_ENQUEUE),
+        }
+    }
+
+    #[inline]
+    fn kernel(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+        match self.places.get(id.0, id) {
+            Some(place) => &self.kernels[place],
+            None => self.look_up(metadata, id),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+        let symbol = metadata.kernels.get(&id);
+        let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
+        let demangled = symbol.map_or("", |symbol| metadata.string(symbol.demangled));
+        let kernel = Kernel {
+            name: match (short_name(demangled), name) {
+                ("", "") => format!("kernel {id}"),
+                ("", name) | (name, _) => name.to_owned(),
+            },
+            demangled: demangled.to_owned(),
+        };
+        // The list grows with names only.
+        if symbol.is_none() {
+            self.unknown = kernel;
+            return &self.unknown;
+        }
+        let place = self.kernels.len();
+        self.places.insert(id, place);
+        self.kernels.push(kernel);
+        &self.kernels[place]
+    }
+}
+
+/// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of
+/// `void nn::gelu<half, 8>(half*, long)`.
+pub(super) fn short_name(demangled: &str) -> &str {
+    let mut depth = 0;
+    let opens = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        depth == 0
+    };
+    let name = match demangled.strip_suffix(" const").unwrap_or(demangled) {
+        function if function.ends_with(')') => {
+            let parameters = function.char_indices().rev().find(opens);
+            parameters.map_or(function, |(at, _)| &function[..at])
+        }
+        function => function,
+    };
+    let mut depth = 0;
+    let separates = |(_, letter): &(usize, char)| {
+        depth += match letter {
+            '>' | ')' => 1,
+            '<' | '(' => -1,
+            _ => 0,
+        };
+        depth == 0 && *letter == ' '
+    };
+    let returns = name.char_indices().rev().find(separates);
+    match returns.map_or(name, |(at, _)| &name[at + 1..]) {
+        "" => demangled,
+        short => short,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn a_short_name_leaves_out_what_a_function_returns_and_takes() {
+        for (demangled, short) in [
+            (
+                "void nn::gelu<half, 8>(half const*, long)",
+                "nn::gelu<half, 8>",
+            ),
+            (
+                "data::augment<unsigned char>(int (*)(long))",
+                "data::augment<unsigned char>",
+            ),
+            ("f(int) const", "f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("Functor::operator()(int)", "Functor::operator()"),
+            ("saxpy", "saxpy"),
+            ("", ""),
+            ("()", "()"),
+            ("void ", "void "),
+            (")))", ")))"),
+        ] {
+            assert_eq!(short_name(demangled), short);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The times of device work: an agent's clock converted to the trace's, and compared with the host's.
+
+use super::Report;
+use super::agents::title;
+use super::join::Enqueued;
+use crate::capture::Metadata;
+use crate::clock::{AgentClock, Causality, HostClock, clamp};
+use crate::record::{
+    Agent, AgentId, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
+};
+use crate::trace::model::AgentIndex;
+
+/// An agent as one process sees it.
+#[derive(Debug)]
+pub(super) struct AgentView {
+    pub id: AgentId,
+    pub index: AgentIndex,
+    pub clock: AgentClock,
+    pub architecture: String,
+    /// Compute units; 0 if that is not known.
+    pub compute_units: u32,
+    pub domain: Domain,
+    /// Its kind and index: "GPU 0".
+    pub title: String,
+    /// How far work may seem to start before its enqueue.
+    bound: Nanos,
+}
+
+impl AgentView {
+    pub fn new(
+        agent: &Agent,
+        metadata: &Metadata,
+        index: AgentIndex,
+        host: &HostClock,
+        pairs: &[ClockPair],
+    ) -> AgentView {
+        let clock = AgentClock::new(host, pairs);
+        AgentView {
+            id: agent.id,
+            index,
+            bound: bound(&clock, host),
+            clock,
+            architecture: metadata.string(agent.architecture).to_owned(),
+            compute_units: agent.compute_units,
+            domain: agent.domain,
+            title: title(agent.kind, index),
+        }
+    }
+
+    /// Fits the clock anew.
+    pub fn set_clock(&mut self, host: &HostClock, pairs: &[ClockPair]) {
+        self.clock = AgentClock::new(host, pairs);
+        self.bound = bound(&self.clock, host);
+    }
+}
+
+/// The error bound of a time of `clock` compared with one of `host`.
+fn bound(clock: &AgentClock, host: &HostClock) -> Nanos {
+    Nanos(clock.error_bound().0.saturating_add(host.error_bound().0))
+}
+
+/// The times of a piece of work, as far as they are known.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Times {
+    pub enqueued: Option<Nanos>,
+    pub queued: Option<Nanos>,
+    pub submitted: Option<Nanos>,
+    start: Option<Nanos>,
+    end: Option<Nanos>,
+    /// When the host learnt of the completion.
+    learnt: Option<Nanos>,
+    pub unfinished: Unfinished,
+}
+
+impl Times {
+    #[inline(always)]
+    pub fn new(
+        view: Option<&AgentView>,
+        host: &HostClock,
+        work: Option<&Enqueued>,
+        completion: Option<&Completion>,
+        report: &mut Report,
+    ) -> Times {
+        let known = |time: Nanos| time.is_some().then_some(time);
+        let enqueued = work.map_or(Ticks::NONE, |work| work.work.enqueued);
+        let learnt = completion.map_or(Ticks::NONE, |completion| completion.completed);
+        let [enqueued, learnt] = host.all_to_boottime([enqueued, learnt]);
+        let mut times = Times {
+            enqueued: known(enqueued),
+            queued: None,
+            submitted: None,
+            start: None,
+            end: None,
+            learnt: known(learnt),
+            unfinished: Unfinished::AT_END,
+        };
+        if let Some(completion) = completion {
+            times.complete(view, completion, report);
+        }
+        times
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, view: Option<&AgentView>, completion: &Completion, report: &mut Report) {
+        if let Some(AgentView { clock, .. }) = view {
+            let Completion {
+                queued,
+                submitted,
+                start,
+                end,
+                ..
+            } = *completion;
+            [self.queued, self.submitted, self.start, self.end] =
+                clock.all_to_boottime([queued, submitted, start, end]);
+        }
+        if let (None, Some(learnt)) = (self.start, self.learnt)
+            && completion.start.is_some()
+            && completion.end.is_some()
+        {
+            // The clock is not known, but the time at which the host learnt of the end is.
+            report.estimated += 1;
+            let before_end = |time: DeviceTime| {
+                let span = completion.end.0.saturating_sub(time.0);
+                time.is_some()
+                    .then(|| Nanos(learnt.0.saturating_sub(span).max(1)))
+            };
+            self.queued = before_end(completion.queued);
+            self.submitted = before_end(completion.submitted);
+            self.start = before_end(completion.start);
+            self.end = before_end(completion.end);
+        }
+        if let (Some(enqueued), Some(start), Some(view)) = (self.enqueued, self.start, view) {
+            let clamped = clamp(enqueued, start, view.bound);
+            match clamped.causality {
+                Causality::Unchanged => {}
+                Causality::Clamped => report.clamped += 1,
+                Causality::Violated => report.before_enqueue += 1,
+            }
+            self.start = Some(clamped.start);
+        }
+        self.unfinished = match (self.start, self.end, completion.unfinished) {
+            (Some(_), Some(_), unfinished) => unfinished,
+            (_, _, Unfinished::NO) => Unfinished::NO_TIMES,
+            (_, _, unfinished) => unfinished,
+        };
+    }
+
+    /// From start to end, of work that is known to have ended.
+    pub fn interval(&self) -> Option<(Nanos, Nanos)> {
+        match (self.unfinished, self.start, self.end) {
+            (Unfinished::NO, Some(start), Some(end)) => Some((start, end.max(start))),
+            _ => None,
+        }
+    }
+
+    /// Where it is shown to begin: at its start, else where it was enqueued, else where the host learnt of its end.
+    pub fn begin(&self) -> Option<Nanos> {
+        self.start.or(self.enqueued).or(self.learnt)
+    }
+
+    /// How long it is shown to last, ns. Work that was running when its end was given up lasts until then.
+    pub fn duration(&self) -> Option<u64> {
+        let start = self.start?;
+        let end = self.end.or(self.learnt)?;
+        Some(end.0.saturating_sub(start.0))
+    }
+}

@@ -1,0 +1,63 @@
+//! API calls.
+
+use super::{EventId, FunctionIndex, ProcessIndex, TrackIndex, Value};
+use crate::record::ThreadId;
+use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
+
+/// A function of an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its index. A consumer may remember by it what it made of the rest.
+    pub index: FunctionIndex,
+    /// Its name.
+    pub name: Box<str>,
+    /// The API.
+    pub domain: Domain,
+    /// What kind of function it is.
+    pub group: OperationGroup,
+    /// The parameters whose arguments are recorded.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Box<str>,
+    /// The type of its arguments.
+    pub kind: ArgumentType,
+}
+
+/// An API call.
+#[derive(Copy, Clone, Debug)]
+pub struct Call<'a> {
+    /// The calling process.
+    pub process: ProcessIndex,
+    /// The calling thread.
+    pub thread: ThreadId,
+    /// The thread's track.
+    pub track: TrackIndex,
+    /// The function.
+    pub function: &'a Function,
+    /// The time of the call.
+    pub start: Nanos,
+    /// The time of the return; none if the call did not return.
+    pub end: Option<Nanos>,
+    /// Whether other calls may begin before this one ends. [`Consumer::end`](super::Consumer::end) then ends it, with the time
+    /// that stands in `end`, too.
+    pub open: bool,
+    /// Whether another call made this one.
+    pub nested: bool,
+    /// Its id.
+    pub correlation: CorrelationId,
+    /// The id that the program had pushed.
+    pub external: ExternalId,
+    /// The return code, if the call failed.
+    pub error: Option<i32>,
+    /// The device work that it submitted.
+    pub submitted: &'a [EventId],
+    /// The device work that it waited for.
+    pub waited: &'a [EventId],
+    /// The arguments, in the order of [`Function::parameters`]; empty if they were not recorded.
+    pub arguments: &'a [Value<'a>],
+}

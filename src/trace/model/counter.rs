@@ -1,0 +1,51 @@
+//! Counters.
+
+use super::{AgentIndex, ProcessIndex};
+
+/// The unit of a counter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CounterUnit {
+    /// A number of things.
+    Count,
+    /// Percent, up to 100.
+    Percent,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+}
+
+/// A counter of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterDescription {
+    /// Its name, unique among the counters of its process and agent.
+    pub name: String,
+    /// An explanation.
+    pub description: String,
+    /// Its unit.
+    pub unit: CounterUnit,
+}
+
+/// Counters of one agent that change together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterBlock {
+    /// Its name.
+    pub name: String,
+    /// The process whose work is counted.
+    pub process: ProcessIndex,
+    /// The agent.
+    pub agent: AgentIndex,
+    /// Whether they are about memory; otherwise they are about computing.
+    pub memory: bool,
+    /// The counters.
+    pub counters: Vec<CounterDescription>,
+}
+
+/// A value of a counter.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum CounterValue {
+    /// A whole number.
+    Int(i64),
+    /// A floating-point number.
+    Double(f64),
+}

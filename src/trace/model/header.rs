@@ -1,0 +1,60 @@
+//! The machine and the clocks of a trace.
+
+/// The beginning of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceHeader {
+    /// A number that tells this recording from others.
+    pub identity: u64,
+    /// The system clocks at the beginning.
+    pub clocks: SystemClocks,
+    /// The machine.
+    pub machine: Machine,
+}
+
+/// The machine of a recording. Unknown properties are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// Kernel name, as `uname -s` prints it.
+    pub system: String,
+    /// Kernel release.
+    pub release: String,
+    /// Kernel version.
+    pub version: String,
+    /// Instruction set.
+    pub architecture: String,
+    /// Number of processors; 0 if unknown.
+    pub processors: u32,
+}
+
+impl Machine {
+    /// The machine that this program runs on.
+    pub fn this() -> Machine {
+        let kernel = |file: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
+            text.unwrap_or_default().trim().to_owned()
+        };
+        Machine {
+            host: kernel("hostname"),
+            system: kernel("ostype"),
+            release: kernel("osrelease"),
+            version: kernel("version"),
+            architecture: std::env::consts::ARCH.to_owned(),
+            processors: std::thread::available_parallelism().map_or(0, |count| count.get() as u32),
+        }
+    }
+}
+
+/// The system clocks, read at one instant, ns. 0 stands for an unknown time.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SystemClocks {
+    /// CLOCK_BOOTTIME, the clock of the trace.
+    pub boottime: u64,
+    /// CLOCK_MONOTONIC.
+    pub monotonic: u64,
+    /// CLOCK_MONOTONIC_RAW.
+    pub monotonic_raw: u64,
+    /// CLOCK_REALTIME.
+    pub realtime: u64,
+}

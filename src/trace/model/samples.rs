@@ -1,0 +1,191 @@
+//! Samples of the program counter: exact counts by kernel and address, and samples by themselves.
+//!
+//! Counts come in parts ([`Samples`]), each with what was counted since the part before. Ids that stand for texts, agents,
+//! kernels, code objects and addresses are declared in a part before or in the same one, once for each
+//! [sampler](Samples::sampler).
+
+use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
+use crate::code::aggregate::Outcome;
+use crate::record::{
+    Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
+    SamplingMethod, SamplingUnit, WorkId,
+};
+
+/// A part of the counts of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// The scope of all ids below.
+    pub sampler: SamplerIndex,
+    /// The process, if it is known.
+    pub process: Option<ProcessIndex>,
+    /// Texts that addresses and lines refer to. Id 0 is the empty text.
+    pub texts: Vec<(u32, String)>,
+    /// Names of agents.
+    pub agents: Vec<(AgentId, String)>,
+    /// Names of kernels.
+    pub kernels: Vec<(KernelId, String)>,
+    /// Paths of code objects.
+    pub code_objects: Vec<(CodeObjectId, String)>,
+    /// Addresses. Id 0 stands for addresses that are not told apart.
+    pub addresses: Vec<CodeAddress>,
+    /// Lines of source code that were sampled, and those around them.
+    pub lines: Vec<SourceText>,
+    /// Counts of samples.
+    pub counts: Vec<SampleCount>,
+    /// Sums over dispatches that have ended.
+    pub totals: Vec<SampleTotals>,
+    /// How agents were sampled.
+    pub configurations: Vec<Configuration>,
+    /// Samples that their agent could not complete.
+    pub invalid: u64,
+    /// The stacks of samples ([`StackSamples`]) show one of so many.
+    pub shown_one_of: Option<u64>,
+    /// Samples by themselves, if they were asked for.
+    pub raw: Vec<RawSample>,
+}
+
+/// An address of code, with its symbol, its instruction and its source lines. Texts stand as their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeAddress {
+    /// Its id.
+    pub id: u32,
+    /// The code object, or none.
+    pub code_object: CodeObjectId,
+    /// Bytes from the code object's load base; the address itself without a code object.
+    pub offset: u64,
+    /// The function of the symbol table.
+    pub symbol: u32,
+    /// The instruction.
+    pub instruction: u32,
+    /// Functions and lines, innermost first; an inlined function has a frame of its own.
+    pub frames: Vec<CodeFrame>,
+    /// Why there is no line.
+    pub missing: Option<u32>,
+}
+
+/// A function and a line.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeFrame {
+    /// The function, a text.
+    pub function: u32,
+    /// The file, a text.
+    pub file: Option<u32>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// A line of source code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// The file, a text.
+    pub file: u32,
+    /// The line, from 1.
+    pub line: u32,
+    /// Its content.
+    pub text: String,
+}
+
+/// Counts of samples of one kernel at one address.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleCount {
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The address.
+    pub address: u32,
+    /// How many samples had which outcome.
+    pub outcomes: Vec<OutcomeCount>,
+}
+
+/// A number of samples with one outcome.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct OutcomeCount {
+    /// What the samples say of their waves.
+    pub outcome: Outcome,
+    /// How many samples there are.
+    pub samples: u64,
+    /// Those at which the arbiter issued nothing at all.
+    pub latency: u64,
+}
+
+/// Sums over dispatches of a kernel.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct SampleTotals {
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// How samples were taken.
+    pub method: SamplingMethod,
+    /// Dispatches.
+    pub dispatches: u64,
+    /// All samples, also invalid and dropped ones.
+    pub samples: u64,
+    /// Dropped samples.
+    pub dropped: u64,
+}
+
+/// How an agent was sampled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// The agent.
+    pub agent: AgentId,
+    /// How samples were taken.
+    pub method: SamplingMethod,
+    /// The unit of the interval.
+    pub unit: SamplingUnit,
+    /// The interval.
+    pub interval: u64,
+}
+
+/// One sample.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct RawSample {
+    /// When it was taken.
+    pub time: Nanos,
+    /// The address.
+    pub address: u32,
+    /// What it says of its wave.
+    pub outcome: Outcome,
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The dispatch.
+    pub work: WorkId,
+    /// The call that enqueued the dispatch.
+    pub correlation: CorrelationId,
+    /// The id that the program had pushed at that call.
+    pub external: ExternalId,
+    /// Active lanes.
+    pub exec_mask: u64,
+    /// Where on the agent.
+    pub hardware: HardwareId,
+    /// The workgroup, in x, y, z.
+    pub workgroup: [u32; 3],
+    /// Number of the wave in its workgroup.
+    pub wave_in_group: u8,
+    /// Waves that were active on the compute unit; 0 if unknown.
+    pub wave_count: u32,
+    /// What could not be known.
+    pub absent: Absent,
+}
+
+/// A frame of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StackFrame {
+    /// Its name: a queue, a kernel, a function, a line or an instruction.
+    pub name: String,
+    /// Where its code is from.
+    pub mapping: String,
+}
+
+/// Samples of one track, each with its time and its stack, in the order of their times.
+#[derive(Copy, Clone, Debug)]
+pub struct StackSamples<'a> {
+    /// The track.
+    pub track: TrackIndex,
+    /// The samples.
+    pub samples: &'a [(Nanos, StackIndex)],
+}

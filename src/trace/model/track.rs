@@ -1,0 +1,56 @@
+//! Processes, and the tracks on which slices, counters and samples stand.
+
+use super::{CounterUnit, ProcessIndex, TrackIndex};
+use crate::record::{ProcessId, ThreadId};
+
+/// A process.
+#[derive(Copy, Clone, Debug)]
+pub struct Process<'a> {
+    /// Its id.
+    pub pid: ProcessId,
+    /// Its name.
+    pub name: &'a str,
+    /// Its rank among the processes of a parallel program, in words ("rank 3"); may be empty.
+    pub rank: &'a str,
+    /// Its command line.
+    pub command: &'a [&'a str],
+}
+
+/// What a track stands below.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// The whole trace.
+    Trace,
+    /// A process.
+    Process(ProcessIndex),
+    /// Another track.
+    Track(TrackIndex),
+}
+
+/// The content of a track.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TrackKind {
+    /// The calls of a thread.
+    Thread(ProcessIndex, ThreadId),
+    /// The pushed ranges and the markers of a thread.
+    ThreadRanges(ProcessIndex, ThreadId),
+    /// Ranges of a process that belong to no thread and do not overlap each other.
+    Ranges,
+    /// Other slices that nest.
+    Slices,
+    /// Values of a counter.
+    Counter(CounterUnit),
+    /// Samples with stacks.
+    Samples,
+}
+
+/// A track.
+#[derive(Copy, Clone, Debug)]
+pub struct Track<'a> {
+    /// What it stands below.
+    pub parent: Parent,
+    /// Its name; may be empty for threads.
+    pub name: &'a str,
+    /// Its content.
+    pub kind: TrackKind,
+}
