@@ -184,7 +184,6 @@ impl Names {
     }
 
     /// Calls `read` with each kept piece of a code object.
-    #[cfg(feature = "symbols")]
     pub(crate) fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
         let state = self.state.lock();
         Records::new(&state.code)

@@ -1,5 +1,4 @@
 //! Machine code of devices: code objects, symbols and source lines, and samples counted by address.
 
 pub mod aggregate;
-#[cfg(feature = "symbols")]
 pub mod symbols;

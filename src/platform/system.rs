@@ -10,6 +10,9 @@ pub(crate) use here::*;
 mod here {
     use super::*;
     use rustix::thread::futex;
+    use std::ffi::{CStr, OsStr};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
 
     /// The calling thread, as the system calls it.
     pub fn thread_id() -> u32 {
@@ -54,6 +57,20 @@ mod here {
         // SAFETY: `local` is ours to write; `remote` is checked by the system.
         let read = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
         read == into.len() as isize
+    }
+
+    /// Path of the library or program that `code` lies in, as the dynamic loader opened it.
+    pub fn library_of(code: *const ()) -> Option<PathBuf> {
+        // SAFETY: plain data, for which zeros are valid.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: any address, and a place for the answer.
+        let found = unsafe { libc::dladdr(code.cast(), &raw mut info) } != 0;
+        if !found || info.dli_fname.is_null() {
+            return None;
+        }
+        // SAFETY: a text of the loader, which lasts as long as the library.
+        let path = unsafe { CStr::from_ptr(info.dli_fname) };
+        Some(OsStr::from_bytes(path.to_bytes()).into())
     }
 
     /// Brings `memory` into place.
@@ -125,6 +142,11 @@ mod here {
     /// Nobody knows whether it is memory.
     pub fn peek(_: u64, _: &mut [u8]) -> bool {
         false
+    }
+
+    /// Not available: nothing is recorded on this system.
+    pub fn library_of(_: *const ()) -> Option<std::path::PathBuf> {
+        None
     }
 
     /// The first writes bring the pages.

@@ -1,48 +1,42 @@
-//! Tables whose keys are a few small numbers: hashing them well costs more than the rest of a record.
+//! Hash tables whose keys are a few small numbers, many of which a file or another process chooses.
+//!
+//! Each table hashes with a random key, so that nobody can choose numbers that collide. The order of a table's entries
+//! therefore differs from run to run: sort them before anything depends on it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table with keys made of numbers.
-pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+pub(crate) type NumberMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// Mixes numbers by multiplication. Who chooses the numbers on purpose makes the tables slow; they come
-/// from the program that is traced, which could be slow more easily.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NumberHasher {
-    state: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::hash::BuildHasher;
 
-impl NumberHasher {
-    #[inline]
-    fn mix(&mut self, number: u64) {
-        // The golden ratio's multiplier spreads upwards, the rotation brings that down again.
-        self.state = (self.state.rotate_left(26) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-impl Hasher for NumberHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.mix(u64::from(*byte)));
+    /// The low bits of a hash choose a table's bucket.
+    fn buckets(table: &NumberMap<u64, ()>, numbers: impl Iterator<Item = u64>) -> usize {
+        let bucket = |number| table.hasher().hash_one(number) & 0xffff;
+        numbers.map(bucket).collect::<HashSet<u64>>().len()
     }
 
-    #[inline]
-    fn write_u16(&mut self, number: u16) {
-        self.mix(u64::from(number));
+    #[test]
+    fn numbers_that_a_file_chooses_do_not_collide() {
+        let table = NumberMap::default();
+        // Multiplied by the golden ratio's constant, the upper half of these equals the lower half.
+        let inverse = 0xf1de_83e1_9937_733d_u64;
+        let chosen = (1..=4096u64).map(|i| (i << 32 | i).wrapping_mul(inverse));
+        assert!(buckets(&table, chosen) > 3000);
+        // Numbers that differ in their upper bits alone.
+        assert!(buckets(&table, (0..4096).map(|i| i << 52)) > 3000);
+        assert!(buckets(&table, 0..4096) > 3000);
     }
 
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.mix(u64::from(number));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        self.mix(number);
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.state ^ self.state >> 32
+    #[test]
+    fn each_table_hashes_with_a_key_of_its_own() {
+        let [one, other] = [(); 2].map(|()| NumberMap::<u64, ()>::default());
+        let differ =
+            |number: &u64| one.hasher().hash_one(number) != other.hasher().hash_one(number);
+        assert!((0..64).filter(differ).count() > 60);
     }
 }

@@ -3,7 +3,6 @@
 
 mod buffers;
 mod external;
-#[cfg(feature = "symbols")]
 mod lines;
 mod opencl;
 

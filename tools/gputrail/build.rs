@@ -1,21 +1,46 @@
-//! Builds the library that `gputrail record` puts into programs, for the command to carry.
+//! Builds the libraries that the command carries: `libgputrail.so`, which `gputrail record` loads into programs, and
+//! `libgputrail-symbols.so`, which that one opens when a tool requests source lines.
 //!
-//! `cargo install` installs no shared libraries, and a library that lies beside the command gets
-//! lost when the directory moves. So it is built here, by a cargo of its own with the profile and
-//! the target of the outer build, and `src/main.rs` includes its bytes.
+//! `cargo install` installs no shared libraries, and a library that lies beside the command gets lost when the directory
+//! moves. So both are built here, by a cargo of their own with the profile and the target of the outer build, and
+//! `src/main.rs` includes their bytes.
 
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-const PACKAGE: &str = "gputrail-inject";
+/// A library that the command carries.
+struct Library {
+    package: &'static str,
+    /// Name of the file that cargo makes.
+    file: &'static str,
+    features: &'static [&'static str],
+    /// Prefix of the variables that name the file and its hash to `src/main.rs`.
+    variable: &'static str,
+}
+
+const LIBRARIES: [Library; 2] = [
+    Library {
+        package: "gputrail-inject",
+        file: "libgputrail_inject.so",
+        features: &[],
+        variable: "GPUTRAIL_LIBRARY",
+    },
+    Library {
+        package: "gputrail-symbols",
+        file: "libgputrail_symbols.so",
+        features: &["--features", "reader"],
+        variable: "GPUTRAIL_SYMBOLS",
+    },
+];
 
 fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
     let watched = [
         "tools/inject",
+        "tools/symbols",
         "include",
         "src",
         "schemas",
@@ -31,7 +56,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
-    let library = if variable("CARGO_CFG_TARGET_OS") == "linux" {
+    let files = if variable("CARGO_CFG_TARGET_OS") == "linux" {
         if !root.join("tools/inject/Cargo.toml").exists() {
             fail(&format!(
                 "{} is not there: the command is built from the whole source tree, since it carries \
@@ -39,36 +64,48 @@ fn main() {
                 root.join("tools/inject").display()
             ));
         }
-        build(&root)
+        std::thread::scope(|scope| {
+            let builds = LIBRARIES
+                .each_ref()
+                .map(|library| scope.spawn(|| build(&root, library)));
+            builds.map(|build| build.join().expect("a build that ends"))
+        })
     } else {
-        // Elsewhere there is nothing to put into programs: the command carries no bytes.
+        // Programs cannot be recorded on this system: the command carries no bytes.
         let empty = PathBuf::from(variable("OUT_DIR")).join("no-library");
         std::fs::write(&empty, []).expect("OUT_DIR can be written");
-        empty
+        [empty.clone(), empty]
     };
-    println!("cargo::rustc-env=GPUTRAIL_LIBRARY={}", library.display());
-    // With its length, this is what tells libraries in a cache apart.
-    let mut id = DefaultHasher::new();
-    id.write(&std::fs::read(&library).expect("the library was just built"));
-    println!("cargo::rustc-env=GPUTRAIL_LIBRARY_ID={:016x}", id.finish());
+    for (library, file) in LIBRARIES.iter().zip(files) {
+        println!("cargo::rustc-env={}={}", library.variable, file.display());
+        // The hash is part of the library's name in the cache.
+        let mut id = DefaultHasher::new();
+        id.write(&std::fs::read(&file).expect("the library was just built"));
+        println!(
+            "cargo::rustc-env={}_ID={:016x}",
+            library.variable,
+            id.finish()
+        );
+    }
 }
 
-fn build(root: &Path) -> PathBuf {
+fn build(root: &Path, library: &Library) -> PathBuf {
+    let package = library.package;
     let target = variable("TARGET");
-    let target_directory = PathBuf::from(variable("OUT_DIR")).join("inject");
+    // Each has its own target directory, which the cargo that builds it locks.
+    let target_directory = PathBuf::from(variable("OUT_DIR")).join(package);
     let release = variable("PROFILE") == "release";
-    // Of its two kinds only the one that is carried.
-    let kind = ["--lib", "--crate-type", "cdylib"];
-    let mut cargo = vec!["rustc", "--package", PACKAGE, "--target", &target];
-    cargo.extend(kind);
+    let mut cargo = vec!["rustc", "--package", package, "--target", &target];
+    cargo.extend(["--lib", "--crate-type", "cdylib"]);
+    cargo.extend(library.features);
     if release {
         cargo.push("--release");
     }
     if root.join("Cargo.lock").exists() {
         cargo.push("--locked");
     }
-    // The outer build has fetched nearly always what is needed: try that, so that nothing asks the
-    // network behind the back of an offline build.
+    // The outer build has nearly always fetched what is needed: an offline build is tried first, so that no request goes
+    // to the network during an offline outer build.
     let attempt = |offline: &[&str]| {
         let mut command = Command::new(variable("CARGO"));
         command.current_dir(root).args(&cargo).args(offline);
@@ -78,7 +115,7 @@ fn build(root: &Path) -> PathBuf {
                 command.env_remove(name);
             }
         }
-        // The bytes travel inside the command, and are written out by it: nothing in them but what is loaded.
+        // The bytes travel inside the command, and are written out by it: they hold only what is loaded.
         command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
         command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
         match command.output() {
@@ -93,23 +130,23 @@ fn build(root: &Path) -> PathBuf {
     if !output.status.success() {
         eprint!("{}", String::from_utf8_lossy(&output.stderr));
         fail(&format!(
-            "building {PACKAGE}, the library that the command carries, failed ({}); what cargo said \
-             stands above, and `cargo build -p {PACKAGE}` shows it alone",
+            "building {package}, a library that the command carries, failed ({}); what cargo said \
+             stands above, and `cargo build -p {package}` shows it alone",
             output.status
         ));
     }
-    let library = target_directory
+    let file = target_directory
         .join(&target)
         .join(if release { "release" } else { "debug" })
-        .join("libgputrail_inject.so");
-    if !library.exists() {
+        .join(library.file);
+    if !file.exists() {
         fail(&format!(
             "no {} was made: the target {target} makes no shared libraries (musl needs \
              RUSTFLAGS=-Ctarget-feature=-crt-static)",
-            library.display()
+            file.display()
         ));
     }
-    library
+    file
 }
 
 /// Whether a variable that cargo set for this script would change what the inner cargo does.

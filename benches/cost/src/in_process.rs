@@ -2,9 +2,9 @@
 
 use crate::sample::median;
 use crate::{Outcome, Places, Row};
-use std::ffi::{CStr, CString, c_char, c_void};
+use libloading::Library;
+use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 const ROUNDS: usize = 400;
 /// Calls in a round: their records take an eighth of the pool.
@@ -17,26 +17,17 @@ const EXTERNAL_ALLOWED: f64 = 20.0;
 
 /// Returns what two tick reads take, in nanoseconds, too.
 pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
-    let library = Library::open(&places.library)?;
-    // SAFETY: these are the functions of `lib.rs`, with their signatures.
+    // SAFETY: a library of this workspace without constructors.
+    let library = unsafe { Library::new(&places.library) }?;
+    // SAFETY: the functions of `lib.rs`, with their signatures.
     let (begin, calls, pairs, frequency, flush, push) = unsafe {
         (
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> bool>(
-                library.symbol(c"cost_begin")?,
-            ),
-            std::mem::transmute::<*mut c_void, extern "C" fn(u64) -> u64>(
-                library.symbol(c"cost_calls")?,
-            ),
-            std::mem::transmute::<*mut c_void, extern "C" fn(u64) -> u64>(
-                library.symbol(c"cost_tick_pairs")?,
-            ),
-            std::mem::transmute::<*mut c_void, extern "C" fn() -> u64>(
-                library.symbol(c"cost_frequency")?,
-            ),
-            std::mem::transmute::<*mut c_void, extern "C" fn()>(library.symbol(c"cost_flush")?),
-            std::mem::transmute::<*mut c_void, extern "C" fn()>(
-                library.symbol(c"cost_push_external")?,
-            ),
+            library.get::<unsafe extern "C" fn(*const c_char) -> bool>("cost_begin")?,
+            library.get::<extern "C" fn(u64) -> u64>("cost_calls")?,
+            library.get::<extern "C" fn(u64) -> u64>("cost_tick_pairs")?,
+            library.get::<extern "C" fn() -> u64>("cost_frequency")?,
+            library.get::<extern "C" fn()>("cost_flush")?,
+            library.get::<extern "C" fn()>("cost_push_external")?,
         )
     };
     let capture = places.scratch.join("calls.gputrail");
@@ -78,29 +69,7 @@ pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
         target: format!("that + {EXTERNAL_ALLOWED} ns"),
         met: pushed <= call + EXTERNAL_ALLOWED,
     };
+    // Threads of the recording may still run in the library: it stays open.
+    std::mem::forget(library);
     Ok((pair, vec![row, external]))
-}
-
-/// A library that stays loaded.
-struct Library(*mut c_void);
-
-impl Library {
-    fn open(path: &Path) -> Outcome<Library> {
-        let name = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: a library of this workspace; what it does when it is loaded is nothing.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            return Err(format!("{} cannot be loaded", path.display()).into());
-        }
-        Ok(Library(handle))
-    }
-
-    fn symbol(&self, name: &CStr) -> Outcome<*mut c_void> {
-        // SAFETY: the handle is of a library that is loaded, and the name ends with a 0.
-        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        if symbol.is_null() {
-            return Err(format!("the library has no {}", name.to_string_lossy()).into());
-        }
-        Ok(symbol)
-    }
 }

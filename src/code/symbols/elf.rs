@@ -1,315 +1,212 @@
-//! Code objects that are ELF files: their symbols, lines and instructions.
+//! Code objects that are ELF files, read by the crate `gputrail-symbols`: linked where the feature `symbols` is on, and
+//! otherwise opened as `libgputrail-symbols.so.0` beside the library that this code is in.
 
-use super::{Frame, MAX_FRAMES, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, cut, function_name};
+use super::{Frame, Missing, Resolved, Symbol, function_name};
 use crate::capture::code::CodeOffset;
 use crate::record::CodeObjectId;
-use addr2line::{Context, LookupResult};
-use gimli::{EndianArcSlice, RunTimeEndian};
-use iced_x86::{
-    Decoder, DecoderOptions, FastFormatterOptions, SpecializedFormatter,
-    SpecializedFormatterTraitOptions,
-};
-use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use gputrail_symbols::{File, Functions, LineStatus, Text};
 use std::collections::HashMap;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Most symbols of one code object.
-const MAX_SYMBOLS: usize = 1 << 20;
-/// Longest instruction of an x86 processor, bytes.
-const LONGEST_INSTRUCTION: usize = 15;
-
-type Reader = EndianArcSlice<RunTimeEndian>;
-
-/// How an instruction's text is written: no more than an address needs.
-struct Format;
-impl SpecializedFormatterTraitOptions for Format {
-    fn space_after_operand_separator(_: &FastFormatterOptions) -> bool {
-        true
-    }
-
-    fn use_hex_prefix(_: &FastFormatterOptions) -> bool {
-        true
-    }
-}
-
-/// An ELF file, opened.
+/// An opened ELF file.
 pub(super) struct ElfCode {
-    /// In the order of their addresses.
-    symbols: Vec<Range>,
-    /// Sections with instructions, in the order of their addresses.
-    code: Vec<Section>,
-    architecture: Architecture,
-    /// Absent where there is no debug information.
-    lines: Option<Context<Reader>>,
-    /// Why there is none although there should be.
-    damage: Option<Arc<str>>,
-    /// Names of functions and files that were seen, each once.
+    functions: &'static Functions,
+    file: NonNull<File>,
+    /// Names of functions and files that were found, each stored once.
     names: HashMap<Box<str>, Arc<str>>,
 }
 
-struct Range {
-    begin: u64,
-    end: u64,
-    name: Arc<str>,
-}
+// SAFETY: the reader keeps no state of a thread in a file.
+unsafe impl Send for ElfCode {}
 
-struct Section {
-    begin: u64,
-    bytes: Box<[u8]>,
+/// Why a file cannot be opened.
+pub(super) enum OpenError {
+    /// The reader is not available.
+    NoReader,
+    /// The file is damaged, in the words of the reader.
+    Damaged(String),
 }
 
 impl ElfCode {
-    /// The error says what is wrong with the file.
-    pub fn parse(bytes: &[u8]) -> Result<ElfCode, String> {
-        let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
-        let mut code = Vec::new();
-        for section in file.sections() {
-            if section.kind() == SectionKind::Text {
-                // A section that lies outside of the file has no bytes.
-                let bytes = section.data().map_err(|error| {
-                    format!(
-                        "section {}: {error}",
-                        section.name().unwrap_or("(without a name)")
-                    )
-                })?;
-                code.push(Section {
-                    begin: section.address(),
-                    bytes: bytes.into(),
-                });
+    /// Opens the ELF file in `bytes`.
+    pub fn open(bytes: &[u8]) -> Result<ElfCode, OpenError> {
+        let functions = reader::functions().ok_or(OpenError::NoReader)?;
+        let mut error = Text::NONE;
+        // SAFETY: bytes with their length, and a place for the error.
+        let file = unsafe { (functions.open)(bytes.as_ptr(), bytes.len(), &raw mut error) };
+        match NonNull::new(file) {
+            Some(file) => Ok(ElfCode {
+                functions,
+                file,
+                names: HashMap::new(),
+            }),
+            None => {
+                // SAFETY: no other file was opened since.
+                let error = unsafe { error.get() }.unwrap_or("unknown error");
+                Err(OpenError::Damaged(error.to_owned()))
             }
         }
-        code.sort_by_key(|section| section.begin);
-        let (lines, damage) = match lines(&file) {
-            Ok(lines) => (lines, None),
-            Err(damage) => (None, Some(damage.into())),
-        };
-        Ok(ElfCode {
-            symbols: symbols(&file),
-            code,
-            architecture: file.architecture(),
-            lines,
-            damage,
-            names: HashMap::new(),
-        })
     }
 
+    /// Looks up `offset` of code object `id`.
     pub fn look_up(&mut self, id: CodeObjectId, offset: CodeOffset) -> Resolved {
-        if self.section(offset.0).is_none() {
-            return Resolved {
-                missing: Some(Missing::OutOfRange(id, offset)),
-                ..Resolved::default()
+        // SAFETY: the file is open, and the location is read before the next call with the file.
+        let (location, frames) = unsafe {
+            let location = *(self.functions.locate)(self.file.as_ptr(), offset.0);
+            let frames = match location.frame_count {
+                0 => &[],
+                count => std::slice::from_raw_parts(location.frames, count),
             };
-        }
-        let instruction = self.instruction(offset.0);
-        let symbol = self.symbol(offset.0);
-        let mut frames = Vec::new();
-        let missing = match self.frames(offset.0, &mut frames) {
-            Err(damage) => Some(Missing::Damaged(id, damage)),
-            Ok(()) if frames.first().is_some_and(|frame| frame.line.is_some()) => None,
-            Ok(()) if self.lines.is_some() => Some(Missing::NoLine(id, offset)),
-            Ok(()) if symbol.is_some() => Some(Missing::NoLines(id)),
-            Ok(()) => Some(Missing::NoSymbol(id, offset)),
+            (location, frames)
         };
+        // SAFETY: as above: texts are copied before the next call with the file.
+        let text = |text: Text| unsafe { text.get() };
+        let symbol = text(location.symbol).map(|name| Symbol {
+            name: self.intern(name),
+            offset: location.symbol_offset,
+        });
+        let number = |number: u32| (number != 0).then_some(number);
+        let mut frames: Vec<Frame> = frames
+            .iter()
+            .map(|frame| Frame {
+                function: self.intern(function_name(text(frame.function).unwrap_or("?"))),
+                file: text(frame.file).map(|file| self.intern(file)),
+                line: number(frame.line),
+                column: number(frame.column),
+            })
+            .collect();
         if frames.is_empty()
             && let Some(symbol) = &symbol
         {
             frames.push(Frame {
-                function: self.keep(function_name(&symbol.name)),
+                function: self.intern(function_name(&symbol.name)),
                 file: None,
                 line: None,
                 column: None,
             });
         }
+        let missing = match location.lines {
+            LineStatus::FOUND => None,
+            LineStatus::NOT_HERE => Some(Missing::NoLine(id, offset)),
+            LineStatus::NONE if symbol.is_some() => Some(Missing::NoLines(id)),
+            LineStatus::NONE => Some(Missing::NoSymbol(id, offset)),
+            LineStatus::DAMAGED => {
+                let error = text(location.error).unwrap_or("debug information");
+                Some(Missing::Damaged(id, error.into()))
+            }
+            _ => Some(Missing::OutOfRange(id, offset)),
+        };
         Resolved {
             symbol,
             frames,
-            instruction,
+            instruction: text(location.instruction).map(Box::from),
             missing,
         }
     }
 
-    fn symbol(&self, address: u64) -> Option<Symbol> {
-        let after = self
-            .symbols
-            .partition_point(|symbol| symbol.begin <= address);
-        let found = &self.symbols[after.checked_sub(1)?];
-        (address < found.end).then(|| Symbol {
-            name: found.name.clone(),
-            offset: address - found.begin,
-        })
-    }
-
-    /// The functions at `address`, as the debug information has them.
-    fn frames(&mut self, address: u64, frames: &mut Vec<Frame>) -> Result<(), Arc<str>> {
-        if let Some(damage) = &self.damage {
-            return Err(damage.clone());
-        }
-        let Some(lines) = &self.lines else {
-            return Ok(());
-        };
-        let damaged = |error: gimli::Error| Arc::<str>::from(format!("debug information: {error}"));
-        let mut found = match lines.find_frames(address) {
-            LookupResult::Output(found) => found.map_err(damaged)?,
-            // Lines that are in another file: there is none.
-            LookupResult::Load { .. } => return Ok(()),
-        };
-        let names = &mut self.names;
-        while frames.len() < MAX_FRAMES {
-            let Some(frame) = found.next().map_err(damaged)? else {
-                break;
-            };
-            let function = frame
-                .function
-                .as_ref()
-                .and_then(|function| function.raw_name().ok());
-            let location = frame.location;
-            let file = location.as_ref().and_then(|location| location.file);
-            let (function, file) = match (function, file) {
-                (None, None) => continue,
-                (function, file) => (
-                    keep(names, function_name(function.as_deref().unwrap_or("?"))),
-                    file.map(|file| keep(names, file)),
-                ),
-            };
-            // Line 0 is the compiler's own.
-            let number = |number: Option<u32>| number.filter(|number| *number != 0);
-            frames.push(Frame {
-                function,
-                file,
-                line: number(location.as_ref().and_then(|location| location.line)),
-                column: number(location.as_ref().and_then(|location| location.column)),
-            });
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, name: &str) -> Arc<str> {
-        keep(&mut self.names, name)
-    }
-
-    fn section(&self, address: u64) -> Option<(&Section, usize)> {
-        let after = self
-            .code
-            .partition_point(|section| section.begin <= address);
-        let section = &self.code[after.checked_sub(1)?];
-        let place = usize::try_from(address - section.begin).ok()?;
-        // Of the last address of all there is no next one, which those who look up lines ask for.
-        (place < section.bytes.len() && address != u64::MAX).then_some((section, place))
-    }
-
-    /// Where the instructions of the function are that `offset` is in; none where there is no disassembler.
+    /// The instructions of the function at `offset`; empty where no disassembler is available.
     pub fn instructions(&self, offset: CodeOffset) -> Vec<CodeOffset> {
-        let mut found = Vec::new();
-        let after = self
-            .symbols
-            .partition_point(|symbol| symbol.begin <= offset.0);
-        let Some(symbol) = after.checked_sub(1).map(|place| &self.symbols[place]) else {
-            return found;
+        let mut addresses = std::ptr::null();
+        // SAFETY: the file is open, and the list is copied before the next call with it.
+        let addresses = unsafe {
+            let instructions = self.functions.instructions;
+            match instructions(self.file.as_ptr(), offset.0, &raw mut addresses) {
+                0 => &[],
+                count => std::slice::from_raw_parts(addresses, count),
+            }
         };
-        if offset.0 >= symbol.end {
-            return found;
-        }
-        let (Some(bits), Some((section, place))) = (self.bits(), self.section(symbol.begin)) else {
-            return found;
-        };
-        let length = usize::try_from(symbol.end - symbol.begin).unwrap_or(usize::MAX);
-        let rest = &section.bytes[place..];
-        let rest = &rest[..rest.len().min(length)];
-        let mut decoder = Decoder::with_ip(bits, rest, symbol.begin, DecoderOptions::NONE);
-        while decoder.can_decode() && found.len() < MAX_INSTRUCTIONS {
-            found.push(CodeOffset(decoder.ip()));
-            let _ = decoder.decode();
-        }
-        found
+        addresses.iter().copied().map(CodeOffset).collect()
     }
 
-    /// What the disassembler has to know of the architecture, if it is one of its.
-    fn bits(&self) -> Option<u32> {
-        match self.architecture {
-            Architecture::X86_64 => Some(64),
-            Architecture::I386 => Some(32),
-            _ => None,
+    fn intern(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
         }
+        let name: Arc<str> = name.into();
+        self.names.insert((&*name).into(), name.clone());
+        name
     }
+}
 
-    /// The text of the instruction at `address`.
-    fn instruction(&mut self, address: u64) -> Option<Box<str>> {
-        let bits = self.bits()?;
-        let (section, place) = self.section(address)?;
-        let rest = &section.bytes[place..];
-        let rest = &rest[..rest.len().min(LONGEST_INSTRUCTION)];
-        let mut decoder = Decoder::with_ip(bits, rest, address, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        if instruction.is_invalid() {
+impl Drop for ElfCode {
+    fn drop(&mut self) {
+        // SAFETY: the file is open, and is not used again.
+        unsafe { (self.functions.close)(self.file.as_ptr()) };
+    }
+}
+
+#[cfg(feature = "symbols")]
+mod reader {
+    use gputrail_symbols::{Functions, GPUTRAIL_SYMBOLS};
+
+    /// The reader that this library is linked with.
+    pub fn functions() -> Option<&'static Functions> {
+        Some(&GPUTRAIL_SYMBOLS)
+    }
+}
+
+#[cfg(not(feature = "symbols"))]
+mod reader {
+    use crate::platform::system;
+    use gputrail_symbols::{EXPORT, Functions, VERSION};
+    use libloading::os::unix::Library;
+    use std::io::Write;
+    use std::ptr;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+    /// Name of the library with the reader.
+    const LIBRARY: &str = "libgputrail-symbols.so.0";
+
+    // No lock: a forked child would inherit it locked. Two threads may open the library at once, which does no harm.
+    static OPENED: AtomicPtr<Functions> = AtomicPtr::new(ptr::null_mut());
+    static FAILED: AtomicBool = AtomicBool::new(false);
+
+    /// The reader of the library beside this one. A failure to open it is printed once.
+    pub fn functions() -> Option<&'static Functions> {
+        let opened = OPENED.load(Ordering::Acquire);
+        if !opened.is_null() {
+            // SAFETY: a table of a library that is never closed.
+            return Some(unsafe { &*opened });
+        }
+        if FAILED.load(Ordering::Relaxed) {
             return None;
         }
-        let mut text = String::new();
-        // One of its own each time: it cannot be sent to another thread.
-        SpecializedFormatter::<Format>::new().format(&instruction, &mut text);
-        Some(text.into())
-    }
-}
-
-/// One string for all that are the same.
-fn keep(names: &mut HashMap<Box<str>, Arc<str>>, name: &str) -> Arc<str> {
-    let name = cut(name);
-    match names.get(name) {
-        Some(known) => known.clone(),
-        None => {
-            let kept: Arc<str> = name.into();
-            names.insert(name.into(), kept.clone());
-            kept
+        match open() {
+            Ok(functions) => {
+                OPENED.store(ptr::from_ref(functions).cast_mut(), Ordering::Release);
+                Some(functions)
+            }
+            Err(error) => {
+                if !FAILED.swap(true, Ordering::Relaxed) {
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "gputrail: tools get no source lines of sampled code: {error}"
+                    );
+                }
+                None
+            }
         }
     }
-}
 
-/// Functions by their addresses. One without a size reaches to the next.
-fn symbols(file: &object::File<'_>) -> Vec<Range> {
-    let mut found: Vec<Range> = file
-        .symbols()
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-        .take(MAX_SYMBOLS)
-        .filter_map(|symbol| {
-            Some(Range {
-                begin: symbol.address(),
-                end: symbol.address().saturating_add(symbol.size()),
-                name: cut(symbol.name().ok().filter(|name| !name.is_empty())?).into(),
-            })
-        })
-        .collect();
-    found.sort_by_key(|symbol| (symbol.begin, u64::MAX - symbol.end));
-    found.dedup_by_key(|symbol| symbol.begin);
-    for place in 0..found.len() {
-        if found[place].end == found[place].begin {
-            let next = found.get(place + 1).map_or(u64::MAX, |next| next.begin);
-            found[place].end = next;
+    fn open() -> Result<&'static Functions, String> {
+        let own = system::library_of(functions as *const ()).ok_or("own path is unknown")?;
+        let path = own.with_file_name(LIBRARY);
+        // SAFETY: the constructors of the library do nothing.
+        let library = unsafe { Library::new(&path) }
+            .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+        // SAFETY: the library's symbol of this name has this type.
+        let functions = unsafe { library.get::<*const Functions>(EXPORT) };
+        let functions = *functions.map_err(|error| format!("{}: {error}", path.display()))?;
+        let _ = library.into_raw();
+        // SAFETY: the table of a library that is never closed; its first field is the version in all versions.
+        let functions = unsafe { &*functions };
+        match functions.version {
+            VERSION => Ok(functions),
+            other => Err(format!(
+                "{}: version {other} of the reader's functions, expected {VERSION}",
+                path.display()
+            )),
         }
     }
-    found
-}
-
-/// What the file says of lines; `None` where it says nothing.
-fn lines(file: &object::File<'_>) -> Result<Option<Context<Reader>>, String> {
-    if file.section_by_name(".debug_line").is_none() {
-        return Ok(None);
-    }
-    let endian = match file.is_little_endian() {
-        true => RunTimeEndian::Little,
-        false => RunTimeEndian::Big,
-    };
-    let load = |section: gimli::SectionId| -> Result<Reader, String> {
-        let bytes = match file.section_by_name(section.name()) {
-            Some(section) => section
-                .uncompressed_data()
-                .map_err(|error| format!("{}: {error}", section.name().unwrap_or_default()))?,
-            None => Default::default(),
-        };
-        Ok(Reader::new(Arc::from(&*bytes), endian))
-    };
-    let sections = gimli::Dwarf::load(load)?;
-    let context = Context::from_dwarf(sections);
-    context
-        .map(Some)
-        .map_err(|error| format!("debug information: {error}"))
 }

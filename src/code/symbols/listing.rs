@@ -7,7 +7,7 @@
 //!
 //! Lines are in the order of their offsets; an instruction reaches to the next one, the last one for 8 bytes.
 
-use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, cut};
+use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, truncated};
 use crate::capture::code::CodeOffset;
 use crate::record::CodeObjectId;
 use std::fmt::Write;
@@ -98,10 +98,10 @@ impl Listing {
             // Names that repeat are kept once.
             let same = |known: Option<&Arc<str>>, text: &str| match known {
                 Some(known) if **known == *text => known.clone(),
-                _ => Arc::from(cut(text)),
+                _ => Arc::from(truncated(text)),
             };
             let begin = match last {
-                Some(last) if *last.frame.function == *cut(function) => last.begin,
+                Some(last) if *last.frame.function == *truncated(function) => last.begin,
                 _ => offset,
             };
             let frame = Frame {
@@ -115,7 +115,7 @@ impl Listing {
                 offset,
                 begin,
                 frame,
-                text: cut(text).into(),
+                text: truncated(text).into(),
             });
         }
         Ok(Listing { instructions })

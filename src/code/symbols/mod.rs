@@ -1,8 +1,8 @@
 //! From an address in a code object to symbol, functions, source lines and the instruction's text.
 //!
-//! Used by what makes traces and tables; in a program that is recorded, only for a tool that wants lines beside numbers
-//! of samples. Each address is looked up once. The code objects come from compilers and captures, so their bytes are
-//! hostile: what they cannot tell is [`Missing`], and nothing they say makes a panic or memory without bounds.
+//! Used by what makes traces and tables; in a program that is recorded, only for a tool that requests source lines beside
+//! counts of samples. Each address is looked up once. The code objects come from compilers and captures, so their bytes are
+//! hostile: an address without a line has a reason, [`Missing`], and no bytes cause a panic or memory without bounds.
 
 mod elf;
 mod listing;
@@ -12,7 +12,8 @@ pub use listing::{Line, listing};
 use crate::capture::Metadata;
 use crate::capture::code::{CodeOffset, NoCode, pocl_kernel};
 use crate::record::{CodeObjectId, ModuleId};
-use elf::ElfCode;
+use elf::{ElfCode, OpenError};
+use gputrail_symbols::{MAX_INSTRUCTIONS, truncated};
 use listing::Listing;
 use std::collections::HashMap;
 use std::fmt;
@@ -20,12 +21,6 @@ use std::sync::Arc;
 
 /// Addresses that are remembered; the next one after that begins the table anew.
 const MAX_RESOLVED: usize = 1 << 20;
-/// Instructions of one function that are listed.
-const MAX_INSTRUCTIONS: usize = 1 << 16;
-/// Inlined calls that are followed at one address.
-const MAX_FRAMES: usize = 64;
-/// Bytes of a name that are kept.
-const MAX_NAME: usize = 4096;
 
 /// What is known of one address of a code object.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -72,6 +67,9 @@ pub enum Missing {
     /// There are no bytes to look into.
     #[error("code object {}: {}", .0.0, .1)]
     NoCode(CodeObjectId, NoCode),
+    /// The library that reads ELF files could not be opened.
+    #[error("code object {}: libgputrail-symbols.so.0, which reads it, cannot be opened", .0.0)]
+    NoReader(CodeObjectId),
     /// The bytes make no sense.
     #[error("code object {}: damaged: {}", .0.0, .1)]
     Damaged(CodeObjectId, Arc<str>),
@@ -120,7 +118,7 @@ impl fmt::Debug for Symbols {
 
 /// A code object, opened.
 enum Object {
-    Elf(Box<ElfCode>),
+    Elf(ElfCode),
     Listing(Listing),
     Missing(Missing),
 }
@@ -213,11 +211,15 @@ impl Object {
             Ok(bytes) => bytes,
             Err(none) => return Object::Missing(Missing::NoCode(id, none)),
         };
-        let opened = match Listing::is_one(bytes) {
-            true => Listing::parse(bytes).map(Object::Listing),
-            false => ElfCode::parse(bytes).map(|code| Object::Elf(Box::new(code))),
-        };
-        opened.unwrap_or_else(|what| Object::Missing(Missing::Damaged(id, what.into())))
+        let damaged = |reason: String| Object::Missing(Missing::Damaged(id, reason.into()));
+        if Listing::is_one(bytes) {
+            return Listing::parse(bytes).map_or_else(damaged, Object::Listing);
+        }
+        match ElfCode::open(bytes) {
+            Ok(code) => Object::Elf(code),
+            Err(OpenError::NoReader) => Object::Missing(Missing::NoReader(id)),
+            Err(OpenError::Damaged(reason)) => damaged(reason),
+        }
     }
 }
 
@@ -241,11 +243,6 @@ pub fn source_line(source: &str, line: u32) -> Option<&str> {
 /// A function's name as people know it.
 fn function_name(symbol: &str) -> &str {
     pocl_kernel(symbol).unwrap_or(symbol)
-}
-
-/// `name`, or as much of it as is kept.
-fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(name.len().min(MAX_NAME))]
 }
 
 #[cfg(test)]

@@ -1,55 +1,43 @@
-//! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and for the
-//! functions that were, the line of every instruction (where instructions cannot be told apart, of the sampled ones). Each
-//! is told once, to the buffers that want such records; where none does, nothing is looked up. In a build without the
-//! feature `symbols` there are none.
+//! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and for
+//! each function that was sampled, the line of every instruction (of the sampled ones, where no disassembler is available).
+//! Each record is written once, to the buffers that request its kind; where none does, nothing is looked up. Where the
+//! reader of ELF files is not available, there are no locators; that is printed once (see [`Symbols`]).
 
-#[cfg(feature = "symbols")]
+use crate::capture::Metadata;
 use crate::capture::code::CodeOffset;
 use crate::capture::names::Names;
+use crate::code::symbols::Symbols;
 use crate::collect::correlation::HostThread;
-use crate::record::SampleAggregate;
-#[cfg(feature = "symbols")]
 use crate::record::{
-    CodeObjectId, InstructionCorrelation, Kind, SourceLocator, SourceLocatorId, StringId,
+    CodeObjectId, InstructionCorrelation, Kind, SampleAggregate, SourceLocator, SourceLocatorId,
+    StringId,
 };
+use std::collections::{HashMap, HashSet};
 
-/// What has been told of the lines of a process.
+/// The lines of a process that have been written.
 #[derive(Default)]
 pub(crate) struct Lines {
-    #[cfg(feature = "symbols")]
-    told: Told,
-}
-
-#[cfg(feature = "symbols")]
-#[derive(Default)]
-struct Told {
-    metadata: crate::capture::Metadata,
-    symbols: crate::code::symbols::Symbols,
+    metadata: Metadata,
+    symbols: Symbols,
     /// Code objects whose bytes are in `metadata`.
-    objects: std::collections::HashSet<CodeObjectId>,
+    objects: HashSet<CodeObjectId>,
     /// By file, line and column.
-    locators: std::collections::HashMap<(StringId, u32, u32), SourceLocatorId>,
-    /// Instructions whose functions have been told.
-    functions: std::collections::HashSet<(CodeObjectId, u64)>,
+    locators: HashMap<(StringId, u32, u32), SourceLocatorId>,
+    /// Instructions whose functions have been written.
+    functions: HashSet<(CodeObjectId, u64)>,
 }
 
 impl Lines {
-    /// Samples were counted: tells what is new of where they were taken by way of `host`, and notes the line in `counted`,
-    /// if it is known and anybody wants to know.
+    /// Writes the records of a sampled address that are new through `host`, and sets the locator of `counted`, if its
+    /// line is known and a buffer requests one of the kinds.
     pub fn of(&mut self, names: &Names, host: &mut HostThread, counted: &mut SampleAggregate) {
-        #[cfg(feature = "symbols")]
         if !host.buffers_for(Kind::SOURCE_LOCATOR).is_none()
             || !host.buffers_for(Kind::INSTRUCTION_CORRELATION).is_none()
         {
-            counted.source_locator = self.told.sampled(names, host, counted);
+            counted.source_locator = self.sampled(names, host, counted);
         }
-        #[cfg(not(feature = "symbols"))]
-        let _ = (names, host, counted);
     }
-}
 
-#[cfg(feature = "symbols")]
-impl Told {
     fn sampled(
         &mut self,
         names: &Names,
@@ -88,7 +76,7 @@ impl Told {
         locator
     }
 
-    /// The line of an instruction, told if it is new.
+    /// The locator of an instruction, which is written if it is new.
     fn locator(
         &mut self,
         names: &Names,

@@ -3,7 +3,7 @@
 
 use super::SOCKET;
 use super::flight::Flight;
-use super::handshake::{self, Pending};
+use super::handshake::{self, Listener, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
 use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, News, Policy, SessionState};
@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -137,7 +137,7 @@ impl Server {
                 source: errno.into(),
             }
         };
-        let listener = handshake::listen(&options.directory.join(SOCKET))
+        let listener = Listener::bind(&options.directory.join(SOCKET))
             .map_err(failed("make the session's socket"))?;
         let event = || {
             rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -246,7 +246,7 @@ pub(super) struct Live {
 struct Session {
     options: ServerOptions,
     shared: Arc<Shared>,
-    listener: OwnedFd,
+    listener: Listener,
     /// The pool for the next process, made ahead for the first one only: the others would wait for
     /// no less, and one that never comes would cost memory. Making it takes milliseconds, in which the
     /// program starts.
@@ -290,7 +290,7 @@ impl Session {
     /// Sleeps until something happens.
     fn wait(&mut self) -> Woken {
         let mut files = vec![
-            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.listener, self.listener.events(self.pending.len())),
             PollFd::new(&self.shared.wake, PollFlags::IN),
         ];
         for live in &self.live {
@@ -314,7 +314,8 @@ impl Session {
         let now = Instant::now();
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
         let started = self.is_ready_due.then(|| now + HEAD_START);
-        let timeout = deadlines.chain(started).min().map(|deadline| {
+        let deadlines = deadlines.chain(started).chain(self.listener.deadline());
+        let timeout = deadlines.min().map(|deadline| {
             let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
             left.try_into().expect("seconds fit")
         });
@@ -364,10 +365,8 @@ impl Session {
 
     /// Accepts connections and answers those that have said who they are.
     fn greet(&mut self, accept: bool) {
-        if accept {
-            while let Some(pending) = handshake::accept(&self.listener, self.pending.len()) {
-                self.pending.push(pending);
-            }
+        if accept || self.listener.deadline().is_some() {
+            self.listener.accept(&mut self.pending);
         }
         let mut index = 0;
         while index < self.pending.len() {
@@ -387,7 +386,7 @@ impl Session {
         }
     }
 
-    fn admit(&mut self, pending: Pending, hello: Hello) {
+    fn admit(&mut self, mut pending: Pending, hello: Hello) {
         let pid = pending.peer.pid;
         // The same process again: it has become another program, and its old memory is ours alone.
         if let Some(index) = self.live.iter().position(|live| live.capture.pid == pid)
@@ -399,7 +398,7 @@ impl Session {
         self.admitted += 1;
         let process = self.admitted;
         let answer: Answer = if self.live.len() < self.options.processes {
-            self.equip(process, &pending, hello)
+            self.equip(process, &mut pending, hello)
         } else {
             Err(Refusal::Processes)
         };
@@ -410,14 +409,11 @@ impl Session {
     }
 
     /// Makes memory and capture for a process and hands them over.
-    fn equip(&mut self, process: u32, pending: &Pending, hello: Hello) -> Answer {
+    fn equip(&mut self, process: u32, pending: &mut Pending, hello: Hello) -> Answer {
         let resources =
             |error: std::io::Error| Refusal::Resources(error.raw_os_error().unwrap_or(0));
         let pid = pending.peer.pid;
         let connection = pending.connection.try_clone().map_err(resources)?;
-        // Whoever holds the other end of the connection lives: the id cannot be that of a successor.
-        let pidfd = Pid::from_raw(pid as i32)
-            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         self.is_ready_due = false;
         let pool = match self.ready.take() {
             Some(pool) => pool,
@@ -473,7 +469,7 @@ impl Session {
             ticks: hello.ticks,
             collector,
             writer,
-            pidfd,
+            pidfd: pending.peer.pidfd.take(),
             connection: Some(connection),
         });
         Ok(config)

@@ -289,11 +289,13 @@ fn a_session_that_is_over_is_no_error_to_report() {
 #[test]
 fn an_answer_that_is_none_is_refused_by_the_program() {
     let directory = tempfile::tempdir().unwrap();
-    let listener = handshake::listen(&directory.path().join(SOCKET)).unwrap();
+    let mut listener = handshake::Listener::bind(&directory.path().join(SOCKET)).unwrap();
     let path = directory.path().to_owned();
     let parent = std::thread::spawn(move || {
         loop {
-            if let Some(pending) = handshake::accept(&listener, 0) {
+            let mut pending = Vec::new();
+            listener.accept(&mut pending);
+            if let Some(pending) = pending.pop() {
                 while matches!(pending.hear(), handshake::Heard::Nothing) {}
                 rustix::net::send(&pending.connection, &[0; 64], SendFlags::NOSIGNAL).unwrap();
                 return;

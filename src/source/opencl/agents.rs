@@ -9,10 +9,10 @@ use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
 use crate::clock::{self, AgentClock, HostClock};
 use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
-use std::ffi::{CStr, CString};
+use libloading::os::unix::Library;
 
 /// Where programs find OpenCL.
-const LIBRARY: &CStr = c"libOpenCL.so.1";
+const LIBRARY: &str = "libOpenCL.so.1";
 /// Markers from which a device's clock is found.
 const MARKERS: usize = 16;
 
@@ -96,36 +96,23 @@ fn all(api: &Dispatch) -> Result<Vec<cl_device_id>, EnumerateError> {
     Ok(found)
 }
 
-/// The loader's functions, each as far as it has it.
+/// The loader's functions; `None` for each that it lacks.
 fn load() -> Result<Dispatch, EnumerateError> {
     // SAFETY: opening a library runs its constructors: those of the loader that every program uses.
-    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
-    if library.is_null() {
-        // SAFETY: the message of the call that just failed on this thread, or null.
-        let message = unsafe { libc::dlerror().as_ref() };
-        let text = |message| {
-            // SAFETY: a string that ends with a 0.
-            unsafe { CStr::from_ptr(message) }
-                .to_string_lossy()
-                .into_owned()
-        };
-        let message = message.map(|message| text(ptr::from_ref(message)));
-        return Err(EnumerateError::NoLibrary(message.unwrap_or_default()));
-    }
+    let library = unsafe { Library::new(LIBRARY) }
+        .map_err(|error| EnumerateError::NoLibrary(error.to_string()))?;
     // SAFETY: optional function pointers, for which zeros are `None`.
     let mut api: Dispatch = unsafe { core::mem::zeroed() };
     let entries = (&raw mut api).cast::<AnyFunction>();
     for (place, function) in FUNCTIONS.iter().enumerate() {
-        let Ok(name) = CString::new(function.name) else {
-            continue;
-        };
-        // SAFETY: the library stays open; a function of that name has the type of its place, which is one
-        // of the table's.
+        // SAFETY: a function of that name has the type of its place, which is one of the table's.
         unsafe {
-            let address = libc::dlsym(library, name.as_ptr());
-            *entries.add(place) = core::mem::transmute::<*mut libc::c_void, AnyFunction>(address);
+            let found = library.get::<AnyFunction>(function.name);
+            *entries.add(place) = found.ok().and_then(|found| *found);
         }
     }
+    // The functions stay valid: the library is never closed.
+    let _ = library.into_raw();
     Ok(api)
 }
 

@@ -7,9 +7,9 @@
 
 use super::ring::RingRecords;
 use crate::clock::SystemClock;
+use memmap2::{MmapOptions, MmapRaw};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The clock that stamps samples: PoCL uses it for the times of its devices.
@@ -62,14 +62,11 @@ const TAIL: usize = 1032;
 /// The perf event of one thread, which is sampled until this is dropped.
 pub struct ThreadEvent {
     /// The control page, followed by the ring.
-    memory: NonNull<u8>,
+    memory: MmapRaw,
     page: usize,
     /// Size of the ring, a power of two.
     ring: usize,
 }
-
-// SAFETY: the mapping belongs to the process, and this value owns all of it but the kernel's end of the ring.
-unsafe impl Send for ThreadEvent {}
 
 impl ThreadEvent {
     /// Samples `thread` of this process (0: the caller) every `interval` ns of its CPU time, into a ring of
@@ -105,7 +102,7 @@ impl ThreadEvent {
         let page = rustix::param::page_size();
         let mut ring = ring.next_power_of_two().max(page);
         loop {
-            match map(&file, page + ring) {
+            match MmapOptions::new().len(page + ring).map_raw(&file) {
                 Ok(memory) => return Ok(ThreadEvent { memory, page, ring }),
                 // The limit of locked memory is reached.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) && ring > page => ring /= 2,
@@ -144,32 +141,7 @@ impl ThreadEvent {
     /// The head or tail of the ring.
     fn end(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: within the first page, aligned, and accessed atomically by both sides.
-        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast()) }
-    }
-}
-
-impl Drop for ThreadEvent {
-    fn drop(&mut self) {
-        // SAFETY: our mapping, which is not used afterwards.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.page + self.ring) };
-    }
-}
-
-fn map(file: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping at an address chosen by the kernel.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    match NonNull::new(memory.cast()) {
-        Some(memory) if memory.as_ptr() as isize != -1 => Ok(memory),
-        _ => Err(io::Error::last_os_error()),
+        unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast()) }
     }
 }
 

@@ -321,7 +321,6 @@ mod tests {
         assert_eq!(MapsEntry::read(b""), None);
     }
 
-    #[cfg(feature = "symbols")]
     #[test]
     fn a_kernel_whose_file_is_deleted_is_kept_from_memory() {
         use crate::capture::{FileHeader, Reader, Writer};

@@ -3,7 +3,9 @@
 use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
 use super::waves::{Program, Window};
+use crate::capture::code::CodeOffset;
 use crate::capture::names::Names;
+use crate::code::symbols::{Line, listing};
 use crate::record::CodeObjectId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +20,6 @@ pub(super) struct Code {
 }
 
 /// The file that sources are said to come from.
-#[cfg(feature = "symbols")]
 const FILE: &str = "train/kernels.cl";
 /// Kernels begin at multiples of this.
 const ALIGNMENT: u64 = 256;
@@ -32,13 +33,11 @@ pub(super) struct Loaded {
 
 /// The code of a kernel.
 pub(super) struct LoadedKernel {
-    #[cfg_attr(not(feature = "symbols"), allow(dead_code))]
     name: &'static str,
     program: Program,
     /// Bytes of the code object before it.
     begin: u64,
     /// Lines of the file before its source.
-    #[cfg_attr(not(feature = "symbols"), allow(dead_code))]
     lines_before: u32,
     /// What it does on a compute unit, by workgroups there: made when somebody looks.
     windows: Mutex<HashMap<u64, Arc<Window>>>,
@@ -92,23 +91,17 @@ impl Loaded {
     }
 
     /// Keeps the instructions as the bytes of `code`.
-    #[cfg_attr(not(feature = "symbols"), allow(unused_variables))]
     pub(super) fn keep(&self, names: &Names, code: CodeObjectId) {
-        #[cfg(feature = "symbols")]
-        {
-            use crate::capture::code::CodeOffset;
-            use crate::code::symbols::{Line, listing};
-            let lines = self.kernels.iter().flat_map(|kernel| {
-                kernel.program.lines.iter().map(|line| Line {
-                    offset: CodeOffset(kernel.begin + line.offset),
-                    function: kernel.name,
-                    file: FILE,
-                    line: kernel.lines_before + line.line,
-                    instruction: &line.text,
-                })
-            });
-            names.code_bytes(code, &listing(&lines.collect::<Vec<_>>()), 0);
-        }
+        let lines = self.kernels.iter().flat_map(|kernel| {
+            kernel.program.lines.iter().map(|line| Line {
+                offset: CodeOffset(kernel.begin + line.offset),
+                function: kernel.name,
+                file: FILE,
+                line: kernel.lines_before + line.line,
+                instruction: &line.text,
+            })
+        });
+        names.code_bytes(code, &listing(&lines.collect::<Vec<_>>()), 0);
     }
 }
 

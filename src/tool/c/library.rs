@@ -8,6 +8,7 @@ use crate::collect::context::{CallbackThread, Context, FlightRecorder, InternalT
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietGuard;
+use crate::platform::system;
 use crate::record::{ProcessId, ThreadId};
 use crate::tool::timeline::Timeline;
 use core::ffi::{CStr, c_char};
@@ -299,18 +300,7 @@ fn loaded_runtime() -> Option<String> {
 
 /// Path of the shared library that this code is in.
 fn own_path() -> Option<String> {
-    let mut info: libc::Dl_info = {
-        // SAFETY: null pointers and zeros are valid for it.
-        unsafe { std::mem::zeroed() }
-    };
-    let here: extern "C" fn() -> Status = gputrail_observe_opencl;
-    // SAFETY: an address of ours, and a place for the answer.
-    let found = unsafe { libc::dladdr(here as *const core::ffi::c_void, &mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the system's text, which lasts as long as the library.
-    let path = unsafe { CStr::from_ptr(info.dli_fname) }.to_str().ok()?;
+    let path = system::library_of(gputrail_observe_opencl as *const ())?;
     let path = std::fs::canonicalize(path).ok()?;
     let program = std::fs::read_link("/proc/self/exe").ok();
     (Some(&path) != program.as_ref())

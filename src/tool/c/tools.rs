@@ -14,6 +14,7 @@ use crate::collect::exit;
 use crate::platform::inside::message;
 use crate::platform::sync::PerProcess;
 use core::ffi::{CStr, c_char, c_void};
+use libloading::os::unix::Library;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,29 +186,21 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
     let Ok(path) = CString::new(path) else {
         return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
     };
-    // SAFETY: opens a library, whose constructors run; the user asks for it.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if library.is_null() {
-        // SAFETY: the text of the failure just above.
-        let reason = unsafe { libc::dlerror() };
-        let reason = match reason.is_null() {
-            true => "cannot be opened".into(),
-            // SAFETY: not null; it lasts until the next such call of this thread.
-            false => unsafe { CStr::from_ptr(reason) }
-                .to_string_lossy()
-                .into_owned(),
-        };
-        return failure(Status::NOT_FOUND, reason);
-    }
-    // SAFETY: a library that is open, and a name.
-    let entry = unsafe { libc::dlsym(library, ENTRY.as_ptr()) };
-    if entry.is_null() {
+    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
+    // SAFETY: opens a library, whose constructors run; the user requests it.
+    let library = unsafe { Library::open(Some(OsStr::from_bytes(path.to_bytes())), flags) }
+        .map_err(|error| Failure::new(Status::NOT_FOUND, error.to_string()))?;
+    // SAFETY: a function of this name has this type in every tool.
+    let entry = unsafe { library.get::<Configure>(ENTRY) }.map(|found| *found);
+    // Threads of the library may run, and the host structure names it: it is never closed.
+    let _ = library.into_raw();
+    let Ok(entry) = entry else {
         let text = format!(
             "it has no function {}, which makes a library a tool",
             ENTRY.to_string_lossy()
         );
         return failure(Status::NOT_FOUND, text);
-    }
+    };
     let handle = ToolHandle {
         handle: library::state()?.tools.new_handle(),
     };
@@ -221,9 +214,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         count: count as u32,
         ..ToolHost::blank()
     };
-    // SAFETY: what has this name in a tool is such a function.
-    let entry = unsafe { core::mem::transmute::<*mut c_void, Configure>(entry) };
-    // SAFETY: as above; the structure lives as long as the call.
+    // SAFETY: a tool's function of this name; the structure lives as long as the call.
     let said = unsafe { entry(&host) };
     if said.is_null() {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! The carried library in the user's cache: written there once, and loaded from there by every program that is recorded.
+//! The carried libraries in the user's cache: written there once, and loaded from there by every program that is recorded.
 //!
-//! What is loaded into a program must be what we carry: it is used only where nobody but the user and root can change it,
-//! and as long as nobody has. When it is whole and on the disk, it gets a time of modification that nothing else gives;
-//! whoever writes to it changes that. Wherever anything is not so, or the cache cannot be had, there is none, and
-//! the library is written for one recording alone.
+//! A program must load exactly the bytes that the command carries. So a file in the cache is used only if nobody but the
+//! user and root can change it, and only as long as nobody has: once it is complete and on the disk, it gets a fixed time
+//! of modification, which every later write changes. Where these conditions do not hold, or there is no cache directory,
+//! the library is written for one recording.
 
-use crate::{Carried, private_dir};
+use crate::{CarriedLibrary, private_dir};
 use gputrail::source::opencl;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -17,12 +17,13 @@ use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "libgputrail-";
 const SUFFIX: &str = ".so.0";
-/// Libraries of other versions, as many as stay: those used last, and none that has not been used for a month.
-const OTHERS: usize = 4;
+/// Number of other libraries that stay: two of each version, the most recently used ones, and none that has not been used
+/// for a month.
+const MAX_OTHERS: usize = 8;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
-/// When a library is used, that is noted unless it has been since.
+/// Interval at which the use of a library is noted.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// When a library that is whole was modified, as it says itself: 2000-01-01.
+/// Time of modification of a complete library: 2000-01-01.
 const WHOLE: Duration = Duration::from_secs(946_684_800);
 
 /// A library in the cache.
@@ -32,8 +33,8 @@ pub struct Cached {
     _file: File,
 }
 
-/// The library that the command carries, in the user's cache.
-pub fn library(carried: Carried) -> Option<Cached> {
+/// A library that the command carries, in the user's cache.
+pub fn library(carried: CarriedLibrary) -> Option<Cached> {
     library_in(&user_cache()?, carried.bytes, carried.id)
 }
 
@@ -166,7 +167,7 @@ fn set_times(file: &File, last_modification: Timespec) -> rustix::io::Result<()>
 
 /// Writes the library beside `path` first: it is there as a whole, or not at all.
 fn write(directory: &Path, path: &Path, bytes: &[u8]) -> Option<()> {
-    let draft = private_dir::PrivateDir::create_in(directory, "new-").ok()?;
+    let draft = private_dir::create_in(directory, "new-").ok()?;
     let file = draft.path().join("library");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut open = File::from(rustix::fs::open(&file, flags, Mode::from_raw_mode(0o755)).ok()?);
@@ -198,7 +199,7 @@ fn remove_others(directory: &Path, ours: &Path) {
         let is_draft = path.is_dir();
         if unused && is_draft {
             let _ = std::fs::remove_dir_all(path);
-        } else if !is_draft && (unused || place >= OTHERS) && !is_in_use(path) {
+        } else if !is_draft && (unused || place >= MAX_OTHERS) && !is_in_use(path) {
             let _ = std::fs::remove_file(path);
         }
     }

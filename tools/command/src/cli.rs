@@ -133,7 +133,8 @@ Examples:
 
 The library alone records, without a parent: the two variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
-written is lost.
+written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
+written into the same folder.
 
 Variables: GPUTRAIL_CAPTURE (name of the capture: %p process id, %h host, %q{VAR} environment variable,
 %% a percent sign), GPUTRAIL_BUFFERS and GPUTRAIL_BUFFER_SIZE (sizes: 65536, 64K, 16M, 1G), GPUTRAIL_POLICY

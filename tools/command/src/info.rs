@@ -2,7 +2,7 @@
 
 use crate::cli::{Contents, Info};
 use crate::figures::{bytes, count, grouped, time};
-use crate::input::Input;
+use crate::input::{Input, refuse_without_packets};
 use crate::trace::Order;
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
@@ -28,7 +28,11 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         Ok(std::fs::metadata(path).with_context(cannot)?.len())
     };
     let text = match Input::open(path)? {
-        Input::Trace(file) => trace(path, length()?, &reader::info(file)),
+        Input::Trace(file) => {
+            let info = reader::info(file);
+            refuse_without_packets(path, &info.outcome)?;
+            trace(path, length()?, &info)
+        }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
     };
     stdout::print(&text)?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
 use gputrail::trace::capture::Captures;
 use gputrail::trace::model::{Consumer, Producer};
-use gputrail::trace::perfetto::reader::Replay;
+use gputrail::trace::perfetto::reader::{Outcome, Replay};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -45,6 +45,17 @@ impl Input {
     }
 }
 
+/// Returns an error for a file that is neither a capture nor a trace: nothing in it could be read.
+pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
+    if outcome.packets > 0 {
+        return Ok(());
+    }
+    match outcome.findings.list().first() {
+        Some(finding) => Err(anyhow!("{}: {finding}", path.display())),
+        None => Err(anyhow!("{} is empty", path.display())),
+    }
+}
+
 /// Passes the content of all files, captures or a trace, to `consumer`. Returns what could not be read.
 pub fn read(
     files: &[PathBuf],
@@ -72,12 +83,8 @@ pub fn read(
         ([], [(path, file)]) => {
             let replayed = Replay::new(file).produce(consumer);
             let replayed = replayed.map_err(|error| anyhow!(error))?;
-            let findings = &replayed.outcome.findings;
-            if replayed.outcome.packets == 0 {
-                let what = findings.list().first().map(ToString::to_string);
-                return Err(anyhow!("{}: {}", path.display(), what.unwrap_or_default()).into());
-            }
-            let findings = findings.list().iter();
+            refuse_without_packets(path, &replayed.outcome)?;
+            let findings = replayed.outcome.findings.list().iter();
             Ok(findings
                 .map(|finding| format!("{}: {finding}", path.display()))
                 .collect())

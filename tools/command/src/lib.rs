@@ -11,7 +11,6 @@ mod demo;
 mod figures;
 mod flight;
 mod hotspots;
-mod http;
 mod info;
 mod input;
 mod library;
@@ -34,7 +33,7 @@ mod watch;
 
 use clap::Parser;
 use cli::Command;
-pub use library::Carried;
+pub use library::{Carried, CarriedLibrary};
 use std::process::ExitCode;
 
 /// Exit code of a failure of our own.
@@ -86,8 +85,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Does what the command line asks for. `library` is what `gputrail record` puts into programs.
-pub fn run(library: Carried) -> ExitCode {
+/// Runs the command line. `carried` are the libraries that `gputrail record` loads into programs.
+pub fn run(carried: Carried) -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -98,7 +97,7 @@ pub fn run(library: Carried) -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Record(arguments) => record::run(*arguments, library),
+        Command::Record(arguments) => record::run(*arguments, carried),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Agents => agents::run(),
@@ -111,7 +110,7 @@ pub fn run(library: Carried) -> ExitCode {
         Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::Library(arguments) => library::write_out(
-            library.bytes,
+            carried,
             &arguments.path,
             arguments.header.as_deref(),
             &arguments.capture,

@@ -1,8 +1,9 @@
-//! The injected library: the command carries its bytes, and programs load it from the user's cache, or from where it is
-//! written for one recording.
+//! The libraries that the command carries: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which that
+//! one opens from its own directory when a tool requests source lines. Programs load them from the user's cache, or from a
+//! directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
-use crate::private_dir::{self, PrivateDir};
+use crate::private_dir;
 use anyhow::{Context, Result, bail};
 use gputrail::source::{self, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -12,38 +13,56 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
-/// Name of the unpacked file; messages of loaders and /proc/PID/maps show it.
+/// Name of the injected library's file; messages of loaders and /proc/PID/maps show it.
 pub const FILE_NAME: &str = "libgputrail.so.0";
-/// What tools in C include, for the library that is carried.
+/// Name under which the injected library opens the other one.
+const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
+/// The header of the C API of the injected library.
 const HEADER: &str = include_str!("../../../include/gputrail.h");
 /// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
-/// The library that the command carries.
+/// The libraries that the command carries.
 #[derive(Copy, Clone)]
 pub struct Carried {
-    /// Its file's bytes, empty where there is none for the system.
+    /// The library that recorded programs load.
+    pub library: CarriedLibrary,
+    /// The reader of symbols and source lines.
+    pub symbols: CarriedLibrary,
+}
+
+/// A library that the command carries.
+#[derive(Copy, Clone)]
+pub struct CarriedLibrary {
+    /// The bytes of its file; empty on systems where programs cannot be recorded.
     pub bytes: &'static [u8],
-    /// Tells it from every other.
+    /// A hash of the bytes.
     pub id: &'static str,
 }
 
-/// A private directory with the library in it, or a link to it, where programs can load it and find the session's
+/// A private directory with the libraries in it, or links to them, where programs can load them and find the session's
 /// socket.
 pub struct Unpacked {
-    pub directory: PrivateDir,
+    pub directory: TempDir,
     pub library: PathBuf,
-    _cached: Option<Cached>,
+    _cached: [Option<Cached>; 2],
 }
 
-/// Puts the library into the first place that serves.
+/// Puts the libraries into the first directory that programs can load them from.
 pub fn unpack(carried: Carried) -> Result<Unpacked> {
-    let mut cached = cache::library(carried);
+    let cached = [carried.library, carried.symbols].map(cache::library);
     let mut refusals = Vec::new();
     for parent in candidates() {
-        match unpack_in(&parent, carried.bytes, &mut cached) {
-            Ok(unpacked) => return Ok(unpacked),
+        match unpack_in(&parent, carried, &cached) {
+            Ok(directory) => {
+                return Ok(Unpacked {
+                    library: directory.path().join(FILE_NAME),
+                    directory,
+                    _cached: cached,
+                });
+            }
             Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
         }
     }
@@ -73,7 +92,7 @@ fn candidates() -> Vec<PathBuf> {
     .collect()
 }
 
-fn unpack_in(parent: &Path, bytes: &[u8], cached: &mut Option<Cached>) -> Result<Unpacked> {
+fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> Result<TempDir> {
     if !parent.is_absolute() {
         bail!("not an absolute path");
     }
@@ -92,27 +111,27 @@ fn unpack_in(parent: &Path, bytes: &[u8], cached: &mut Option<Cached>) -> Result
     if !private_dir::is_trusted(parent) {
         bail!("others may exchange what lies there");
     }
-    let directory = PrivateDir::create_in(parent, "gputrail-")?;
-    let library = directory.path().join(FILE_NAME);
-    if let Some(cached) = cached.take_if(|cached| symlink(&cached.path, &library).is_ok()) {
-        return Ok(Unpacked {
-            directory,
-            library,
-            _cached: Some(cached),
-        });
+    let directory = private_dir::create_in(parent, "gputrail-")?;
+    let libraries = [
+        (FILE_NAME, carried.library),
+        (SYMBOLS_FILE_NAME, carried.symbols),
+    ];
+    for ((name, library), cached) in libraries.into_iter().zip(cached) {
+        let path = directory.path().join(name);
+        if let Some(cached) = cached
+            && symlink(&cached.path, &path).is_ok()
+        {
+            continue;
+        }
+        if rustix::fs::statvfs(directory.path())?
+            .f_flag
+            .contains(StatVfsMountFlags::NOEXEC)
+        {
+            bail!("mounted noexec");
+        }
+        write_new(&path, library.bytes)?;
     }
-    if rustix::fs::statvfs(directory.path())?
-        .f_flag
-        .contains(StatVfsMountFlags::NOEXEC)
-    {
-        bail!("mounted noexec");
-    }
-    write_new(&library, bytes)?;
-    Ok(Unpacked {
-        directory,
-        library,
-        _cached: None,
-    })
+    Ok(directory)
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -125,9 +144,14 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// `gputrail library`: writes the library's bytes to `path`, and the header that goes with it to `header`, and prints the
-/// variables that make the library record.
-pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsStr) -> Result<()> {
+/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the header of the C
+/// API to `header`, and prints the variables that make the library record.
+pub fn write_out(
+    carried: Carried,
+    path: &Path,
+    header: Option<&Path>,
+    capture: &OsStr,
+) -> Result<()> {
     gputrail::collect::session::Pattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
         std::fs::write(header, HEADER)
@@ -145,11 +169,16 @@ pub fn write_out(bytes: &[u8], path: &Path, header: Option<&Path>, capture: &OsS
         .parent()
         .with_context(|| format!("{}: is no file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
-    // Beside it first, then renamed: programs that have the old one loaded keep it.
-    let beside = PrivateDir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
-    let new = beside.path().join(FILE_NAME);
-    write_new(&new, bytes).with_context(cannot_write)?;
-    std::fs::rename(&new, &path).with_context(cannot_write)?;
+    // Written in another place and renamed: programs that have an older file loaded keep it.
+    let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
+    for (library, path) in [
+        (carried.symbols, &parent.join(SYMBOLS_FILE_NAME)),
+        (carried.library, &path),
+    ] {
+        let new = beside.path().join(FILE_NAME);
+        write_new(&new, library.bytes).with_context(cannot_write)?;
+        std::fs::rename(&new, path).with_context(cannot_write)?;
+    }
 
     let mut variables = source::environment(&path, None);
     variables.extend([(
@@ -190,11 +219,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_unpacks_privately() {
+    fn the_libraries_are_unpacked_into_one_private_directory() {
         let parent = tempfile::tempdir().unwrap();
-        let unpacked = unpack_in(parent.path(), b"its bytes", &mut None).unwrap();
-        assert_eq!(std::fs::read(&unpacked.library).unwrap(), b"its bytes");
-        assert!(opencl::can_name(&unpacked.library));
+        let library = |bytes| CarriedLibrary { bytes, id: "1" };
+        let carried = Carried {
+            library: library(b"injected"),
+            symbols: library(b"reader"),
+        };
+        let directory = unpack_in(parent.path(), carried, &[None, None]).unwrap();
+        let read = |name| std::fs::read(directory.path().join(name)).unwrap();
+        assert_eq!(read(FILE_NAME), b"injected");
+        assert_eq!(read(SYMBOLS_FILE_NAME), b"reader");
     }
 
     #[test]

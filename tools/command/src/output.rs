@@ -1,6 +1,6 @@
 //! Where traces go: names, checks before anything runs, and files that appear only when whole.
 
-use crate::private_dir::PrivateDir;
+use crate::private_dir;
 use anyhow::{Context, Result, bail};
 use gputrail::collect::session::{Pattern, Values};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// An output that has been found writable.
 #[derive(Debug)]
@@ -104,13 +105,13 @@ impl Output {
 
     /// A private directory on the output's disk, for what is made on the way: whoever chose the
     /// output chose the disk that fills. Making it shows whether the output can be written.
-    pub fn workshop(&self) -> Result<PrivateDir> {
+    pub fn workshop(&self) -> Result<TempDir> {
         let directory = if self.special {
             std::env::temp_dir()
         } else {
             self.directory.clone()
         };
-        PrivateDir::create_in(&directory, ".gputrail-").with_context(|| {
+        private_dir::create_in(&directory, ".gputrail-").with_context(|| {
             let advice = if self.named {
                 ""
             } else {
@@ -172,7 +173,7 @@ fn move_file(file: &Path, path: &Path) -> io::Result<()> {
             let parent = path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty());
-            let beside = PrivateDir::create_in(parent.unwrap_or(Path::new(".")), ".gputrail-")?;
+            let beside = private_dir::create_in(parent.unwrap_or(Path::new(".")), ".gputrail-")?;
             let whole = beside.path().join("whole");
             std::fs::copy(file, &whole)?;
             std::fs::rename(whole, path)
@@ -205,8 +206,8 @@ fn expand(
 mod tests {
     use super::*;
 
-    fn directory() -> PrivateDir {
-        PrivateDir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap()
+    fn directory() -> TempDir {
+        private_dir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap()
     }
 
     /// Makes a file as a trace is made, and delivers it.

@@ -193,8 +193,7 @@ mod tests {
     fn a_script_without_a_first_line_is_run_by_a_shell() {
         use std::os::unix::fs::PermissionsExt;
         let directory =
-            crate::private_dir::PrivateDir::create_in(&std::env::temp_dir(), "gputrail-test-")
-                .unwrap();
+            crate::private_dir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap();
         let script = directory.path().join("script");
         let make = |text: &str| {
             // Written by another process: a file that some other test's child still has

@@ -5,7 +5,6 @@ use crate::cli::{Contents, Record};
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
-use crate::private_dir::PrivateDir;
 use crate::program::{self, Program};
 use crate::signals::Signals;
 use crate::summary_text::Known;
@@ -29,6 +28,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Processes recorded at a time; each takes memory for its pool.
 const PROCESSES: usize = 128;
@@ -49,8 +49,8 @@ struct Recorded {
     findings: Vec<String>,
 }
 
-/// Runs the command, which carries `library`; the result is the exit code.
-pub fn run(mut arguments: Record, library: Carried) -> Result<u8, Failure> {
+/// Runs the command, which carries the injected library; the result is the exit code.
+pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let (buffers, policy) = match arguments.flight_recorder {
         Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
         Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
@@ -78,7 +78,7 @@ pub fn run(mut arguments: Record, library: Carried) -> Result<u8, Failure> {
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
         &program,
-        library,
+        carried,
         &tools,
         &scope,
         arguments.sampling.sampling_source.into(),
@@ -141,7 +141,7 @@ pub fn run(mut arguments: Record, library: Carried) -> Result<u8, Failure> {
 #[expect(clippy::too_many_arguments, reason = "what the command line says")]
 fn record(
     program: &Program,
-    library: Carried,
+    carried: Carried,
     tools: &[PathBuf],
     scope: &Scope,
     source: SampleSource,
@@ -153,7 +153,7 @@ fn record(
     flight: Option<Asked<'_>>,
     contents: Contents,
 ) -> Result<Recorded, Failure> {
-    let unpacked = library::unpack(library)?;
+    let unpacked = library::unpack(carried)?;
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
     sampling::probe(scope, source)?;
@@ -394,7 +394,7 @@ fn keep_captures(processes: &[ProcessCapture], trace: &Path, quiet: bool) -> Res
 }
 
 /// Leaves the captures where they are, and says what to do with them.
-fn keep(captures: &[PathBuf], workshop: PrivateDir) -> String {
+fn keep(captures: &[PathBuf], workshop: TempDir) -> String {
     if captures.is_empty() {
         return String::new();
     }

@@ -1,8 +1,9 @@
-//! Tables on standard output: for eyes, for JSON, for CSV and for Markdown.
+//! Tables on standard output: as aligned text, JSON, CSV and Markdown.
 
 use crate::figures::{bytes, grouped, shortened, time};
 use clap::ValueEnum;
 use gputrail::record::Nanos;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 
 /// Widest text in a table for eyes.
@@ -21,7 +22,7 @@ pub enum Format {
     Markdown,
 }
 
-/// What stands in a place of a table.
+/// The value of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A text.
@@ -34,7 +35,7 @@ pub enum Cell {
     Bytes(u64),
     /// A share, 0 to 1.
     Share(f64),
-    /// Nothing is known.
+    /// The value is unknown.
     Nothing,
 }
 
@@ -50,20 +51,35 @@ impl Cell {
         }
     }
 
-    /// As JSON; CSV has the same but for texts and nothing.
-    fn for_programs(&self) -> String {
+    fn for_csv(&self) -> String {
         match self {
-            Cell::Text(text) => serde_json::Value::from(&text[..]).to_string(),
+            Cell::Text(text) if text.contains([',', '"', '\n', '\r']) => {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            }
+            Cell::Text(text) => text.clone(),
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
                 number.to_string()
             }
             Cell::Share(share) => format!("{share:.6}"),
-            Cell::Nothing => "null".into(),
+            Cell::Nothing => String::new(),
         }
     }
 }
 
-/// A column: what it is called, for people and for programs.
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::Text(text) => serializer.serialize_str(text),
+            Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
+                serializer.serialize_u64(*number)
+            }
+            Cell::Share(share) => serializer.serialize_f64((share * 1e6).round() / 1e6),
+            Cell::Nothing => serializer.serialize_unit(),
+        }
+    }
+}
+
+/// A column: its title for people and its key for programs.
 #[derive(Copy, Clone, Debug)]
 pub struct Column {
     pub title: &'static str,
@@ -73,7 +89,7 @@ pub struct Column {
 /// A table. Its first column is a text.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What it is called, for people and for programs.
+    /// Its title for people and its key for programs.
     pub name: Column,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
@@ -87,8 +103,8 @@ pub fn write(tables: &[Table], format: Format) -> String {
         Format::Markdown => filled.map(markdown).collect::<Vec<_>>().join("\n"),
         Format::Csv => tables.iter().map(csv).collect::<Vec<_>>().join("\n"),
         Format::Json => {
-            let tables: Vec<String> = tables.iter().map(json).collect();
-            format!("{{\n{}\n}}\n", tables.join(",\n"))
+            let text = serde_json::to_string_pretty(&Tables(tables));
+            text.expect("texts and numbers are JSON") + "\n"
         }
     }
 }
@@ -142,7 +158,7 @@ fn markdown(table: &Table) -> String {
     text
 }
 
-/// Each line begins with the name of its table, so that one can be taken out by it.
+/// Each line begins with the name of its table, by which a table can be selected.
 fn csv(table: &Table) -> String {
     let keys = table.columns.iter().map(|column| column.key.to_owned());
     let mut text = format!("table,{}\n", keys.collect::<Vec<_>>().join(","));
@@ -150,31 +166,36 @@ fn csv(table: &Table) -> String {
         text += table.name.key;
         for cell in row {
             text.push(',');
-            match cell {
-                Cell::Text(cell) if cell.contains([',', '"', '\n', '\r']) => {
-                    let _ = write!(text, "\"{}\"", cell.replace('"', "\"\""));
-                }
-                Cell::Text(cell) => text += cell,
-                Cell::Nothing => {}
-                cell => text += &cell.for_programs(),
-            }
+            text += &cell.for_csv();
         }
         text.push('\n');
     }
     text
 }
 
-fn json(table: &Table) -> String {
-    let row = |row: &Vec<Cell>| {
-        let cells = table.columns.iter().zip(row);
-        let cells =
-            cells.map(|(column, cell)| format!("\"{}\": {}", column.key, cell.for_programs()));
-        format!("    {{{}}}", cells.collect::<Vec<_>>().join(", "))
-    };
-    let rows: Vec<String> = table.rows.iter().map(row).collect();
-    match rows.is_empty() {
-        true => format!("  \"{}\": []", table.name.key),
-        false => format!("  \"{}\": [\n{}\n  ]", table.name.key, rows.join(",\n")),
+/// Tables as one JSON object: the rows of each under its key.
+struct Tables<'a>(&'a [Table]);
+
+impl Serialize for Tables<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|table| (table.name.key, Rows(table))))
+    }
+}
+
+struct Rows<'a>(&'a Table);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.rows.iter().map(|row| Row(&self.0.columns, row)))
+    }
+}
+
+struct Row<'a>(&'a [Column], &'a [Cell]);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let keys = self.0.iter().map(|column| column.key);
+        serializer.collect_map(keys.zip(self.1))
     }
 }
 

@@ -2,10 +2,11 @@
 //! that is none may do anything when it is opened.
 
 use crate::Failure;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use gputrail::collect::session::signal_name;
 use gputrail::source::opencl;
-use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_void};
+use libloading::os::unix::Library;
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -102,37 +103,31 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
 /// Begins the line that says why a library is no tool.
 const REASON: &str = "gputrail-probe: ";
 
+type Initialise = extern "C" fn() -> i32;
 type Probe = unsafe extern "C" fn(*const c_char) -> i32;
 type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
 
-/// `gputrail probe-tool`: opens our library and has it look at the tool, in this process.
+/// `gputrail probe-tool`: opens the injected library and has it configure the tool, in this process.
 pub fn probe_here(library: &Path, tool: &Path) -> Result<u8, Failure> {
-    let library = CString::new(library.as_os_str().as_bytes()).context("library")?;
     let tool = CString::new(tool.as_os_str().as_bytes()).context("tool")?;
-    // SAFETY: a library of ours, which is to be opened in this process.
-    let opened = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if opened.is_null() {
-        return Err(anyhow!("cannot open {}", library.to_string_lossy()).into());
-    }
-    let function = |name: &CStr| -> Result<*mut c_void> {
-        // SAFETY: a library that is open, and a name.
-        let function = unsafe { libc::dlsym(opened, name.as_ptr()) };
-        match function.is_null() {
-            true => bail!("{} is no library of ours", library.to_string_lossy()),
-            false => Ok(function),
-        }
+    // SAFETY: the injected library, whose constructors do nothing outside of a recorded program.
+    let opened = unsafe { Library::new(library) };
+    let opened = opened.with_context(|| format!("cannot open {}", library.display()))?;
+    // SAFETY: the library's functions of these names have these types.
+    let functions = unsafe {
+        opened
+            .get::<Initialise>("gputrail_initialise")
+            .and_then(|initialise| {
+                let probe = opened.get::<Probe>("gputrail_tool_probe")?;
+                Ok((
+                    initialise,
+                    probe,
+                    opened.get::<LastError>("gputrail_last_error")?,
+                ))
+            })
     };
-    let initialise = function(c"gputrail_initialise")?;
-    let probe = function(c"gputrail_tool_probe")?;
-    let last_error = function(c"gputrail_last_error")?;
-    // SAFETY: functions of our library, of these types.
-    let (initialise, probe, last_error) = unsafe {
-        (
-            core::mem::transmute::<*mut c_void, extern "C" fn() -> i32>(initialise),
-            core::mem::transmute::<*mut c_void, Probe>(probe),
-            core::mem::transmute::<*mut c_void, LastError>(last_error),
-        )
-    };
+    let (initialise, probe, last_error) =
+        functions.with_context(|| format!("{} is not a gputrail library", library.display()))?;
     initialise();
     // SAFETY: a text that ends with a 0.
     let status = unsafe { probe(tool.as_ptr()) };
@@ -141,11 +136,11 @@ pub fn probe_here(library: &Path, tool: &Path) -> Result<u8, Failure> {
         let mut text = [0; 1024];
         // SAFETY: room for that many bytes.
         unsafe { last_error(text.as_mut_ptr(), text.len()) };
-        // SAFETY: it ended what it wrote by a 0.
+        // SAFETY: the function ends its text with a 0.
         let text = unsafe { CStr::from_ptr(text.as_ptr()) };
         println!("\n{REASON}{}", text.to_string_lossy().replace('\n', " "));
     }
-    // The tool's destructors are not ours to run.
+    // The tool's destructors do not run: they may do anything.
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
 }

@@ -3,7 +3,7 @@
 
 use crate::cli::Contents;
 use crate::output::{Output, free_name};
-use crate::private_dir::PrivateDir;
+use crate::private_dir;
 use crate::progress::Progress;
 use crate::say;
 use anyhow::{Context, Result, anyhow};
@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// A trace that was made.
 pub struct Made {
@@ -77,7 +78,7 @@ impl Order<'_> {
     }
 
     /// Makes the trace on another disk, and brings it home when the captures have made room.
-    fn make_in(&self, place: &PrivateDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
+    fn make_in(&self, place: &TempDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
         let file = place.path().join("trace");
         let parts = match self.write(&readers, &file) {
             Ok(parts) => parts,
@@ -177,13 +178,13 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// A private directory on another disk than `full`.
-fn other_disk(full: &Path) -> Option<PrivateDir> {
+fn other_disk(full: &Path) -> Option<TempDir> {
     let device = |path: &Path| std::fs::metadata(path).map(|data| data.dev()).ok();
     let full = device(full)?;
     [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()]
         .into_iter()
         .filter(|place| device(place).is_some_and(|device| device != full))
-        .find_map(|place| PrivateDir::create_in(&place, ".gputrail-").ok())
+        .find_map(|place| private_dir::create_in(&place, ".gputrail-").ok())
 }
 
 /// Moves a file to `path`, or to a name like it that is free.

@@ -1,33 +1,32 @@
-//! `gputrail view`: opens a trace in Perfetto's UI, which fetches it from us.
+//! `gputrail view`: opens a trace in Perfetto's UI, which fetches it from this command.
 //!
-//! We listen on loopback only, and give away one file (and the UI's own files, where a local copy of it is
-//! served). The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no
+//! The server listens on loopback only, and serves one file (and the UI's own files, where a local copy of it is
+//! used). The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no
 //! other; requests that other sites cause are refused.
 
 use crate::cli::View;
-use crate::http::{Request, Response};
 use crate::input::Input;
 use crate::signals::{self, Signals};
 use crate::{Failure, say};
 use anyhow::{Context, Result, anyhow};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tiny_http::{Header, Method, Request, Response, Server};
 
-/// The one port of this machine that the UI at ui.perfetto.dev may fetch from.
+/// The only port of this machine that the UI at ui.perfetto.dev may fetch from.
 pub const PORT: u16 = 9001;
 const UI: &str = "https://ui.perfetto.dev";
-/// How often we look for what is new.
-const PERIOD: Duration = Duration::from_millis(200);
-/// A local UI goes on fetching its own files after the trace; when it has fetched none for so long, it has all.
-const QUIET: Duration = Duration::from_secs(10);
-/// Most requests at a time.
+/// Interval at which the server checks for signals and for its own end.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// A local UI fetches more of its own files after the trace. The server ends when it has received no request for this long.
+const QUIET_PERIOD: Duration = Duration::from_secs(10);
+/// Maximum number of requests that are answered at a time.
 const MAX_REQUESTS: usize = 64;
 
 /// Runs the command; the result is the exit code.
@@ -47,22 +46,20 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What is given away.
-struct Shop {
+/// The files that are served, and the state of the requests for them.
+struct Site {
     trace: PathBuf,
-    /// Its path in the links.
-    name: String,
+    /// Path of the trace in links.
+    trace_path: String,
     ui: Option<PathBuf>,
     port: u16,
-    /// Requests that are being answered.
+    /// Number of requests that are being answered.
     active: AtomicUsize,
-    /// Requests so far.
-    requests: AtomicUsize,
-    /// Whether somebody has fetched the whole trace.
+    /// Whether a client has fetched the whole trace.
     fetched: AtomicBool,
 }
 
-/// Serves `trace` and opens a browser, until the trace has been loaded or a signal comes.
+/// Serves `trace` and opens a browser, until the trace has been loaded or a signal arrives.
 pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
@@ -71,146 +68,191 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
         )
     })?;
     let port = listener.local_addr()?.port();
-    listener.set_nonblocking(true)?;
-    let ui = ui.map(local_ui).transpose()?;
-    let shop = Arc::new(Shop {
+    let site = Site {
         trace: trace.to_owned(),
-        name: format!("/{}", link_name(trace)),
-        ui,
+        trace_path: format!("/{}", link_name(trace)),
+        ui: ui.map(local_ui).transpose()?,
         port,
         active: AtomicUsize::new(0),
-        requests: AtomicUsize::new(0),
         fetched: AtomicBool::new(false),
-    });
-    let link = shop.link();
+    };
+    let server = Server::from_listener(listener, None).map_err(|error| anyhow!(error))?;
+    let link = site.link();
     say!("{link}");
     if !open_browser(&link) {
         say!("open this link in a browser of this machine; Ctrl-C ends the wait");
     }
-    wait(&listener, &shop)
-}
-
-fn wait(listener: &TcpListener, shop: &Arc<Shop>) -> Result<()> {
-    let begun = signals::taken();
-    let mut latest = (0, Instant::now());
-    let quiet = if shop.ui.is_some() {
-        QUIET
-    } else {
-        Duration::ZERO
-    };
-    while signals::taken() == begun {
-        let mut ready = [PollFd::new(listener, PollFlags::IN)];
-        let period = Timespec::try_from(PERIOD).expect("a short time");
-        // A signal interrupts it; then the loop's condition tells.
-        let _ = rustix::event::poll(&mut ready, Some(&period));
-        while let Ok((stream, _)) = listener.accept() {
-            shop.requests.fetch_add(1, Ordering::Relaxed);
-            if shop.active.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
-                shop.active.fetch_sub(1, Ordering::AcqRel);
-                continue;
+    thread::scope(|scope| {
+        let quiet_period = match site.ui {
+            Some(_) => QUIET_PERIOD,
+            None => Duration::ZERO,
+        };
+        let signals_before = signals::taken();
+        let mut last_request = Instant::now();
+        while signals::taken() == signals_before {
+            let request = server.recv_timeout(POLL_INTERVAL)?;
+            let active = site.active.load(Ordering::Acquire);
+            if request.is_some() || active > 0 {
+                last_request = Instant::now();
             }
-            let shop = Arc::clone(shop);
-            thread::spawn(move || {
-                let _ = stream.set_nonblocking(false);
-                shop.answer(&stream);
-                shop.active.fetch_sub(1, Ordering::AcqRel);
-            });
+            match request {
+                // A request that is dropped is answered with an error.
+                Some(request) if active < MAX_REQUESTS => {
+                    site.active.fetch_add(1, Ordering::AcqRel);
+                    scope.spawn(|| site.answer(request));
+                }
+                Some(_) => {}
+                None if active == 0
+                    && site.fetched.load(Ordering::Acquire)
+                    && last_request.elapsed() >= quiet_period =>
+                {
+                    break;
+                }
+                None => {}
+            }
         }
-        let requests = shop.requests.load(Ordering::Relaxed);
-        let active = shop.active.load(Ordering::Acquire);
-        if requests != latest.0 || active > 0 {
-            latest = (requests, Instant::now());
-        }
-        if shop.fetched.load(Ordering::Acquire) && active == 0 && latest.1.elapsed() >= quiet {
-            return Ok(());
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-impl Shop {
-    fn own(&self) -> String {
+/// A file that counts how many of its bytes have not been sent.
+struct Body<'a> {
+    file: File,
+    unsent: &'a AtomicU64,
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.unsent.fetch_sub(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl Site {
+    fn own_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     fn link(&self) -> String {
+        let own = self.own_url();
         let site = match self.ui {
-            Some(_) => self.own(),
-            None => UI.to_owned(),
+            Some(_) => &own,
+            None => UI,
         };
-        format!(
-            "{site}/#!/?url={}{}&referrer=gputrail",
-            self.own(),
-            self.name
-        )
+        format!("{site}/#!/?url={own}{}&referrer=gputrail", self.trace_path)
     }
 
-    fn answer(&self, stream: &TcpStream) {
-        let Some(request) = Request::read(stream) else {
-            return;
-        };
-        let head_only = request.method == "HEAD";
-        let is_trace = request.path == self.name;
-        let response = self.response(&request);
-        let sent = response.send(stream, head_only);
-        if is_trace && request.method == "GET" && sent.is_ok() {
-            self.fetched.store(true, Ordering::Release);
-        }
+    fn answer(&self, request: Request) {
+        // An error means that the client has gone.
+        let _ = self.respond(request);
+        self.active.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn response(&self, request: &Request) -> Response {
-        // A site whose name somebody points at this machine is not us.
+    fn respond(&self, request: Request) -> io::Result<()> {
+        // A foreign host name that resolves to this machine is refused.
         let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", self.port));
-        if !hosts.contains(&request.host) {
-            return Response::empty("403 Forbidden");
-        }
-        let friends = [
+        let host = header_of(&request, "Host").unwrap_or_default();
+        let allowed_origins = [
             UI.to_owned(),
-            self.own(),
+            self.own_url(),
             format!("http://localhost:{}", self.port),
         ];
-        let response = match (&request.origin, request.method.as_str()) {
-            (Some(origin), _) if !friends.contains(origin) => Response::empty("403 Forbidden"),
-            (_, "OPTIONS") => Response::empty("204 No Content")
-                .with("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-                .with("Access-Control-Allow-Headers", "*")
-                // Asked for by browsers when a public site fetches from the user's own machine.
-                .with("Access-Control-Allow-Private-Network", "true"),
-            (_, "GET" | "HEAD") => self.file(&request.path),
-            _ => Response::empty("405 Method Not Allowed"),
-        };
-        match &request.origin {
-            Some(origin) if friends.contains(origin) => response
-                .with("Access-Control-Allow-Origin", origin)
-                .with("Vary", "Origin"),
-            _ => response,
+        let origin = header_of(&request, "Origin");
+        if !hosts.contains(&host)
+            || origin
+                .as_ref()
+                .is_some_and(|origin| !allowed_origins.contains(origin))
+        {
+            return request.respond(Response::empty(403));
         }
+        let mut headers = Vec::new();
+        if let Some(origin) = &origin {
+            headers.push(header("Access-Control-Allow-Origin", origin));
+            headers.push(header("Vary", "Origin"));
+        }
+        let status = match request.method() {
+            Method::Get | Method::Head => {
+                let path = request.url().split(['?', '#']).next().unwrap_or_default();
+                match self.find(path) {
+                    Some((file, kind)) => {
+                        headers.push(header("Content-Type", kind));
+                        headers.push(header("Cache-Control", "no-cache"));
+                        return self.send(request, file, headers);
+                    }
+                    None => 404,
+                }
+            }
+            Method::Options => {
+                // Browsers request the last one when a public site fetches from the user's own machine.
+                headers.push(header("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"));
+                headers.push(header("Access-Control-Allow-Headers", "*"));
+                headers.push(header("Access-Control-Allow-Private-Network", "true"));
+                204
+            }
+            _ => 405,
+        };
+        let response = Response::empty(status);
+        request.respond(headers.into_iter().fold(response, Response::with_header))
     }
 
-    fn file(&self, path: &str) -> Response {
-        let missing = || Response::empty("404 Not Found");
-        if path == self.name {
-            let file = File::open(&self.trace)
-                .and_then(|file| Response::file(file, "application/octet-stream"));
-            return file.unwrap_or_else(|_| missing());
-        }
-        let Some(ui) = &self.ui else {
-            return missing();
+    /// Sends `file`, and notes whether the client has fetched all of the trace.
+    fn send(&self, request: Request, file: File, headers: Vec<Header>) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        let unsent = AtomicU64::new(length);
+        let is_trace = request.url().starts_with(&self.trace_path);
+        let is_get = *request.method() == Method::Get;
+        let body = Body {
+            file,
+            unsent: &unsent,
         };
-        let inside = match path.trim_start_matches('/') {
+        let response = Response::new(
+            200.into(),
+            headers,
+            body,
+            usize::try_from(length).ok(),
+            None,
+        )
+        .with_chunked_threshold(usize::MAX);
+        request.respond(response)?;
+        if is_trace && is_get && unsent.into_inner() == 0 {
+            self.fetched.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// The file at `path`, and its media type.
+    fn find(&self, path: &str) -> Option<(File, &'static str)> {
+        if path == self.trace_path {
+            return Some((File::open(&self.trace).ok()?, "application/octet-stream"));
+        }
+        let ui = self.ui.as_ref()?;
+        let relative = match path.trim_start_matches('/') {
             "" => "index.html",
             path => path,
         };
-        // What leads out of the folder, by dots or by a link, is not there.
-        let Ok(found) = ui.join(inside).canonicalize() else {
-            return missing();
-        };
+        // A path that leads out of the folder, by dots or by a link, is not found.
+        let found = ui.join(relative).canonicalize().ok()?;
         if !found.starts_with(ui) || !found.is_file() {
-            return missing();
+            return None;
         }
-        let file = File::open(&found).and_then(|file| Response::file(file, kind(&found)));
-        file.unwrap_or_else(|_| missing())
+        Some((File::open(&found).ok()?, media_type(&found)))
     }
+}
+
+fn header_of(request: &Request, name: &'static str) -> Option<String> {
+    let found = request
+        .headers()
+        .iter()
+        .find(|header| header.field.equiv(name))?;
+    Some(found.value.as_str().to_owned())
+}
+
+/// # Panics
+///
+/// If `value` is not ASCII.
+fn header(name: &str, value: &str) -> Header {
+    Header::from_bytes(name, value).expect("a name and a value in ASCII")
 }
 
 /// The folder of a local copy of the UI.
@@ -233,7 +275,8 @@ fn link_name(trace: &Path) -> String {
     name.chars().map(plain).collect()
 }
 
-fn kind(path: &Path) -> &'static str {
+/// The media type of a file of the UI, by its extension.
+fn media_type(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("html") => "text/html",
         Some("js") => "text/javascript",

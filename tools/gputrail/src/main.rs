@@ -1,17 +1,23 @@
-//! The `gputrail` command: all that it does is in `gputrail-command`, which is compiled while `build.rs` builds the library
-//! that the command carries. Only this waits for both.
+//! The `gputrail` command. Its code is in `gputrail-command`, which is compiled while `build.rs` builds the libraries that
+//! the command carries; only this file waits for both.
 
-use gputrail_command::Carried;
+use gputrail_command::{Carried, CarriedLibrary};
 use std::process::ExitCode;
 
-/// Made by `build.rs`.
-const LIBRARY: Carried = Carried {
-    bytes: include_bytes!(env!("GPUTRAIL_LIBRARY")),
-    id: env!("GPUTRAIL_LIBRARY_ID"),
+/// Built by `build.rs`.
+const CARRIED: Carried = Carried {
+    library: CarriedLibrary {
+        bytes: include_bytes!(env!("GPUTRAIL_LIBRARY")),
+        id: env!("GPUTRAIL_LIBRARY_ID"),
+    },
+    symbols: CarriedLibrary {
+        bytes: include_bytes!(env!("GPUTRAIL_SYMBOLS")),
+        id: env!("GPUTRAIL_SYMBOLS_ID"),
+    },
 };
 
 fn main() -> ExitCode {
-    gputrail_command::run(LIBRARY)
+    gputrail_command::run(CARRIED)
 }
 
 #[cfg(test)]
@@ -19,14 +25,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_carried_is_one_for_this_machine() {
-        let library = LIBRARY.bytes;
-        assert_eq!(&library[..4], b"\x7fELF");
+    fn the_carried_libraries_are_for_this_machine() {
         let own = std::fs::read("/proc/self/exe").unwrap();
-        // Class, byte order and machine.
-        assert_eq!(
-            (&library[4..6], &library[18..20]),
-            (&own[4..6], &own[18..20])
-        );
+        for library in [CARRIED.library.bytes, CARRIED.symbols.bytes] {
+            assert_eq!(&library[..4], b"\x7fELF");
+            // Class, byte order and machine.
+            assert_eq!(
+                (&library[4..6], &library[18..20]),
+                (&own[4..6], &own[18..20])
+            );
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod layer {
     use core::ffi::c_void;
     use gputrail::source::opencl::{self, Dispatch};
+    use libloading::os::unix::Library;
 
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
@@ -55,19 +56,13 @@ mod layer {
     /// talks to that one, so that one has to be the layer.
     fn elder() -> Option<InitLayer> {
         let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
-        // SAFETY: asks for a library that is there already: the first of this soname. Neither is ever unloaded.
-        let found = unsafe { libc::dlopen(c"libgputrail.so.0".as_ptr(), flags) };
-        if found.is_null() {
-            return None;
-        }
-        // SAFETY: a library that is there, and a name.
-        let function = unsafe { libc::dlsym(found, c"clInitLayer".as_ptr()) };
-        // Not by the address of our own `clInitLayer`: to the linker that is the first of that name.
-        if function.is_null() || base_of(function) == base_of(elder as *const c_void) {
-            return None;
-        }
-        // SAFETY: what has this name in a library of that soname is such a function.
-        Some(unsafe { core::mem::transmute::<*mut c_void, InitLayer>(function) })
+        // SAFETY: the library is in the process already, so opening it runs nothing; it is never unloaded.
+        let found = unsafe { Library::open(Some("libgputrail.so.0"), flags) }.ok()?;
+        // SAFETY: a function of this name in a library of that soname has this type.
+        let function = *unsafe { found.get::<InitLayer>("clInitLayer") }.ok()?;
+        let _ = found.into_raw();
+        // Compared by library: the linker may resolve the own `clInitLayer` to that of the earlier copy.
+        (base_of(function as *const c_void) != base_of(elder as *const c_void)).then_some(function)
     }
 
     /// Where the library begins that holds `address`.

@@ -209,17 +209,12 @@ impl Outstanding {
 
     /// Maps the slab's memory; what an earlier one (of a parent process) held is forgotten.
     pub fn open(&self) -> io::Result<()> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let slots = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
+        let memory = memmap2::MmapOptions::new()
+            .len(BYTES)
+            .no_reserve_swap()
+            .map_anon()?;
+        // It stays mapped until the process ends: callbacks of the runtime may come at any time.
+        let slots = std::mem::ManuallyDrop::new(memory).as_mut_ptr();
         self.fresh.store(0, Ordering::Relaxed);
         self.free.store(0, Ordering::Relaxed);
         self.parked.store(0, Ordering::Relaxed);

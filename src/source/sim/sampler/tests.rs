@@ -341,7 +341,6 @@ fn aggregates_say_the_same_as_the_samples() {
     assert_eq!(totals(&samples), totals(&aggregates));
 }
 
-#[cfg(feature = "symbols")]
 #[test]
 fn lines_come_once_each_beside_counts_for_those_who_want_them() {
     let of = |kinds: &[Kind]| {

@@ -31,7 +31,6 @@ pub(in crate::source::sim) struct Line {
     /// Where it is in the program, bytes.
     pub offset: u64,
     /// Its disassembly.
-    #[cfg_attr(not(feature = "symbols"), allow(dead_code))]
     pub text: String,
 }
 

@@ -58,9 +58,11 @@ impl Tracks {
         self.list.get(&id.0)
     }
 
-    /// All of them, in no order.
+    /// All of them, in the order in which they were described.
     pub fn iter(&self) -> impl Iterator<Item = &Track> {
-        self.list.values()
+        let mut tracks: Vec<&Track> = self.list.values().collect();
+        tracks.sort_unstable_by_key(|track| (track.place, track.id));
+        tracks.into_iter()
     }
 
     /// Descriptions that were left out because there are too many.

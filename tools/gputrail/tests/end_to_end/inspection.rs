@@ -82,6 +82,23 @@ fn what_is_no_trace_is_refused_or_found() {
 }
 
 #[test]
+fn info_of_noise_is_an_error() {
+    let dir = TestDir::new();
+    let noise: Vec<u8> = (0..100_000u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    fs::write(dir.join("noise"), noise).unwrap();
+    fs::write(dir.join("empty"), "").unwrap();
+    for file in ["noise", "empty"] {
+        let ended = run(&mut dir.gputrail(["info", file]));
+        assert_eq!(ended.code(), 125, "{}", ended.text());
+        assert_eq!(ended.text(), "");
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(file), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees() {
     needs!(a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees: Need::TraceProcessor);
     let dir = TestDir::new();

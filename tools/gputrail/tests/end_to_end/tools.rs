@@ -206,6 +206,35 @@ fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
 }
 
 #[test]
+fn without_the_reader_samples_come_without_source_lines_and_that_is_said_once() {
+    needs!(without_the_reader_samples_come_without_source_lines_and_that_is_said_once:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let tool = tool(
+        &dir,
+        &[],
+        "tests/programs/sampled_lines.c",
+        "libsampled_lines.so",
+    );
+    let program = dir.program("hot_loop");
+    let sampled = || {
+        let mut command = dir.untraced(Driver::Threaded, &program, &["-g -cl-opt-disable", "30"]);
+        command.env("OPENCL_LAYERS", dir.join("libgputrail.so.0"));
+        let ended = run(command.env("GPUTRAIL_TOOLS", &tool)).well();
+        assert_ne!(line(&ended.stderr, "samples: "), "samples: 0");
+        let count = |start| ended.stderr.lines().filter(|line| line.starts_with(start));
+        (
+            count("line ").count(),
+            count("gputrail: tools get no source lines").count(),
+        )
+    };
+    let (lines, said) = sampled();
+    assert!(lines > 0 && said == 0, "{lines} lines, said {said} times");
+    std::fs::remove_file(dir.join("libgputrail-symbols.so.0")).expect("the reader is there");
+    assert_eq!(sampled(), (0, 1));
+}
+
+#[test]
 fn a_tool_in_rust_can_do_all_that_one_in_c_can() {
     needs!(a_tool_in_rust_can_do_all_that_one_in_c_can:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);

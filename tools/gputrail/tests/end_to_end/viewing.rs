@@ -59,7 +59,7 @@ impl Viewing {
     /// The answer to a request of a few lines.
     fn ask(&self, lines: &[&str]) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("it listens");
-        let request = lines.join("\r\n") + "\r\n\r\n";
+        let request = lines.join("\r\n") + "\r\nConnection: close\r\n\r\n";
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -170,7 +170,7 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
         "403"
     );
     assert_eq!(status(&["POST /demo.pftrace HTTP/1.1", &host]), "405");
-    assert_eq!(status(&["nonsense"]), "none");
+    assert_eq!(status(&["nonsense"]), "400");
     let before = viewing.ask(&[
         "OPTIONS /demo.pftrace HTTP/1.1",
         &host,
