@@ -396,5 +396,9 @@ open_enum! {
         DIED = 4, "process died";
         /// Samples of the program counter that were taken outside of kernels; the text is their number and where.
         SAMPLES_ELSEWHERE = 5, "samples outside of kernels";
+        /// The program's process exited without ending its recording, by `_exit` for example; all that it recorded was saved.
+        EXITED = 6, "process exited";
+        /// The program's process became another program by exec; all that it recorded was saved.
+        REPLACED = 7, "process replaced";
     }
 }

@@ -9,6 +9,7 @@ mod gate;
 pub(crate) use gate::Due;
 pub use gate::Gate;
 
+use crate::buffer::Policy;
 use crate::clock::SystemClock;
 use crate::collect::sampling::Request;
 use crate::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
@@ -17,6 +18,25 @@ use wildmatch::WildMatch;
 
 /// The variable that holds a scope, as [`Scope::to_text`] writes it.
 pub const SCOPE_VARIABLE: &str = "GPUTRAIL_SCOPE";
+
+/// Precedes the text of a scope in the description of a process's recording.
+const SELECTED: &str = "; selected: ";
+
+/// Describes a recording by this policy, made in this `manner`.
+pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> String {
+    let selected = match scope.is_everything() {
+        true => String::new(),
+        false => format!("{SELECTED}{}", scope.to_text()),
+    };
+    format!("{manner}, {policy} policy{selected}")
+}
+
+/// Returns whether a recording with this description holds only a part of the calls and work: those that the scope
+/// selects, or the latest ones.
+pub(crate) fn is_selective(configuration: &str) -> bool {
+    configuration.contains(SELECTED)
+        || configuration.contains(&format!(", {} policy", Policy::Overwrite))
+}
 
 /// What to record and when. The default is everything, always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

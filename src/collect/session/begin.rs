@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::capture::Writer;
 use crate::clock::{self, TickSource};
 use crate::collect::recorder::{Recorder, RecorderError, RecorderOptions};
-use crate::collect::scope::Scope;
+use crate::collect::scope::{self, Scope};
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::OnceBox;
 use crate::record::ProcessId;
@@ -99,7 +99,7 @@ fn in_session(
     let recorder = recorder.dumped_after_calls_of(slow_call);
     // Open until the process ends or becomes another program: that is what it tells the parent.
     let _ = attached.connection.into_raw_fd();
-    recorder.describe_process(&format!("session, {policy} policy"));
+    recorder.describe_process(&scope::configuration("session", policy, scope));
     Ok(Some(recorder))
 }
 
@@ -127,7 +127,11 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
         }
     };
     let recorder = Recorder::start_on(board, &options, None, writer)?;
-    recorder.describe_process(&format!("alone, {} policy", options.policy));
+    recorder.describe_process(&scope::configuration(
+        "alone",
+        options.policy,
+        &options.scope,
+    ));
     Ok(recorder)
 }
 

@@ -63,17 +63,17 @@ pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, en
             format!("killed by signal {signal} ({})", signal_name(signal)),
         ),
         End::Exited(code) => (
-            NoteKind::DIED,
+            NoteKind::EXITED,
             format!(
                 "the process ended with exit code {code} without ending its recording, by _exit or quick_exit"
             ),
         ),
         End::Died(None) => (
-            NoteKind::DIED,
+            NoteKind::EXITED,
             "the process ended without ending its recording".into(),
         ),
         End::Replaced => (
-            NoteKind::DIED,
+            NoteKind::REPLACED,
             "the process became another program by exec".into(),
         ),
         End::Running => (

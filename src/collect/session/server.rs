@@ -15,6 +15,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -56,7 +57,8 @@ pub struct ServerError {
 pub enum End {
     /// It flushed everything and ended its session itself.
     Finished,
-    /// It is gone without having done so; with the signal that killed it, where that is known.
+    /// It is gone without having done so; with the signal that killed it, or `None` where its parent had waited for it
+    /// before anybody could look.
     Died(Option<i32>),
     /// It ended with this exit code, by a way that runs no exit handlers: `_exit` or `quick_exit`.
     Exited(i32),
@@ -586,7 +588,7 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     rustix::event::poll(&mut files, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// How it ended is known for a child of ours only, which is left to be waited for.
+/// How a process ended. The system tells the parent of a process, and everybody as long as nobody has waited for it.
 fn how_it_ended(live: &Live) -> End {
     let status = live.pidfd.as_ref().and_then(|pidfd| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -594,10 +596,23 @@ fn how_it_ended(live: &Live) -> End {
             .ok()
             .flatten()
     });
-    match status.and_then(|status| status.exit_status()) {
-        Some(code) => End::Exited(code),
-        None => End::Died(status.and_then(|status| status.terminating_signal())),
+    match status {
+        Some(status) => status
+            .exit_status()
+            .map_or(End::Died(status.terminating_signal()), End::Exited),
+        None => zombie_status(live.capture.pid).unwrap_or(End::Died(None)),
     }
+}
+
+/// How a process ended that its parent has not waited for, from /proc/PID/stat.
+fn zombie_status(pid: u32) -> Option<End> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may contain anything; the state follows it, and the status is the last field.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let status = fields.trim_end().rsplit(' ').next()?.parse().ok()?;
+    let status = std::process::ExitStatus::from_raw(status);
+    let end = status.code().map_or(End::Died(status.signal()), End::Exited);
+    fields.starts_with('Z').then_some(end)
 }
 
 /// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so

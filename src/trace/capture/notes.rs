@@ -55,7 +55,7 @@ impl ProcessStream<'_> {
 
     /// Passes on what could not be read.
     pub fn unreadable(&self, output: &mut Output<'_>, finding: &Finding) -> io::Result<()> {
-        self.detail(output, self.latest, "not readable", &finding.to_string())
+        self.detail(output, self.latest, Note::NOT_READABLE, &finding.to_string())
     }
 
     fn detail(
@@ -79,8 +79,13 @@ impl ProcessStream<'_> {
     /// When the recording was cut, as far as calls and notes show; none if it was not.
     pub(super) fn cut(&self) -> Option<Nanos> {
         let notes = self.metadata.notes.iter();
-        let cuts =
-            notes.filter(|note| [NoteKind::DIED, NoteKind::ENDED_EARLY].contains(&note.what));
+        let ends = [
+            NoteKind::DIED,
+            NoteKind::EXITED,
+            NoteKind::REPLACED,
+            NoteKind::ENDED_EARLY,
+        ];
+        let cuts = notes.filter(|note| ends.contains(&note.what));
         cuts.map(|note| self.host.to_boottime(note.time).max(self.latest))
             .max()
     }

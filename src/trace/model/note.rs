@@ -1,7 +1,7 @@
 //! Losses, and notes about the recording.
 
 use super::{Argument, ProcessIndex, TrackIndex};
-use crate::record::{Kind, Nanos, ThreadId};
+use crate::record::{Kind, Nanos, NoteKind, ThreadId};
 
 /// Records that are missing.
 #[derive(Copy, Clone, Debug)]
@@ -35,4 +35,14 @@ pub struct Note<'a> {
     pub name: &'a str,
     /// More about it.
     pub arguments: &'a [Argument<'a>],
+}
+
+impl Note<'_> {
+    /// Name of a note about a part of a capture that cannot be read.
+    pub const NOT_READABLE: &'static str = "not readable";
+
+    /// Whether an unknown number of records is missing.
+    pub fn tells_of_loss(&self) -> bool {
+        self.name == Note::NOT_READABLE || NoteKind::ENDED_EARLY.name() == Some(self.name)
+    }
 }

@@ -409,6 +409,9 @@ impl Consumer for Exporter<'_> {
 
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
         let track = self.place(note.process)?.notes;
+        if note.tells_of_loss() {
+            self.writer.ended_early();
+        }
         let (named, none) = ((note.name, OWN), CorrelationId::NONE);
         self.event(named, none, note.arguments, |writer, event| {
             writer.instant(track, note.time.0, event)

@@ -72,6 +72,8 @@ pub struct TraceWriter<W> {
     /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
     seed: u64,
     lost: u64,
+    /// Whether a recording in the trace ended early.
+    ended_early: bool,
     /// BOOTTIME and MONOTONIC, read together.
     monotonic: Vec<(u64, u64)>,
 }
@@ -102,6 +104,7 @@ impl<W: Write> TraceWriter<W> {
             sequences: DESCRIPTIONS,
             seed: 0,
             lost: 0,
+            ended_early: false,
             monotonic: Vec::new(),
         }
     }
@@ -482,6 +485,12 @@ impl<W: Write> TraceWriter<W> {
         self.lost = self.lost.saturating_add(records);
     }
 
+    /// Notes that a recording is incomplete by an unknown number of records. Perfetto shows it as a failed final flush,
+    /// which it counts as a loss of data.
+    pub fn ended_early(&mut self) {
+        self.ended_early = true;
+    }
+
     /// Sends everything that readers know of the sequences again, before its next use.
     pub fn reset(&mut self) {
         self.tracks.iter_mut().for_each(EventTrack::clear);
@@ -503,12 +512,9 @@ impl<W: Write> TraceWriter<W> {
     /// Ends the trace. Only [`TraceWriter::finish`] may follow.
     pub fn end_trace(&mut self) -> io::Result<()> {
         let lost = std::mem::take(&mut self.lost);
-        if lost > 0 {
-            self.describe(Data::TraceStats(TraceStats {
-                buffer_stats: vec![trace_stats::BufferStats {
-                    trace_writer_packet_loss: Some(lost),
-                }],
-            }))?;
+        let ended_early = std::mem::take(&mut self.ended_early);
+        if let Some(stats) = loss_statistics(lost, ended_early) {
+            self.describe(Data::TraceStats(stats))?;
         }
         self.packets.flush()
     }
@@ -562,4 +568,16 @@ fn mix(value: u64) -> u64 {
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     (value ^ value >> 31).max(1)
+}
+
+/// The statistics that show a loss of data, if there was one: `lost` records, and those of recordings that ended early.
+pub(super) fn loss_statistics(lost: u64, ended_early: bool) -> Option<TraceStats> {
+    let outcome = trace_stats::FinalFlushOutcome::FinalFlushFailed;
+    let buffer = trace_stats::BufferStats {
+        trace_writer_packet_loss: Some(lost),
+    };
+    (lost > 0 || ended_early).then(|| TraceStats {
+        buffer_stats: (lost > 0).then_some(buffer).into_iter().collect(),
+        final_flush_outcome: ended_early.then_some(outcome.into()),
+    })
 }

@@ -29,9 +29,8 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
     for finding in findings.list() {
         let _ = writeln!(text, "{path}: {finding}");
     }
-    let listed = findings.list().len() as u64;
-    if findings.count() > listed {
-        let rest = grouped(findings.count() - listed);
+    if findings.unlisted() > 0 {
+        let rest = grouped(findings.unlisted());
         let _ = writeln!(text, "{path}: {rest} more findings are not listed");
     }
     let _ = writeln!(

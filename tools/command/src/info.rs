@@ -8,7 +8,7 @@ use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::record::Nanos;
+use gputrail::record::{Nanos, NoteKind};
 use gputrail::trace::capture::Captures;
 use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::reader;
@@ -183,11 +183,11 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     lines.list("notes", notes);
     let findings = &outcome.findings;
     lines.list("not readable", findings.list());
-    if findings.count() > findings.list().len() as u64 {
+    if findings.unlisted() > 0 {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
     let complete = findings.count() == 0 && info.lost == 0;
-    lines.line("complete", verdict(complete, true));
+    lines.line("complete", verdict(complete, true, &info.ended_early));
     lines.text
 }
 
@@ -292,7 +292,13 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
         report.findings.iter().map(|(_, finding)| finding),
     );
     let complete = report.findings.is_empty() && report.lost == 0;
-    lines.line("complete", verdict(complete, reader.ended()));
+    let early = metadata.notes.iter();
+    let early = early.filter(|note| note.what == NoteKind::ENDED_EARLY);
+    let end = summary.span().map_or(Nanos(0), |(_, last)| last);
+    let early: Vec<_> = early
+        .map(|note| (end, metadata.string(note.text).to_owned()))
+        .collect();
+    lines.line("complete", verdict(complete, reader.ended(), &early));
     Ok(lines.text)
 }
 
@@ -310,10 +316,16 @@ fn unfinished(calls: u64, work: u64) -> String {
     }
 }
 
-fn verdict(complete: bool, ended: bool) -> &'static str {
-    match (complete, ended) {
-        (true, true) => "as far as the file tells, nothing is missing",
-        (true, false) => "all that the process wrote; it did not end the recording itself",
-        (false, _) => "no: see above",
+fn verdict(complete: bool, ended: bool, ended_early: &[(Nanos, String)]) -> String {
+    match (complete, ended, ended_early) {
+        (_, _, [(since, reason), ..]) => {
+            let since = time(*since);
+            format!("no, from {since} after the machine was started on: {reason}")
+        }
+        (true, true, []) => "as far as the file tells, nothing is missing".to_owned(),
+        (true, false, []) => {
+            "all that the process wrote; it did not end the recording itself".to_owned()
+        }
+        (false, _, []) => "no: see above".to_owned(),
     }
 }

@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::collect::session::{
-    End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size,
+    End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
 use gputrail::source::perf::SampleSource;
 use rustix::event::{PollFd, PollFlags};
@@ -328,9 +328,10 @@ impl Recorded {
                 say!("what {who} had not written when it ended is lost: {lost}");
             }
             if capture.pid != *pid
-                && let End::Died(_) | End::Exited(_) = capture.end
+                && let End::Died(Some(signal)) = capture.end
             {
-                say!("{who} died: the trace has what it did until then");
+                let signal = signal_name(signal);
+                say!("{who} was killed by {signal}: the trace has what it did until then");
             }
             if capture.end == End::Running {
                 say!("{who} was still running at the end: the trace has what it did until then");

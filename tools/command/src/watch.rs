@@ -3,7 +3,7 @@
 
 use crate::library::FILE_NAME;
 use gputrail::source::opencl;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -34,8 +34,11 @@ pub struct Watch {
     /// What it shows as where it is loaded: it may lie elsewhere.
     loaded_as: PathBuf,
     seen: BTreeMap<u32, Sighting>,
-    /// Processes that we may not look into, and what they are called.
+    /// Processes that may not be examined, and their names.
     hidden: BTreeMap<u32, String>,
+    /// Children made by fork of processes that are recorded: they attach with their first call, so there is nothing to
+    /// explain if they make none.
+    forked: BTreeSet<u32>,
     next: Instant,
     pause: Duration,
 }
@@ -63,6 +66,7 @@ impl Watch {
                 .unwrap_or_else(|_| library.to_owned()),
             seen: BTreeMap::new(),
             hidden: BTreeMap::new(),
+            forked: BTreeSet::new(),
             next: Instant::now() + FIRST_LOOK,
             pause: FIRST_LOOK,
         }
@@ -79,14 +83,24 @@ impl Watch {
         if !self.pause().is_zero() {
             return;
         }
-        let mut processes = vec![self.root];
+        // With their parents.
+        let mut processes = vec![(self.root, 0)];
         let mut index = 0;
         while index < processes.len() && processes.len() < 1000 {
-            let pid = processes[index];
-            processes.extend(children(pid));
+            let (pid, parent) = processes[index];
+            processes.extend(children(pid).into_iter().map(|child| (child, pid)));
             if !attached.contains(&pid) {
                 match self.look_at(pid) {
-                    Look::Saw(sighting) => drop(self.seen.insert(pid, sighting)),
+                    Look::Saw(sighting) => {
+                        let recorded = attached.contains(&parent) || self.forked.contains(&parent);
+                        if sighting.layer_loaded && recorded && is_fork(pid, parent) {
+                            self.forked.insert(pid);
+                            self.seen.remove(&pid);
+                        } else {
+                            self.forked.remove(&pid);
+                            self.seen.insert(pid, sighting);
+                        }
+                    }
                     Look::Forbidden => drop(self.hidden.insert(pid, name_of(pid))),
                     Look::Nothing => {}
                 }
@@ -170,6 +184,22 @@ enum Look {
     Nothing,
     Saw(Sighting),
     Forbidden,
+}
+
+/// Whether `child` was made by fork of `parent` and has not become another program since: its stack begins at the same
+/// address, which is random otherwise.
+fn is_fork(child: u32, parent: u32) -> bool {
+    /// The number of the field in /proc/PID/stat, counted from the one behind the name.
+    const STACK_START: usize = 25;
+    let stack_start = |pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let address: u64 = fields.split(' ').nth(STACK_START)?.parse().ok()?;
+        // Reads as 0 or 1 where it is hidden.
+        (address > 1).then_some(address)
+    };
+    let child = stack_start(child);
+    child.is_some() && child == stack_start(parent)
 }
 
 fn name_of(pid: u32) -> String {
@@ -312,6 +342,33 @@ mod tests {
             explain(|s| (s.loader, s.driver) = (None, Some("/lib/libpocl.so".into())))
                 .contains("directly")
         );
+    }
+
+    #[test]
+    fn a_forked_child_is_told_from_another_program() {
+        // SAFETY: the child only sleeps and exits.
+        let forked = unsafe { libc::fork() };
+        if forked == 0 {
+            // SAFETY: as above.
+            unsafe {
+                libc::pause();
+                libc::_exit(0)
+            }
+        }
+        let mut other = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let own = std::process::id();
+        assert!(is_fork(forked as u32, own));
+        assert!(!is_fork(other.id(), own));
+        // SAFETY: a child of this test, which is waited for.
+        unsafe {
+            libc::kill(forked, libc::SIGKILL);
+            libc::waitpid(forked, std::ptr::null_mut(), 0);
+        }
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

@@ -22,10 +22,9 @@ use super::schema::field::gpu_counter_descriptor::{
     self as descriptor, gpu_counter_block as block, gpu_counter_spec as spec,
 };
 use super::schema::field::{gpu_counter_event as counter, gpu_render_stage_event as stage};
-use super::schema::{
-    BuiltinClock, GpuInfo, TracePacket, TraceStats, field, gpu_info, trace_packet, trace_stats,
-};
+use super::schema::{BuiltinClock, GpuInfo, TracePacket, field, gpu_info, trace_packet};
 use super::wire::Encoder;
+use super::writer::loss_statistics;
 use crate::record::number_map::NumberMap;
 use rewrite::{
     interned, is_sound, of_machine, raw_fields, rename, rewrite, shift_snapshot, shifted, track_of,
@@ -78,6 +77,7 @@ fn merge_all(
         .iter()
         .map(|(_, survey, _)| survey.lost)
         .fold(0, u64::saturating_add);
+    let ended_early = traces.iter().any(|(_, survey, _)| survey.ended_early);
     let of = traces.len() as u32;
     for ((index, (source, _, placement)), map) in (0..).zip(traces).zip(maps) {
         let mut part = Part {
@@ -99,12 +99,8 @@ fn merge_all(
         }
         all.push(findings.list().to_vec());
     }
-    if lost > 0 {
-        merging.message(trace_packet::Data::TraceStats(TraceStats {
-            buffer_stats: vec![trace_stats::BufferStats {
-                trace_writer_packet_loss: Some(lost),
-            }],
-        }))?;
+    if let Some(stats) = loss_statistics(lost, ended_early) {
+        merging.message(trace_packet::Data::TraceStats(stats))?;
     }
     merging.flush()?;
     Ok(all)

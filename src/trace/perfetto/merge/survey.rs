@@ -5,6 +5,7 @@ use std::io::Read;
 use super::super::reader::{Finding, Findings, Input, Known, Packet, Visitor, rare, read};
 use super::super::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, field, gpu_info,
+    trace_stats::FinalFlushOutcome,
 };
 use super::BOOTTIME;
 
@@ -22,6 +23,8 @@ pub struct Survey {
     pub(super) gpus: Vec<gpu_info::Gpu>,
     /// Records lost.
     pub(super) lost: u64,
+    /// Whether a recording in it ended early.
+    pub(super) ended_early: bool,
     /// Packets.
     pub packets: u64,
     /// What cannot be read.
@@ -55,7 +58,10 @@ impl Visitor for Survey {
                 self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus
             }
             field::trace_packet::TRACE_STATS => {
-                for buffer in rare::<TraceStats>(data).unwrap_or_default().buffer_stats {
+                let stats = rare::<TraceStats>(data).unwrap_or_default();
+                self.ended_early |=
+                    stats.final_flush_outcome() == FinalFlushOutcome::FinalFlushFailed;
+                for buffer in stats.buffer_stats {
                     let lost = buffer.trace_writer_packet_loss.unwrap_or(0);
                     self.lost = self.lost.saturating_add(lost);
                 }

@@ -13,8 +13,9 @@ use super::id_set::IdSet;
 use super::samples::SamplesTold;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use crate::record::Nanos;
+use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
+use crate::record::{Nanos, NoteKind};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
 
 /// Most slices that are open at the same time, on all tracks.
@@ -26,6 +27,8 @@ const LATEST: u64 = 1 << 62;
 /// The largest packet of those that are rare.
 pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
 
+/// Name of the instant that describes a process's recording.
+pub(super) const RECORDING: &str = "recording";
 /// What the version that a trace of ours names begins with.
 const OURS: &str = "gputrail ";
 
@@ -85,6 +88,8 @@ struct Check {
     left_out: u64,
     gpus: Option<usize>,
     samples: SamplesTold,
+    /// Whether only some calls or work were recorded: then what an id refers to may be missing.
+    selective: bool,
 }
 
 impl Visitor for Check {
@@ -162,6 +167,9 @@ impl Visitor for Check {
                 None if self.left_out > 0 => {}
                 None => findings.add(place, || "a slice ends that has not begun".into()),
             },
+            EventKind::Instant if event.category.text == "gputrail" => {
+                self.own(place, event, findings);
+            }
             _ => {}
         }
         for id in event.submitted() {
@@ -225,6 +233,22 @@ impl Visitor for Check {
 }
 
 impl Check {
+    /// An instant with which the recording describes itself.
+    fn own(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
+        if event.name.text == RECORDING {
+            let configuration = event.text("configuration").unwrap_or_default();
+            self.selective |= is_selective(configuration);
+        } else if NoteKind::ENDED_EARLY.name() == Some(event.name.text) {
+            findings.add(place, || {
+                let reason = event.text("detail").unwrap_or_default();
+                format!(
+                    "the recording is incomplete from {} ns on: {reason}",
+                    event.time.0
+                )
+            });
+        }
+    }
+
     fn time(&self, place: Place, time: Nanos, findings: &mut Findings) {
         if time.0 > LATEST {
             findings.add(place, || format!("a time of {} ns, which is none", time.0));
@@ -256,6 +280,9 @@ impl Check {
             findings.add(end, || {
                 "too many ids, tracks or open slices: not all of them were checked".into()
             });
+        }
+        if self.selective {
+            return;
         }
         let mut list: Vec<(Place, String)> = Vec::new();
         for (id, call) in &self.without_work {

@@ -107,6 +107,15 @@ impl HostEvent<'_> {
         }
     }
 
+    /// The text of the annotation called `name`, if it has one.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let mut annotations = self.annotations.iter();
+        annotations.find_map(|(known, value)| match value {
+            AnnotationValue::Text(text) if *known == name => Some(*text),
+            _ => None,
+        })
+    }
+
     /// Event ids of device work that it submitted.
     pub fn submitted(&self) -> impl Iterator<Item = u64> {
         numbers_of(

@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-use super::check::{our_version, rare};
+use super::check::{RECORDING, our_version, rare};
 use super::findings::{Findings, Place};
 use super::tracks::{TrackId, TrackOf};
-use super::{
-    AnnotationValue, EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent,
-    field, read,
-};
+use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, ProcessId};
+use crate::record::{Nanos, NoteKind, ProcessId};
 use crate::trace::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
     trace_attributes,
@@ -102,6 +99,8 @@ pub struct Info {
     pub samples_shown_one_of: u64,
     /// Facts that the trace tells of itself.
     pub attributes: Vec<(String, String)>,
+    /// When recordings ended early, BOOTTIME ns, and why.
+    pub ended_early: Vec<(Nanos, String)>,
     /// Instants of ours that say what is missing or was noticed, with how often.
     pub notes: BTreeMap<String, u64>,
 }
@@ -275,24 +274,22 @@ impl Reading {
         if event.category.text != "gputrail" {
             return;
         }
-        let text = |wanted: &str| {
-            event
-                .annotations
-                .iter()
-                .find_map(|(name, value)| match value {
-                    AnnotationValue::Text(text) if *name == wanted => Some(*text),
-                    _ => None,
-                })
-        };
-        if event.name.text == "recording" {
-            if let Some(clock) = text("clock")
+        if event.name.text == RECORDING {
+            if let Some(clock) = event.text("clock")
                 && self.info.device_clocks.len() < MAX_ENTRIES
             {
                 self.info.device_clocks.push(clock.to_owned());
             }
             return;
         }
-        let note = match text("detail") {
+        let detail = event.text("detail");
+        if NoteKind::ENDED_EARLY.name() == Some(event.name.text)
+            && self.info.ended_early.len() < MAX_ENTRIES
+        {
+            let reason = detail.unwrap_or_default().to_owned();
+            self.info.ended_early.push((event.time, reason));
+        }
+        let note = match detail {
             Some(detail) => format!("{}: {detail}", event.name.text),
             None => event.name.text.to_owned(),
         };

@@ -346,6 +346,7 @@ fn losses_are_found_and_told() {
         packets.push(TracePacket {
             data: Some(Data::TraceStats(TraceStats {
                 buffer_stats: vec![buffer],
+                final_flush_outcome: None,
             })),
             ..TracePacket::default()
         });

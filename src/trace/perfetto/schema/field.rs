@@ -393,6 +393,7 @@ pub mod trace_packet_defaults {
 }
 pub mod trace_stats {
     pub const BUFFER_STATS: u32 = 1;
+    pub const FINAL_FLUSH_OUTCOME: u32 = 15;
     pub mod buffer_stats {
         pub const TRACE_WRITER_PACKET_LOSS: u32 = 19;
     }

@@ -1236,6 +1236,9 @@ pub struct InternedString {
 pub struct TraceStats {
     #[prost(message, repeated, tag = "1")]
     pub buffer_stats: ::prost::alloc::vec::Vec<trace_stats::BufferStats>,
+    /// Failed if a recording ended early: shown as a loss of data.
+    #[prost(enumeration = "trace_stats::FinalFlushOutcome", optional, tag = "15")]
+    pub final_flush_outcome: ::core::option::Option<i32>,
 }
 /// Nested message and enum types in `TraceStats`.
 pub mod trace_stats {
@@ -1244,6 +1247,45 @@ pub mod trace_stats {
         /// Records that were lost. Both old and new versions count and show this one.
         #[prost(uint64, optional, tag = "19")]
         pub trace_writer_packet_loss: ::core::option::Option<u64>,
+    }
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum FinalFlushOutcome {
+        FinalFlushUnspecified = 0,
+        FinalFlushSucceeded = 1,
+        FinalFlushFailed = 2,
+    }
+    impl FinalFlushOutcome {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::FinalFlushUnspecified => "FINAL_FLUSH_UNSPECIFIED",
+                Self::FinalFlushSucceeded => "FINAL_FLUSH_SUCCEEDED",
+                Self::FinalFlushFailed => "FINAL_FLUSH_FAILED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "FINAL_FLUSH_UNSPECIFIED" => Some(Self::FinalFlushUnspecified),
+                "FINAL_FLUSH_SUCCEEDED" => Some(Self::FinalFlushSucceeded),
+                "FINAL_FLUSH_FAILED" => Some(Self::FinalFlushFailed),
+                _ => None,
+            }
+        }
     }
 }
 /// The machine.

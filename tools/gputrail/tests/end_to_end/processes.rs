@@ -16,11 +16,13 @@ use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
-/// How many processes the trace says died, rather than ended; each after its last call.
+/// How many processes ended without ending their recording, by the trace; each after its last call.
 fn deaths_in(trace: &mut Trace) -> i64 {
     let last = trace
         .value::<i64>("select max(ts) from slice join thread_track on track_id = thread_track.id");
-    let deaths = trace.rows::<(i64,)>("select ts from slice where name = 'process died'");
+    let deaths = trace.rows::<(i64,)>(
+        "select ts from slice where name in ('process died', 'process exited', 'process replaced')",
+    );
     assert!(
         deaths.iter().all(|(time,)| *time >= last),
         "{deaths:?} before {last}"
@@ -97,8 +99,7 @@ fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 300, "{then}");
         assert_eq!(deaths_in(&mut trace), 1, "{then}");
-        let sql =
-            "select extract_arg(arg_set_id, 'debug.detail') from slice where name = 'process died'";
+        let sql = "select extract_arg(arg_set_id, 'debug.detail') from slice where name in ('process died', 'process exited', 'process replaced')";
         assert!(trace.value::<String>(sql).contains(by), "{then}");
     }
 }

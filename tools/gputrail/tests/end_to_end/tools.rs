@@ -222,10 +222,13 @@ fn without_the_reader_samples_come_without_source_lines_and_that_is_said_once() 
         command.env("OPENCL_LAYERS", dir.join("libgputrail.so.0"));
         let ended = run(command.env("GPUTRAIL_TOOLS", &tool)).well();
         assert_ne!(line(&ended.stderr, "samples: "), "samples: 0");
-        let count = |start| ended.stderr.lines().filter(|line| line.starts_with(start));
+        let count = |start: &str| {
+            let lines = ended.stderr.lines();
+            lines.filter(|line| line.starts_with(start)).count()
+        };
         (
-            count("line ").count(),
-            count("gputrail: tools get no source lines").count(),
+            count("line "),
+            count("gputrail: tools get no source lines"),
         )
     };
     let (lines, said) = sampled();
