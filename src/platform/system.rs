@@ -6,6 +6,11 @@ use std::time::Duration;
 
 pub(crate) use here::*;
 
+/// The dynamic loader's reason for a failure, which is the source of the error.
+pub(crate) fn loader_reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 #[cfg(target_os = "linux")]
 mod here {
     use super::*;

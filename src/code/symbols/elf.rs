@@ -193,11 +193,12 @@ mod reader {
         let own = system::library_of(functions as *const ()).ok_or("own path is unknown")?;
         let path = own.with_file_name(LIBRARY);
         // SAFETY: the constructors of the library do nothing.
-        let library = unsafe { Library::new(&path) }
-            .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+        let library =
+            unsafe { Library::new(&path) }.map_err(|error| system::loader_reason(&error))?;
         // SAFETY: the library's symbol of this name has this type.
         let functions = unsafe { library.get::<*const Functions>(EXPORT) };
-        let functions = *functions.map_err(|error| format!("{}: {error}", path.display()))?;
+        let functions = *functions
+            .map_err(|error| format!("{}: {}", path.display(), system::loader_reason(&error)))?;
         let _ = library.into_raw();
         // SAFETY: the table of a library that is never closed; its first field is the version in all versions.
         let functions = unsafe { &*functions };

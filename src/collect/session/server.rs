@@ -611,7 +611,9 @@ fn zombie_status(pid: u32) -> Option<End> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let status = fields.trim_end().rsplit(' ').next()?.parse().ok()?;
     let status = std::process::ExitStatus::from_raw(status);
-    let end = status.code().map_or(End::Died(status.signal()), End::Exited);
+    let end = status
+        .code()
+        .map_or(End::Died(status.signal()), End::Exited);
     fields.starts_with('Z').then_some(end)
 }
 

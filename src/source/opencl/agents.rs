@@ -7,6 +7,7 @@ use super::device::{self, Device};
 use super::ffi::*;
 use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
 use crate::clock::{self, AgentClock, HostClock};
+use crate::platform::system::loader_reason;
 use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
 use libloading::os::unix::Library;
@@ -100,7 +101,7 @@ fn all(api: &Dispatch) -> Result<Vec<cl_device_id>, EnumerateError> {
 fn load() -> Result<Dispatch, EnumerateError> {
     // SAFETY: opening a library runs its constructors: those of the loader that every program uses.
     let library = unsafe { Library::new(LIBRARY) }
-        .map_err(|error| EnumerateError::NoLibrary(error.to_string()))?;
+        .map_err(|error| EnumerateError::NoLibrary(loader_reason(&error)))?;
     // SAFETY: optional function pointers, for which zeros are `None`.
     let mut api: Dispatch = unsafe { core::mem::zeroed() };
     let entries = (&raw mut api).cast::<AnyFunction>();

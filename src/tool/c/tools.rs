@@ -13,6 +13,7 @@ use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
 use crate::collect::exit;
 use crate::platform::inside::message;
 use crate::platform::sync::PerProcess;
+use crate::platform::system::loader_reason;
 use core::ffi::{CStr, c_char, c_void};
 use libloading::os::unix::Library;
 use std::ffi::{CString, OsStr};
@@ -189,7 +190,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
     // SAFETY: opens a library, whose constructors run; the user requests it.
     let library = unsafe { Library::open(Some(OsStr::from_bytes(path.to_bytes())), flags) }
-        .map_err(|error| Failure::new(Status::NOT_FOUND, error.to_string()))?;
+        .map_err(|error| Failure::new(Status::NOT_FOUND, loader_reason(&error)))?;
     // SAFETY: a function of this name has this type in every tool.
     let entry = unsafe { library.get::<Configure>(ENTRY) }.map(|found| *found);
     // Threads of the library may run, and the host structure names it: it is never closed.

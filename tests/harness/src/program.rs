@@ -122,6 +122,17 @@ pub fn run(command: &mut Command) -> Ended {
     Running::start(command).end()
 }
 
+/// Runs a program to its end, however long that takes: for cargo, which may compile and wait for other builds.
+pub fn run_without_limit(command: &mut Command) -> Ended {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    Ended {
+        status: output.status,
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
 fn collect(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
