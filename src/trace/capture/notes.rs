@@ -55,7 +55,12 @@ impl ProcessStream<'_> {
 
     /// Passes on what could not be read.
     pub fn unreadable(&self, output: &mut Output<'_>, finding: &Finding) -> io::Result<()> {
-        self.detail(output, self.latest, Note::NOT_READABLE, &finding.to_string())
+        self.detail(
+            output,
+            self.latest,
+            Note::NOT_READABLE,
+            &finding.to_string(),
+        )
     }
 
     fn detail(
