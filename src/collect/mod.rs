@@ -10,7 +10,11 @@ pub mod correlation;
 pub(crate) mod exit;
 pub mod external;
 pub mod marker;
+#[cfg(any(feature = "layer", feature = "sim"))]
+pub(crate) mod notify;
 pub mod operations;
+#[cfg(feature = "layer")]
+pub(crate) mod outstanding;
 pub mod process;
 mod rank;
 pub mod recorder;

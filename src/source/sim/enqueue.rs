@@ -10,7 +10,6 @@ use super::runtime::{Enqueued, Event, Stream, count};
 use super::sampler::Launched;
 use super::tell;
 use super::thread::{Status, Thread};
-use super::time::ticks;
 use crate::collect::correlation::Call;
 use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
 use crate::record::*;
@@ -120,9 +119,9 @@ impl Thread {
             executed.keep(&names, code);
         }
         let loaded = resource::MODULE_LOADED;
-        tell::object::<crate::record::Module>(&self.host, &call, loaded, module.0);
+        tell::object::<crate::record::Module>(&self.host(), &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
-        tell::object::<CodeObject>(&self.host, &call, loaded, code.0);
+        tell::object::<CodeObject>(&self.host(), &call, loaded, code.0);
         let _ = self.exit(call, Ok(())).await;
 
         let mut kernels = Vec::new();
@@ -139,7 +138,7 @@ impl Thread {
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
-            tell::object::<KernelSymbol>(&self.host, &call, registered, id.0);
+            tell::object::<KernelSymbol>(&self.host(), &call, registered, id.0);
             kernels.push(Kernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
@@ -159,12 +158,12 @@ impl Thread {
             .await;
         for kernel in &module.kernels {
             let gone = resource::KERNEL_SYMBOL_UNREGISTERED;
-            tell::object::<KernelSymbol>(&self.host, &call, gone, kernel.id.0);
+            tell::object::<KernelSymbol>(&self.host(), &call, gone, kernel.id.0);
         }
         let gone = resource::CODE_OBJECT_UNLOADED;
-        tell::object::<CodeObject>(&self.host, &call, gone, module.code.0);
+        tell::object::<CodeObject>(&self.host(), &call, gone, module.code.0);
         let gone = resource::MODULE_UNLOADED;
-        tell::object::<crate::record::Module>(&self.host, &call, gone, module.id.0);
+        tell::object::<crate::record::Module>(&self.host(), &call, gone, module.id.0);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -224,7 +223,7 @@ impl Thread {
         record.carveout = 255;
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
-        self.host.write(record);
+        self.host().write(record);
         let told = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
         self.tell_enqueued(&call, told, *id, &record);
         count(&self.runtime.counts.kernels);
@@ -237,14 +236,14 @@ impl Thread {
         self.compute(Nanos(work)).await;
         let mut record = Overhead::blank();
         record.correlation = call.correlation;
-        record.start = ticks(start);
-        record.end = ticks(self.runtime.now());
-        record.thread = self.host.thread();
+        record.start = self.runtime.ticks_at(start);
+        record.end = self.runtime.ticks();
+        record.thread = self.host().thread();
         record.agent = self.runtime.devices[module.device].agent;
         record.module = module.id;
         record.what = OverheadKind::COMPILATION;
         record.detail = self.runtime.recorder.names().string(source.demangled);
-        self.host.write(record);
+        self.host().write(record);
     }
 
     /// Copies `bytes`, in the order of the stream. The direction follows from the pointers.
@@ -336,7 +335,7 @@ impl Thread {
         (record.source_agent, record.destination_agent) = (agent(from), agent(to));
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
-        self.host.write(record);
+        self.host().write(record);
         let told = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);
         self.tell_enqueued(call, told, KernelId::NONE, &record);
         count(&self.runtime.counts.copies);
@@ -363,7 +362,7 @@ impl Thread {
         (record.bytes, record.address) = (bytes, pointer.0);
         (record.value, record.pattern_bytes) = (value.into(), 1);
         record.memory = MemoryKind::DEVICE;
-        self.host.write(record);
+        self.host().write(record);
         let told = (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
         self.tell_enqueued(&call, told, KernelId::NONE, &record);
         count(&self.runtime.counts.fills);
@@ -378,7 +377,7 @@ impl Thread {
         kernel: KernelId,
         record: &R,
     ) {
-        let followers = tell::enqueued(&self.host, call, told, kernel, record);
+        let followers = tell::enqueued(&self.host(), call, told, kernel, record);
         self.runtime.follow(followers);
     }
 
@@ -389,8 +388,8 @@ impl Thread {
         queue: QueueChoice,
         demand: Demand,
     ) -> Enqueued {
-        self.runtime
-            .enqueue(&mut self.host, call, stream, queue, demand)
+        let runtime = self.runtime.clone();
+        runtime.enqueue(&mut self.host(), call, stream, queue, demand)
     }
 
     /// Lets `event` stand for everything in `stream` so far.
@@ -415,7 +414,7 @@ impl Thread {
             (record.work.agent, record.work.context) = (device.agent, device.context);
         }
         (record.event, record.events) = (id, 1);
-        self.host.write(record);
+        self.host().write(record);
         let _ = self.exit(call, Ok(())).await;
     }
 

@@ -52,6 +52,10 @@ pub(super) trait World {
     fn next(&self) -> Option<Moment>;
     /// Lets happen what happens up to `now`; it may open gates.
     fn advance(&self, now: Moment);
+    /// Time has come to `now`, for the threads and the world.
+    fn reach(&self, now: Moment) {
+        let _ = now;
+    }
 }
 
 /// Every thread that is left waits for something that will not happen.
@@ -107,9 +111,13 @@ impl Executor {
             match (world.next(), timer) {
                 (Some(event), timer) if timer.is_none_or(|timer| event <= timer) => {
                     self.now.set(event);
+                    world.reach(event);
                     world.advance(event);
                 }
-                (_, Some(_)) => self.poll_next(&mut tasks),
+                (_, Some(timer)) => {
+                    world.reach(timer);
+                    self.poll_next(&mut tasks);
+                }
                 (_, None) => break,
             }
         }

@@ -42,12 +42,14 @@ pub fn sampling_configurations() -> Vec<Configuration> {
 }
 
 use crate::collect::operations::OperationInfo;
+use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::source::Source;
 use crate::record::{AgentId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId};
 use runtime::Runtime;
 use std::rc::Rc;
+use time::HostTime;
 
 /// The source of the simulated runtime.
 #[derive(Debug)]
@@ -178,7 +180,32 @@ impl Demo {
         self.describe(recorder);
         Simulation {
             steps: self.steps,
-            runtime: Runtime::new(recorder, self.seed, DEVICES),
+            runtime: Runtime::new(recorder, self.seed, DEVICES, HostTime::Virtual),
+        }
+    }
+
+    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source, beside others
+    /// that the process has, and is recorded with them.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError::NotRecorded`] where the environment asks for no recording.
+    pub fn run_here(&self) -> Result<DemoReport, SimulationError> {
+        process::attach(&Simulated);
+        let recorder = process::recorder().ok_or(SimulationError::NotRecorded)?;
+        self.name_steps(recorder);
+        let simulation = Simulation {
+            steps: self.steps,
+            runtime: Runtime::new(recorder, self.seed, DEVICES, HostTime::real()),
+        };
+        simulation.run()
+    }
+
+    fn name_steps(&self, recorder: &Recorder) {
+        for step in 0..self.steps {
+            let name = format!("step {}", step + 1);
+            let id = training::step_id(step);
+            recorder.names().external(ExternalKind::CUSTOM0, id, &name);
         }
     }
 
@@ -197,9 +224,6 @@ impl Demo {
         process.configuration = names.string("virtual time");
         process.main_thread = ThreadId(runtime::FIRST_THREAD);
         names.process(process);
-        for step in 0..self.steps {
-            let name = format!("step {}", step + 1);
-            names.external(ExternalKind::CUSTOM0, training::step_id(step), &name);
-        }
+        self.name_steps(recorder);
     }
 }

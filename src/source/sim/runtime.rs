@@ -15,10 +15,12 @@ use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
 use super::recent::Recent;
-use super::tell::{self, Followers};
-use super::thread::{Status, Thread};
-use super::time::{Moment, ticks, us};
+use super::tell;
+use super::thread::{Host, Status, Thread};
+use super::time::{HostTime, Moment, us};
 use crate::collect::correlation::{Call, HostThread};
+use crate::collect::notify::Followers;
+use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::SamplingError;
 use crate::collect::source::Source;
@@ -26,6 +28,7 @@ use crate::record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Memory of the host that can be page-locked.
 pub(super) const HOST_MEMORY: u64 = 64 << 30;
@@ -35,6 +38,10 @@ const HOST_BANDWIDTH: u64 = 36_000;
 const CLOCK_PERIOD: Nanos = us(10_000);
 /// First of the virtual threads' ids.
 pub(super) const FIRST_THREAD: u32 = 4_001;
+/// The same in a real process: ids that the system gives to no thread.
+const FIRST_THREAD_HERE: u32 = 1 << 23;
+/// How far simulated time may run ahead of real time.
+const AHEAD: Duration = Duration::from_millis(1);
 
 /// A stream of the program's.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -58,6 +65,9 @@ pub enum SimulationError {
         /// What the call returned.
         status: i32,
     },
+    /// The process in which it was to run is not recorded.
+    #[error("this process is not recorded")]
+    NotRecorded,
     /// Its devices cannot be sampled as the recording asks.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
@@ -81,6 +91,8 @@ pub(super) struct Runtime {
     works: RefCell<Recent<WorkState>>,
     seed: u64,
     threads: Cell<u32>,
+    first_thread: u32,
+    time: HostTime,
     next_clocks: Cell<Moment>,
     failure: RefCell<Option<SimulationError>>,
 }
@@ -157,8 +169,18 @@ pub(super) struct Enqueued {
 }
 
 impl Runtime {
-    /// A machine with so many devices, which records into `recorder`.
-    pub(super) fn new(recorder: &Recorder, seed: u64, devices: usize) -> Rc<Runtime> {
+    /// A machine with so many devices, which records into `recorder` by the ticks of `time`. In real time its first thread is the
+    /// one that calls [`Runtime::run`].
+    pub(super) fn new(
+        recorder: &Recorder,
+        seed: u64,
+        devices: usize,
+        time: HostTime,
+    ) -> Rc<Runtime> {
+        let first_thread = match time {
+            HostTime::Virtual => FIRST_THREAD,
+            HostTime::Real { .. } => FIRST_THREAD_HERE,
+        };
         let mut machine = Machine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
         let devices = recorder.names().batch(devices, |_| {
@@ -180,7 +202,9 @@ impl Runtime {
             machine: RefCell::new(machine),
             works: RefCell::default(),
             seed,
-            threads: Cell::new(FIRST_THREAD),
+            threads: Cell::new(first_thread),
+            first_thread,
+            time,
             next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
             failure: RefCell::default(),
         };
@@ -193,13 +217,30 @@ impl Runtime {
         self.executor.now()
     }
 
+    /// The ticks now.
+    pub(super) fn ticks(&self) -> Ticks {
+        self.ticks_at(self.now())
+    }
+
+    /// The ticks at `moment`.
+    pub(super) fn ticks_at(&self, moment: Moment) -> Ticks {
+        self.time.ticks(moment)
+    }
+
     /// Starts a thread of the program.
     pub(super) fn spawn<F: Future<Output = Result<(), Status>> + 'static>(
         self: &Rc<Self>,
         name: &str,
         body: impl FnOnce(Thread) -> F,
     ) {
-        let Some((host, random)) = self.new_thread(name) else {
+        let is_calling = matches!(self.time, HostTime::Real { .. }) && self.threads() == 0;
+        let made = match process::current().filter(|_| is_calling) {
+            Some(thread) => Some((Host::Calling(thread), self.count_thread())),
+            None => self
+                .new_thread(name)
+                .map(|(host, random)| (Host::Simulated(Box::new(host)), random)),
+        };
+        let Some((host, random)) = made else {
             return;
         };
         let body = body(Thread::new(self.clone(), host, random));
@@ -230,6 +271,7 @@ impl Runtime {
             }
         }
         let result = self.executor.run(&**self);
+        self.time.wait(self.now(), Duration::ZERO);
         self.read_due_clocks(self.now());
         self.read_clocks(self.now());
         match self.failure.take() {
@@ -246,19 +288,28 @@ impl Runtime {
     }
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
-        let number = self.threads.replace(self.threads.get() + 1);
-        let thread = ThreadId(number);
-        let is_main = number == FIRST_THREAD;
+        let thread = ThreadId(self.threads.get());
+        let is_virtual = matches!(self.time, HostTime::Virtual);
+        let is_main = is_virtual && self.threads() == 0;
+        let random = self.count_thread();
         let Some(mut host) = self.recorder.host_thread(thread, is_main) else {
             let failure = SimulationError::NoLane(name.into());
             self.failure.borrow_mut().get_or_insert(failure);
             return None;
         };
-        // Nobody would empty a block while it waits: see `keep_room`.
-        host.set_may_wait(false);
+        if is_virtual {
+            // Nobody would empty a block while it waits: see `keep_room`.
+            host.set_may_wait(false);
+        }
         self.recorder.names().thread(thread, name);
-        let random = Random::fork(self.seed, Purpose::Thread, (number - FIRST_THREAD) as usize);
         Some((host, random))
+    }
+
+    /// Counts a new thread, and returns its random numbers.
+    fn count_thread(&self) -> Random {
+        let place = self.threads();
+        self.threads.set(self.threads.get() + 1);
+        Random::fork(self.seed, Purpose::Thread, place as usize)
     }
 
     /// Has full blocks written when few are empty: a simulation has no collector that does it in time.
@@ -270,7 +321,7 @@ impl Runtime {
 
     /// The threads that have been started.
     pub(super) fn threads(&self) -> u32 {
-        self.threads.get() - FIRST_THREAD
+        self.threads.get() - self.first_thread
     }
 
     /// A new stream on a device; streams share its compute queues in turn.
@@ -453,7 +504,7 @@ impl Runtime {
             record.submitted = clock.read(submitted);
             record.start = clock.read(finished.start);
             record.end = clock.read(finished.end);
-            record.completed = ticks(self.now());
+            record.completed = self.ticks();
             record.agent = device.agent;
             self.keep_room();
             host.write(record);
@@ -478,9 +529,11 @@ impl Runtime {
 
     fn read_clocks(&self, now: Moment) {
         let names = self.recorder.names();
-        names.clock_snapshot(crate::clock::virtual_snapshot(ticks(now)));
+        if let HostTime::Virtual = self.time {
+            names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
+        }
         for device in &self.devices {
-            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now));
+            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now, self.time));
         }
     }
 }
@@ -488,6 +541,10 @@ impl Runtime {
 impl World for Runtime {
     fn next(&self) -> Option<Moment> {
         self.machine.borrow().next()
+    }
+
+    fn reach(&self, now: Moment) {
+        self.time.wait(now, AHEAD);
     }
 
     fn advance(&self, now: Moment) {

@@ -1,42 +1,14 @@
-//! What subscribers are told of the simulated runtime, on the threads of the simulation.
+//! Callbacks of subscribers of the simulated runtime, on the threads of the simulation.
 //!
-//! The address space is a simulated one too, so arguments are told as records keep them: nothing is read through them.
+//! The address space is a simulated one too, so callbacks get arguments as records keep them: nothing is read through them.
 
 use super::operations::Function;
 use crate::collect::correlation::{Call, HostThread};
-use crate::collect::operations;
-use crate::collect::switchboard::{
-    CallArguments, Callback, Payload, Phase, SubscriberSet, UserData, Within,
-};
-use crate::record::{
-    Completion, CorrelationId, ExternalId, KernelId, Operation, Record, RecordRef, WorkId,
-};
+use crate::collect::notify::{self, Followers, Notifier};
+use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Within};
+use crate::record::{Completion, ExternalId, KernelId, Operation, Record, RecordRef, WorkId};
 
-/// Who is told when work completes, and what they left when it was enqueued.
-pub(super) struct Followers {
-    operation: Operation,
-    subscribers: SubscriberSet,
-    kernel: KernelId,
-    user_data: UserData,
-}
-
-fn subscribers(host: &HostThread, operation: Operation) -> SubscriberSet {
-    host.board().interest(operation).subscribers()
-}
-
-fn callback<'a>(
-    host: &'a HostThread,
-    operation: Operation,
-    phase: Phase,
-    correlation: CorrelationId,
-) -> Callback<'a> {
-    let name = operations::name(operation);
-    let mut callback = Callback::new(operation, name, phase);
-    (callback.thread, callback.correlation) = (host.thread(), correlation);
-    callback.with_kernel(KernelId::NONE, host.board().names())
-}
-
-/// Tells of a call's enter, or of its exit with a status. Returns the external id that somebody supplies for it.
+/// Calls back about a call's enter, or about its exit with a status. Returns the external id that a subscriber supplies.
 pub(super) fn call(
     host: &HostThread,
     call: &Call,
@@ -48,13 +20,14 @@ pub(super) fn call(
     if subscribers.is_none() {
         return None;
     }
-    let phase = if status.is_none() {
-        Phase::Enter
-    } else {
-        Phase::Exit
+    let phase = match status {
+        None => Phase::Enter,
+        Some(_) => Phase::Exit,
     };
-    let mut callback = callback(host, call.operation, phase, call.correlation);
     let info = function.info();
+    let mut callback = Callback::new(call.operation, info.name, phase)
+        .with_kernel(KernelId::NONE, host.board().names());
+    (callback.thread, callback.correlation) = (host.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;
     let place = (call.depth, Within::Call);
@@ -62,7 +35,7 @@ pub(super) fn call(
         .tell_within(host.state(), place, subscribers, &mut callback)
 }
 
-/// Tells that something begins within a call.
+/// Calls back at the enter of something within a call.
 pub(super) fn begin<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -71,18 +44,12 @@ pub(super) fn begin<R: Record>(
     kernel: KernelId,
     record: &R,
 ) {
-    let place = (call.depth, within);
-    host.board().begin_within(host.state(), place, WorkId::NONE);
-    let subscribers = subscribers(host, operation);
-    if !subscribers.is_none() {
-        let mut callback = callback(host, operation, Phase::Enter, call.correlation);
-        (callback.payload, callback.kernel) = (Payload::Record(RecordRef::of(record)), kernel);
-        host.board()
-            .tell_within(host.state(), place, subscribers, &mut callback);
-    }
+    let notifier = Notifier::inside(host, call);
+    notifier.begin(within, WorkId::NONE);
+    notifier.enter(within, operation, RecordRef::of(record), kernel);
 }
 
-/// Tells that it has ended.
+/// Calls back at its exit.
 pub(super) fn end<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -90,16 +57,14 @@ pub(super) fn end<R: Record>(
     operation: Operation,
     kernel: KernelId,
     record: &R,
-) -> UserData {
-    let place = (call.depth, within);
-    let mut callback = callback(host, operation, Phase::Exit, call.correlation);
-    (callback.payload, callback.kernel) = (Payload::Record(RecordRef::of(record)), kernel);
-    callback.return_code = Some(0);
-    host.board().tell_exit(host.state(), place, &mut callback);
-    host.board().end_within(host.state(), place)
+) {
+    let notifier = Notifier::inside(host, call);
+    let payload = Payload::Record(RecordRef::of(record));
+    notifier.exit(within, operation, payload, kernel, 0);
+    notifier.end(within);
 }
 
-/// Tells that work has been put into a queue, and says who follows it.
+/// Calls back at the enter and the exit of an enqueue, and returns the followers of the work.
 pub(super) fn enqueued<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -108,39 +73,20 @@ pub(super) fn enqueued<R: Record>(
     record: &R,
 ) -> Option<Followers> {
     begin(host, call, Within::Work, enqueue, kernel, record);
-    let user_data = end(host, call, Within::Work, enqueue, kernel, record);
-    let subscribers = subscribers(host, complete);
-    (!subscribers.is_none()).then_some(Followers {
-        operation: complete,
-        subscribers,
-        kernel,
-        user_data,
-    })
+    let notifier = Notifier::inside(host, call);
+    let payload = Payload::Record(RecordRef::of(record));
+    notifier.exit(Within::Work, enqueue, payload, kernel, 0);
+    let user_data = notifier.end(Within::Work);
+    let followers = notifier.followers(complete, kernel)?;
+    Some(followers.with_user_data(user_data))
 }
 
-/// Tells `followers` that work has completed.
+/// Calls back the followers of work that has completed.
 pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
-    let correlation = completion.correlation;
-    let mut callback = callback(host, followers.operation, Phase::Complete, correlation);
-    callback.payload = Payload::Record(RecordRef::of(completion));
-    (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
-    let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
-    host.board()
-        .tell(host.state(), subscribers, &mut callback, user_data);
+    notify::completed(host.board(), host.state(), followers, completion);
 }
 
-/// Tells of an object that has come or is going: `id` is that of an `R`.
+/// Calls back about an object that has come or is going: `id` is that of an `R`.
 pub(super) fn object<R: Record>(host: &HostThread, call: &Call, operation: Operation, id: u32) {
-    let subscribers = subscribers(host, operation);
-    if subscribers.is_none() {
-        return;
-    }
-    let record = host.board().names().get::<R>(id);
-    let mut callback = callback(host, operation, Phase::Instant, call.correlation);
-    if let Some(record) = &record {
-        callback.payload = Payload::Record(RecordRef::of(record));
-    }
-    let mut user_data = host.board().new_user_data();
-    host.board()
-        .tell(host.state(), subscribers, &mut callback, &mut user_data);
+    Notifier::inside(host, call).object::<R>(operation, id);
 }

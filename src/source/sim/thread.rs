@@ -10,11 +10,12 @@ use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
 use super::tell;
-use super::time::ticks;
 use crate::collect::correlation::{Call, Extra, HostThread};
 use crate::collect::operations::{memory_allocation, resource, synchronization};
+use crate::collect::process::{Borrowed, Current};
 use crate::collect::switchboard::Within;
 use crate::record::*;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 /// What a call of the simulated runtime returns.
@@ -31,13 +32,47 @@ impl Status {
 /// A thread of the program.
 pub(super) struct Thread {
     pub(super) runtime: Rc<Runtime>,
-    pub(super) host: HostThread,
+    host: Host,
     pub(super) random: Random,
     /// The device that its calls refer to.
     pub(super) device: usize,
     last_error: Status,
     /// Calls in progress: their functions and arguments.
     open: Vec<(Function, Vec<u64>)>,
+}
+
+/// The state of a thread that records.
+pub(super) enum Host {
+    /// A thread of the simulation.
+    Simulated(Box<HostThread>),
+    /// The thread of the process on which the simulation runs.
+    Calling(Current),
+}
+
+/// A [`Host`] in use.
+pub(super) enum HostRef<'a> {
+    Simulated(&'a mut HostThread),
+    Calling(Borrowed),
+}
+
+impl Deref for HostRef<'_> {
+    type Target = HostThread;
+
+    fn deref(&self) -> &HostThread {
+        match self {
+            HostRef::Simulated(host) => host,
+            HostRef::Calling(host) => host,
+        }
+    }
+}
+
+impl DerefMut for HostRef<'_> {
+    fn deref_mut(&mut self) -> &mut HostThread {
+        match self {
+            HostRef::Simulated(host) => host,
+            HostRef::Calling(host) => host,
+        }
+    }
 }
 
 /// The operation that a wait is told as.
@@ -54,7 +89,7 @@ const STACK: usize = 0x7ffd_0000_0000;
 const FRAME: usize = 0xc0;
 
 impl Thread {
-    pub(super) fn new(runtime: Rc<Runtime>, host: HostThread, random: Random) -> Thread {
+    pub(super) fn new(runtime: Rc<Runtime>, host: Host, random: Random) -> Thread {
         Thread {
             runtime,
             host,
@@ -62,6 +97,15 @@ impl Thread {
             device: 0,
             last_error: Status::SUCCESS,
             open: Vec::new(),
+        }
+    }
+
+    /// The thread's state, while the result lives.
+    pub(super) fn host(&mut self) -> HostRef<'_> {
+        match &mut self.host {
+            Host::Simulated(host) => HostRef::Simulated(host),
+            // The thread is in the simulation, and in no call of another source.
+            Host::Calling(thread) => HostRef::Calling(thread.borrow().expect("not in use")),
         }
     }
 
@@ -76,13 +120,13 @@ impl Thread {
         self.runtime.keep_room();
         self.open.push((function, arguments.to_vec()));
         let frame = STACK - self.open.len() * FRAME;
-        let now = ticks(self.runtime.now());
-        let call = self.host.enter(function.operation(), frame, now);
+        let now = self.runtime.ticks();
+        let call = self.host().enter(function.operation(), frame, now);
         if function.has_arguments() {
-            self.host.write_arguments(&call, arguments);
+            self.host().write_arguments(&call, arguments);
         }
-        if let Some(id) = tell::call(&self.host, &call, function, arguments, None) {
-            self.host.supply_external(&call, id);
+        if let Some(id) = tell::call(&self.host(), &call, function, arguments, None) {
+            self.host().supply_external(&call, id);
         }
         self.compute(function.cost()).await;
         call
@@ -110,10 +154,10 @@ impl Thread {
                 *status
             }
         };
-        self.host
-            .exit(&call, ticks(self.runtime.now()), status.0, extra);
+        let now = self.runtime.ticks();
+        self.host().exit(&call, now, status.0, extra);
         if let Some((function, arguments)) = open {
-            tell::call(&self.host, &call, function, &arguments, Some(status.0));
+            tell::call(&self.host(), &call, function, &arguments, Some(status.0));
         }
         result
     }
@@ -126,13 +170,13 @@ impl Thread {
 
     /// Everything that follows belongs to the external id, until it is popped.
     pub(super) fn push_external(&mut self, id: ExternalId) {
-        let now = ticks(self.runtime.now());
-        self.host.push_external(ExternalKind::CUSTOM0, id, now);
+        let now = self.runtime.ticks();
+        self.host().push_external(ExternalKind::CUSTOM0, id, now);
     }
 
     pub(super) fn pop_external(&mut self) {
-        let now = ticks(self.runtime.now());
-        self.host.pop_external(ExternalKind::CUSTOM0, now);
+        let now = self.runtime.ticks();
+        self.host().pop_external(ExternalKind::CUSTOM0, now);
     }
 
     pub(super) async fn init(&mut self) {
@@ -230,32 +274,32 @@ impl Thread {
     ) {
         let mut record = Allocation::blank();
         record.correlation = call.correlation;
-        record.external = self.host.external();
+        record.external = self.host().external();
         record.start = call.start;
-        record.end = ticks(self.runtime.now());
+        record.end = self.runtime.ticks();
         (record.address, record.bytes) = (pointer.0, bytes);
         if let Some(device) = place.device {
             record.agent = self.runtime.devices[device].agent;
         }
         record.context = self.runtime.devices[self.device].context;
-        record.thread = self.host.thread();
+        record.thread = self.host().thread();
         record.operation = operation;
         record.memory = place.kind;
         let told = match operation {
             AllocationOperation::FREE => memory_allocation::FREE,
             _ => memory_allocation::ALLOCATE,
         };
-        let (host, none) = (&self.host, KernelId::NONE);
-        tell::begin(host, call, Within::Work, told, none, &record);
-        self.host.write(record);
-        tell::end(&self.host, call, Within::Work, told, none, &record);
+        let none = KernelId::NONE;
+        tell::begin(&self.host(), call, Within::Work, told, none, &record);
+        self.host().write(record);
+        tell::end(&self.host(), call, Within::Work, told, none, &record);
     }
 
     pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
         let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
         let stream = self.runtime.new_stream(self.device, name, priority);
         let id = self.stream_id(stream) as u32;
-        tell::object::<crate::record::Stream>(&self.host, &call, resource::STREAM_CREATED, id);
+        tell::object::<crate::record::Stream>(&self.host(), &call, resource::STREAM_CREATED, id);
         let _ = self.exit(call, Ok(())).await;
         stream
     }
@@ -264,7 +308,7 @@ impl Thread {
         let id = self.stream_id(stream);
         let call = self.enter(Function::StreamDestroy, &[id]).await;
         let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
-        tell::object::<crate::record::Stream>(&self.host, &call, gone, id);
+        tell::object::<crate::record::Stream>(&self.host(), &call, gone, id);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -325,7 +369,7 @@ impl Thread {
         let what = SynchronizationType::CONTEXT_SYNCHRONIZE;
         let before = self.synchronization(&call, what);
         let (told, none) = (wait(what), KernelId::NONE);
-        tell::begin(&self.host, &call, Within::Wait, told, none, &before);
+        tell::begin(&self.host(), &call, Within::Wait, told, none, &before);
         for awaited in &all {
             awaited
                 .completed
@@ -335,9 +379,9 @@ impl Thread {
         let mut record = self.synchronization(&call, what);
         if let Some(last) = all.iter().max_by_key(|awaited| awaited.last) {
             record.waited_for = last.last;
-            self.host.write(record);
+            self.host().write(record);
         }
-        tell::end(&self.host, &call, Within::Wait, told, none, &record);
+        tell::end(&self.host(), &call, Within::Wait, told, none, &record);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -352,7 +396,7 @@ impl Thread {
         let before = self.synchronization(call, what);
         let told = wait(what);
         let none = KernelId::NONE;
-        tell::begin(&self.host, call, Within::Wait, told, none, &before);
+        tell::begin(&self.host(), call, Within::Wait, told, none, &before);
         awaited
             .completed
             .wait(&self.runtime.executor, awaited.count)
@@ -362,28 +406,31 @@ impl Thread {
         record.event = event.unwrap_or_default();
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
-        self.host.write(record);
-        tell::end(&self.host, call, Within::Wait, told, none, &record);
+        self.host().write(record);
+        tell::end(&self.host(), call, Within::Wait, told, none, &record);
     }
 
     /// A synchronization of `call` that ends now.
     pub(super) fn synchronization(
-        &self,
+        &mut self,
         call: &Call,
         what: SynchronizationType,
     ) -> Synchronization {
+        let host = self.host();
+        let (external, thread) = (host.external(), host.thread());
+        drop(host);
         let device = &self.runtime.devices[self.device];
         let mut record = Synchronization::blank();
         record.work = WorkHeader {
             correlation: call.correlation,
-            external: self.host.external(),
+            external,
             enqueued: call.start,
             agent: device.agent,
             context: device.context,
-            thread: self.host.thread(),
+            thread,
             ..WorkHeader::default()
         };
-        record.end = ticks(self.runtime.now());
+        record.end = self.runtime.ticks();
         record.what = what;
         record
     }

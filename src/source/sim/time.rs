@@ -2,8 +2,10 @@
 //! each device that has its own offset and drifts.
 
 use super::random::{Purpose, Random};
+use crate::clock;
 use crate::record::{AgentId, ClockPair, DeviceTime, Nanos, Ticks};
 use std::ops::{Add, Sub};
+use std::time::Duration;
 
 /// A moment in virtual time: nanoseconds since the simulated machine was started.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,9 +37,51 @@ pub(super) const fn us(microseconds: u64) -> Nanos {
     Nanos(microseconds * 1_000)
 }
 
-/// The host's ticks: [`TickSource::Virtual`](crate::clock::TickSource::Virtual), nanoseconds.
-pub(super) fn ticks(moment: Moment) -> Ticks {
-    Ticks(moment.0)
+/// The clock that stamps what the host's threads do.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum HostTime {
+    /// [`TickSource::Virtual`](crate::clock::TickSource::Virtual): nanoseconds.
+    Virtual,
+    /// The ticks of this process. Simulated time passes as fast as real time.
+    Real {
+        /// The ticks at [`Moment::BEGIN`].
+        begin: Ticks,
+        /// Ticks of a second.
+        frequency: u64,
+    },
+}
+
+impl HostTime {
+    /// The clock of this process, from now on.
+    pub(super) fn real() -> HostTime {
+        HostTime::Real {
+            frequency: clock::frequency(),
+            begin: clock::now(),
+        }
+    }
+
+    /// The ticks at `moment`.
+    pub(super) fn ticks(self, moment: Moment) -> Ticks {
+        match self {
+            HostTime::Virtual => Ticks(moment.0),
+            HostTime::Real { begin, frequency } => {
+                let nanos = u128::from((moment - Moment::BEGIN).0);
+                Ticks(begin.0 + (nanos * u128::from(frequency) / 1_000_000_000) as u64)
+            }
+        }
+    }
+
+    /// Sleeps until `moment` is at most `ahead` in the future.
+    pub(super) fn wait(self, moment: Moment, ahead: Duration) {
+        let HostTime::Real { frequency, .. } = self else {
+            return;
+        };
+        let ticks = self.ticks(moment).0.saturating_sub(clock::now().0);
+        let left = Duration::from_secs_f64(ticks as f64 / frequency as f64);
+        if left > ahead {
+            std::thread::sleep(left);
+        }
+    }
 }
 
 /// A device's clock: nanoseconds of its own, from its own start, at a rate that differs from the
@@ -88,14 +132,14 @@ impl DeviceClock {
     }
 
     /// The clock beside the host's ticks, read at `moment`.
-    pub(super) fn pair(&mut self, agent: AgentId, moment: Moment) -> ClockPair {
+    pub(super) fn pair(&mut self, agent: AgentId, moment: Moment, host: HostTime) -> ClockPair {
         let before = Nanos(300 + self.random.below(400));
         let after = Nanos(300 + self.random.below(400));
         let mut record = ClockPair::blank();
         record.agent = agent;
-        record.before = ticks(moment);
+        record.before = host.ticks(moment);
         record.device = self.read(moment + before);
-        record.after = ticks(moment + before + after);
+        record.after = host.ticks(moment + before + after);
         record
     }
 }
@@ -134,7 +178,7 @@ mod tests {
     fn a_pair_encloses_the_moment_it_was_read_at() {
         let mut clock = DeviceClock::new(3, 0);
         let moment = Moment::BEGIN + us(777);
-        let pair = clock.pair(AgentId(1), moment);
+        let pair = clock.pair(AgentId(1), moment, HostTime::Virtual);
         assert!(pair.before < pair.after);
         let early = clock.read(moment);
         let late = clock.read(moment + us(2));

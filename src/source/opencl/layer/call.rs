@@ -9,12 +9,12 @@ use super::devices;
 use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::functions::operation;
-use super::outstanding::Enqueued;
 use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};
 use super::work::{Enqueue, OnQueue, Place};
 use crate::clock;
 use crate::collect::correlation::{self, Extra, HostThread};
+use crate::collect::outstanding::OutstandingWork;
 use crate::collect::process::{self, Borrowed, Current};
 use crate::collect::switchboard::{Buffers, Phase};
 use crate::record::*;
@@ -259,9 +259,9 @@ impl Call {
             return;
         };
         self.end();
-        let own = OUTSTANDING.of_lane(thread.state().number());
+        let own = OUTSTANDING.of_thread(thread.state().number());
         // SAFETY: the caller's promise.
-        let info = own.queue(unsafe { Self::queue_of(queue, &work) });
+        let info = own.source.queue(unsafe { Self::queue_of(queue, &work) });
         let event = EventOf {
             handle: event,
             is_ours,
@@ -292,7 +292,10 @@ impl Call {
     #[inline(always)]
     pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
         match self.thread {
-            Some(thread) => OUTSTANDING.of_lane(thread.state().number()).queue(queue),
+            Some(thread) => OUTSTANDING
+                .of_thread(thread.state().number())
+                .source
+                .queue(queue),
             None => queues::ids(queue),
         }
     }
@@ -356,7 +359,7 @@ impl Call {
             return;
         };
         let (call, end, handle) = (self.core, self.end, event.handle);
-        let own = OUTSTANDING.of_lane(thread.state().number());
+        let own = OUTSTANDING.of_thread(thread.state().number());
         let (mut times, mut known, mut followers) = (times, None, None);
         if call.interest.tells_inside() {
             if let Some((id, told)) = self.tell_enqueued(&work, &info, blocking) {
@@ -384,15 +387,15 @@ impl Call {
             let taken = if !follows || times.is_some() {
                 None
             } else {
-                let enqueued = Enqueued {
-                    event: handle,
+                let work = OutstandingWork {
+                    key: handle.into(),
                     work: id,
                     correlation: call.correlation,
                     agent: info.agent,
                     window: (call.start, end),
                     buffers,
                 };
-                OUTSTANDING.take(enqueued, own)
+                OUTSTANDING.take(work, own)
             };
             let tracked = match taken.is_some() || times.is_some() {
                 true => {

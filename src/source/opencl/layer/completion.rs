@@ -7,34 +7,62 @@ use super::clocks;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
-use super::outstanding::{Claim, Enqueued, Kept, Outstanding, Ticket};
+use super::queues::{LastQueue, QueueIds};
 use super::sampling;
 use super::tell;
 use super::work::Place;
 use crate::clock;
 use crate::collect::context;
 use crate::collect::correlation::HostThread;
+use crate::collect::outstanding::{
+    Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
+};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{Buffers, Flush};
-use crate::record::{
-    AgentId, Completion, CorrelationId, DeviceTime, Header, Ticks, Unfinished, WorkId, flags,
-};
+use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Work that has not completed.
-pub(super) static OUTSTANDING: Outstanding = Outstanding::new();
+/// Work that has not completed. A key is the handle of an event, of which the slot holds a reference.
+pub(super) static OUTSTANDING: Outstanding<ThreadBooks> =
+    Outstanding::new([const { OfThread::new(ThreadBooks::new()) }; THREADS]);
 
-/// The header of a completion with these fields.
+/// The layer's books of one thread.
+pub(super) struct ThreadBooks {
+    /// Whether the last work that the thread enqueued had completed when its enqueue returned.
+    completes_at_once: AtomicBool,
+    queue: LastQueue,
+}
+
+impl ThreadBooks {
+    const fn new() -> ThreadBooks {
+        ThreadBooks {
+            completes_at_once: AtomicBool::new(false),
+            queue: LastQueue::new(),
+        }
+    }
+
+    /// The ids of `queue`, which is nearly always the thread's last one.
+    #[inline(always)]
+    pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
+        self.queue.ids(queue)
+    }
+
+    #[inline(always)]
+    fn completes_at_once(&self) -> bool {
+        self.completes_at_once.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn set_completes_at_once(&self, at_once: bool) {
+        self.completes_at_once.store(at_once, Ordering::Relaxed);
+    }
+}
+
+/// The event that is the key of `work`.
 #[inline(always)]
-pub(super) fn header(status: cl_int, unfinished: Unfinished) -> Header {
-    let of_unfinished = match unfinished {
-        Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
-        Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
-        _ => 0,
-    };
-    let of_status = if status < 0 { flags::FAILED } else { 0 };
-    const { Header::of::<Completion>() }.with(of_unfinished | of_status)
+fn event_of(work: &OutstandingWork) -> cl_event {
+    cl_event(work.key as *mut _)
 }
 
 /// The event callback. `user_data` is the [`Ticket`].
@@ -45,10 +73,10 @@ pub(super) unsafe extern "C-unwind" fn completed(
 ) {
     contained(|| {
         let (ticket, thread) = (Ticket(user_data as u64), process::current());
-        let own = thread.map(|thread| OUTSTANDING.of_lane(thread.state().number()));
+        let own = thread.map(|thread| OUTSTANDING.of_thread(thread.state().number()));
         let at_once = own.and_then(|own| {
             let claim = OUTSTANDING.claim_at_once(ticket, own)?;
-            own.set_completes_at_once(true);
+            own.source.set_completes_at_once(true);
             Some(claim)
         });
         if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
@@ -60,29 +88,29 @@ pub(super) unsafe extern "C-unwind" fn completed(
 /// The callback has come, on another thread, before the one that set it was done.
 #[cold]
 pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
-    let status = status_of(claim.enqueued().event).unwrap_or(CL_COMPLETE);
+    let status = status_of(event_of(&claim.work())).unwrap_or(CL_COMPLETE);
     finish(claim, status, Some(thread));
 }
 
-/// Finds out when the work ran, says so on `thread`'s lane, and lets go of the event.
+/// Asks when the work ran, writes that to the lane of `thread`, and releases the event.
 #[inline(always)]
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
-    let enqueued = claim.enqueued();
+    let work = claim.work();
     let mut times = [0; 4];
-    let known = ask_times(enqueued.event, &mut times);
-    release(enqueued.event);
+    let known = ask_times(event_of(&work), &mut times);
+    release(event_of(&work));
     let [queued, _, start, end] = times;
-    sampling::completed(enqueued.work, DeviceTime(start), DeviceTime(end));
-    let of = (enqueued.work, enqueued.correlation, enqueued.agent);
+    sampling::completed(work.work, DeviceTime(start), DeviceTime(end));
+    let of = (work.work, work.correlation, work.agent);
     let put = |to: &mut Completion, now| fill(to, of, known.then_some(&times), status, now);
-    let (mut left, mut own, mut now) = (enqueued.buffers, None, Ticks::NONE);
+    let (mut left, mut own, mut now) = (work.buffers, None, Ticks::NONE);
     if let Some(thread) = thread
         && let Some(mut host) = thread.borrow()
     {
-        let kept = OUTSTANDING.of_lane(host.number());
+        let kept = OUTSTANDING.of_thread(host.number());
         now = kept.callback_time().unwrap_or_else(clock::now);
-        left = host.try_fill(enqueued.buffers, |place| put(place, now));
-        host.work_ends(enqueued.correlation, now);
+        left = host.try_fill(work.buffers, |place| put(place, now));
+        host.work_ends(work.correlation, now);
         own = Some(kept);
     }
     if own.is_some() && left.is_none() && !claim.has_followers() {
@@ -93,7 +121,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         leave(claim, left, completion, thread, own);
     }
     if known {
-        clocks::offer(enqueued.agent, enqueued.window, DeviceTime(queued));
+        clocks::offer(work.agent, work.window, DeviceTime(queued));
     }
 }
 
@@ -118,7 +146,7 @@ fn fill(
     };
     let latency_time = |at: usize| DeviceTime(if latency { time(at) } else { 0 });
     *to = Completion {
-        header: header(status, unfinished),
+        header: completion_header(status, unfinished),
         work,
         correlation,
         queued: latency_time(0),
@@ -136,13 +164,18 @@ fn fill(
 /// Whether the work of `event` is complete already, and when it ran: some runtimes run it before they say that it is
 /// enqueued, and blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
 #[inline(always)]
-pub(super) fn at_once(event: cl_event, is_likely: bool, own: &Kept, times: &mut [u64; 4]) -> bool {
-    if !(is_likely || own.completes_at_once()) {
+pub(super) fn at_once(
+    event: cl_event,
+    is_likely: bool,
+    own: &OfThread<ThreadBooks>,
+    times: &mut [u64; 4],
+) -> bool {
+    if !(is_likely || own.source.completes_at_once()) {
         return false;
     }
     let known = ask_times(event, times);
     if !known {
-        own.set_completes_at_once(false);
+        own.source.set_completes_at_once(false);
     }
     known
 }
@@ -158,14 +191,14 @@ pub(super) fn put_at_once(host: &mut HostThread, place: &Place, times: [u64; 4],
     host.work_ends(place.work.correlation, now);
 }
 
-/// Leaves to others what could not be written now, and tells those who follow the work.
+/// Parks a completion that could not be written now, and calls back the followers of the work.
 #[cold]
 fn leave(
     claim: Claim<'_>,
     left: Buffers,
     completion: Completion,
     thread: Option<Current>,
-    own: Option<&Kept>,
+    own: Option<&OfThread<ThreadBooks>>,
 ) {
     let mut followers = claim.take_followers();
     let in_callback = |thread: &Current| thread.state().is_in_callback();
@@ -176,7 +209,7 @@ fn leave(
         claim.keep_followers(waiting);
     }
     match thread {
-        // After the end, or one too many; both are counted where that is found out.
+        // The recording has ended or the thread limit is reached; both are counted elsewhere.
         None => return OUTSTANDING.free(claim, None),
         // In a signal handler that interrupted a write, `own` is not known, and all is left.
         Some(_) if !left.is_none() || claim.has_followers() => {
@@ -190,11 +223,11 @@ fn leave(
 }
 
 #[inline(always)]
-fn completion_of(enqueued: &Enqueued) -> Completion {
+fn completion_of(work: &OutstandingWork) -> Completion {
     let mut completion = Completion::blank();
-    completion.work = enqueued.work;
-    completion.correlation = enqueued.correlation;
-    completion.agent = enqueued.agent;
+    completion.work = work.work;
+    completion.correlation = work.correlation;
+    completion.agent = work.agent;
     completion
 }
 
@@ -236,7 +269,7 @@ fn status_of(event: cl_event) -> Option<cl_int> {
     ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS) -> cl_int)
 }
 
-/// Lets go of our reference.
+/// Releases our reference.
 pub(super) fn release(event: cl_event) {
     next!(clReleaseEvent(event));
 }
@@ -277,13 +310,13 @@ pub(super) fn flush(flush: Flush) {
 /// Says to `buffers` of all work that is still outstanding that it has not completed, and leaves it as it is.
 fn show_outstanding(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
-        |enqueued| {
-            let mut completion = completion_of(enqueued);
+        |work| {
+            let mut completion = completion_of(work);
             completion.unfinished = Unfinished::AT_FLUSH;
-            completion.status = status_of(enqueued.event).unwrap_or(NOT_COMPLETE);
+            completion.status = status_of(event_of(work)).unwrap_or(NOT_COMPLETE);
             completion.completed = clock::now();
-            completion.header = header(completion.status, completion.unfinished);
-            let buffers = enqueued.buffers.and(buffers);
+            completion.header = completion_header(completion.status, completion.unfinished);
+            let buffers = work.buffers.and(buffers);
             thread.with(|host| host.write_to(buffers, completion));
             false
         },
@@ -292,7 +325,7 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
     );
 }
 
-/// Tells of work that completed while the thread that learned of it was in a callback.
+/// Calls back about work that completed while the thread that learned of it was in a callback.
 #[cold]
 pub(super) fn tell_postponed(thread: Current) {
     if thread.state().is_in_callback() {
@@ -300,7 +333,7 @@ pub(super) fn tell_postponed(thread: Current) {
     }
     OUTSTANDING.take_postponed(|claim, completion| {
         let followers = claim.take_followers();
-        thread.with(|host| host.write_to(claim.enqueued().buffers, completion));
+        thread.with(|host| host.write_to(claim.work().buffers, completion));
         OUTSTANDING.free(claim, None);
         if let Some(mut followers) = followers {
             tell::completed(&mut followers, &completion, thread);
@@ -313,7 +346,7 @@ pub(super) fn sweep(thread: Current) {
     thread.with(write_parked);
     OUTSTANDING.sweep(
         // CL_COMPLETE, or an error.
-        |enqueued| status_of(enqueued.event).is_some_and(|status| status <= CL_COMPLETE),
+        |work| status_of(event_of(work)).is_some_and(|status| status <= CL_COMPLETE),
         |claim| {
             overtaken(claim, thread);
         },
@@ -346,11 +379,11 @@ pub(super) fn abandon(thread: Current) {
     OUTSTANDING.sweep(
         |_| true,
         |claim| {
-            let mut completion = completion_of(&claim.enqueued());
+            let mut completion = completion_of(&claim.work());
             completion.unfinished = Unfinished::AT_END;
             completion.status = 1;
-            completion.header = header(completion.status, completion.unfinished);
-            thread.with(|host| host.write_to(claim.enqueued().buffers, completion));
+            completion.header = completion_header(completion.status, completion.unfinished);
+            thread.with(|host| host.write_to(claim.work().buffers, completion));
             let followers = claim.take_followers();
             OUTSTANDING.free(claim, None);
             if let Some(mut followers) = followers {

@@ -19,10 +19,10 @@ pub(super) unsafe fn info(
         return next!(clGetEventInfo(event, what, size, value, size_ret));
     }
     loop {
-        let before = OUTSTANDING.references(event);
+        let before = OUTSTANDING.with_key(event.into());
         let result = next!(clGetEventInfo(event, what, size, value, size_ret));
         // A callback may let go of ours meanwhile.
-        if before == OUTSTANDING.references(event) {
+        if before == OUTSTANDING.with_key(event.into()) {
             if result == CL_SUCCESS {
                 // SAFETY: the runtime wrote the count there.
                 unsafe {

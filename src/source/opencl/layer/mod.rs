@@ -13,7 +13,6 @@ mod handles;
 mod kernels;
 mod memory;
 mod objects;
-mod outstanding;
 mod programs;
 mod queues;
 mod rect;

@@ -1,6 +1,6 @@
-//! What subscribers are told in the middle of calls: work, memory, waits, objects.
+//! Callbacks of subscribers about calls and what happens inside of them: work, memory, waits, objects.
 //!
-//! All of it is off the path of calls about which nobody is told. Callbacks of work that completes come from the
+//! All of it is off the path of calls that have no such subscriber. Callbacks about work that completes come from the
 //! runtime's own callback, on a thread of its choice and perhaps under its locks. On a thread that is in a callback
 //! already they wait in the work's slot until that has returned.
 
@@ -12,19 +12,18 @@ use super::functions::{self, Inside};
 use super::queues::QueueIds;
 use super::work::Enqueue;
 use crate::collect::correlation::HostThread;
-use crate::collect::operations::{self, memory_allocation, resource, synchronization};
-use crate::collect::process::{self, Current};
-use crate::collect::switchboard::{
-    CallArguments, Callback, Payload, Phase, SubscriberSet, Switchboard, UserData, Within,
-};
+use crate::collect::notify::{self, Followers, Notifier};
+use crate::collect::operations::{memory_allocation, resource, synchronization};
+use crate::collect::process::Current;
+use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Switchboard, Within};
 use crate::record::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The process in which the runtime's initialization has been told.
+/// The process whose subscribers know that the runtime has been initialized.
 static INITIALIZED: AtomicU32 = AtomicU32::new(0);
 
-/// A thread on which subscribers are told.
+/// The calling thread, as a place from which subscribers are called back.
 pub(super) struct Teller {
     thread: Current,
     board: &'static Arc<Switchboard>,
@@ -33,7 +32,7 @@ pub(super) struct Teller {
     depth: u32,
 }
 
-/// What is told of a piece of work: the operations of its two ends, its record and its kernel.
+/// The description of a piece of work for subscribers: the operations of its two ends, its record and its kernel.
 pub(super) struct Described<'a> {
     pub enqueue: Operation,
     pub complete: Operation,
@@ -41,16 +40,8 @@ pub(super) struct Described<'a> {
     pub kernel: KernelId,
 }
 
-/// Who is told when work completes, and what they left when it was enqueued.
-pub(super) struct Followers {
-    operation: Operation,
-    subscribers: SubscriberSet,
-    kernel: KernelId,
-    user_data: UserData,
-}
-
 impl Teller {
-    /// The calling thread. `None` in a callback, and where nobody is told.
+    /// The calling thread. `None` in a callback, and after the end.
     #[inline]
     pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<Teller> {
         if thread.state().is_in_callback() {
@@ -65,67 +56,22 @@ impl Teller {
         })
     }
 
-    fn subscribers(&self, operation: Operation) -> SubscriberSet {
-        self.board.interest(operation).subscribers()
-    }
-
-    fn callback<'a>(&'a self, operation: Operation, phase: Phase) -> Callback<'a> {
-        let name = operations::name(operation);
-        let mut callback = Callback::new(operation, name, phase);
-        (callback.thread, callback.correlation) = (self.id, self.correlation);
-        callback.with_kernel(KernelId::NONE, self.board.names())
-    }
-
-    /// Tells of something that happens once.
-    pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
-        let subscribers = self.subscribers(operation);
-        if !subscribers.is_none() {
-            let mut callback = self.callback(operation, Phase::Instant);
-            callback.payload = payload;
-            self.thread.tell(subscribers, &mut callback);
+    fn notifier(&self) -> Notifier<'_> {
+        Notifier {
+            board: self.board,
+            state: self.thread.state(),
+            correlation: self.correlation,
+            depth: self.depth,
         }
+    }
+
+    /// Calls back about something that happens once.
+    pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
+        self.notifier().instant(operation, payload);
         self.tell_postponed();
     }
 
-    fn begin(&self, within: Within, work: WorkId) {
-        let place = (self.depth, within);
-        self.board.begin_within(self.thread.state(), place, work);
-    }
-
-    fn enter(&self, within: Within, operation: Operation, record: RecordRef<'_>, kernel: KernelId) {
-        let subscribers = self.subscribers(operation);
-        if !subscribers.is_none() {
-            let mut callback = self.callback(operation, Phase::Enter);
-            (callback.payload, callback.kernel) = (Payload::Record(record), kernel);
-            let place = (self.depth, within);
-            let state = self.thread.state();
-            self.board
-                .tell_within(state, place, subscribers, &mut callback);
-        }
-    }
-
-    fn exit(
-        &self,
-        within: Within,
-        operation: Operation,
-        payload: Payload<'_>,
-        kernel: KernelId,
-        status: cl_int,
-    ) {
-        let mut callback = self.callback(operation, Phase::Exit);
-        (callback.payload, callback.kernel) = (payload, kernel);
-        callback.return_code = Some(status);
-        let place = (self.depth, within);
-        let state = self.thread.state();
-        self.board.tell_exit(state, place, &mut callback);
-    }
-
-    fn end(&self, within: Within) -> UserData {
-        let place = (self.depth, within);
-        self.board.end_within(self.thread.state(), place)
-    }
-
-    /// What completed while this thread was in a callback.
+    /// Calls back about work that completed while this thread was in a callback.
     fn tell_postponed(&self) {
         if OUTSTANDING.any_parked() {
             super::completion::tell_postponed(self.thread);
@@ -139,7 +85,7 @@ impl Call {
         Teller::new(self.thread?, self.core.correlation, self.core.depth)
     }
 
-    /// The same if somebody is told of what the call does.
+    /// The place from which subscribers are called back about what the call does, if there are such subscribers.
     #[inline]
     pub fn tells_inside(&self) -> Option<Teller> {
         if !self.core.interest.tells_inside() {
@@ -148,7 +94,7 @@ impl Call {
         self.teller()
     }
 
-    /// Tells subscribers of the call itself.
+    /// Calls back subscribers of the call itself.
     #[inline(always)]
     pub(super) fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
         let subscribers = self.core.interest.subscribers();
@@ -174,7 +120,7 @@ impl Call {
         }
     }
 
-    /// The call begins: what was left of an earlier one is over, and memory is going to be allocated or freed.
+    /// The call begins: words left by an earlier one are forgotten, and memory is going to be allocated or freed.
     #[cold]
     pub(super) fn tell_begin(&self, arguments: &[u64]) {
         let Some(teller) = self.tells_inside() else {
@@ -184,8 +130,8 @@ impl Call {
         if INITIALIZED.swap(process, Ordering::Relaxed) != process {
             teller.instant(resource::RUNTIME_INITIALIZED, Payload::None);
         }
-        teller.begin(Within::Work, WorkId::NONE);
-        teller.begin(Within::Wait, WorkId::NONE);
+        teller.notifier().begin(Within::Work, WorkId::NONE);
+        teller.notifier().begin(Within::Wait, WorkId::NONE);
         let Some(description) = functions::description(self.core.operation.number) else {
             return;
         };
@@ -203,26 +149,30 @@ impl Call {
         }
     }
 
-    /// Tells that memory is going to be allocated or freed.
+    /// Calls back: memory is going to be allocated or freed.
     pub(super) fn tell_allocation(&self, teller: &Teller, mut record: Allocation) {
         (record.correlation, record.start) = (self.core.correlation, self.core.start);
         record.thread = teller.id;
         let operation = allocation(record.operation);
         let record = RecordRef::of(&record);
-        teller.enter(Within::Work, operation, record, KernelId::NONE);
+        teller
+            .notifier()
+            .enter(Within::Work, operation, record, KernelId::NONE);
     }
 
-    /// Tells that it has been.
+    /// Calls back: it has been.
     pub(super) fn tell_allocated(&self, record: &Allocation) {
         if let Some(teller) = self.tells_inside() {
             let operation = allocation(record.operation);
             let payload = Payload::Record(RecordRef::of(record));
-            teller.exit(Within::Work, operation, payload, KernelId::NONE, 0);
-            teller.end(Within::Work);
+            teller
+                .notifier()
+                .exit(Within::Work, operation, payload, KernelId::NONE, 0);
+            teller.notifier().end(Within::Work);
         }
     }
 
-    /// Tells that the host is going to wait.
+    /// Calls back: the host is going to wait.
     pub(super) fn tell_wait(&mut self, mut record: Synchronization) {
         if let Some(teller) = self.tells_inside() {
             let work = &mut record.work;
@@ -230,22 +180,26 @@ impl Call {
             work.thread = teller.id;
             let record_ref = RecordRef::of(&record);
             let operation = wait(record.what);
-            teller.enter(Within::Wait, operation, record_ref, KernelId::NONE);
+            teller
+                .notifier()
+                .enter(Within::Wait, operation, record_ref, KernelId::NONE);
             self.core.start = crate::clock::now();
         }
     }
 
-    /// Tells that it has waited.
+    /// Calls back: it has waited.
     pub(super) fn tell_waited(&self, record: &Synchronization, status: cl_int) {
         if let Some(teller) = self.tells_inside() {
             let payload = Payload::Record(RecordRef::of(record));
             let operation = wait(record.what);
-            teller.exit(Within::Wait, operation, payload, KernelId::NONE, status);
-            teller.end(Within::Wait);
+            teller
+                .notifier()
+                .exit(Within::Wait, operation, payload, KernelId::NONE, status);
+            teller.notifier().end(Within::Wait);
         }
     }
 
-    /// Tells that `work` is going to be put into `queue`.
+    /// Calls back: `work` is going to be put into `queue`.
     pub(super) fn tell_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
         let Some(teller) = self.tells_inside() else {
             return;
@@ -254,15 +208,17 @@ impl Call {
         let Some((id, external)) = teller.thread.with(new_work) else {
             return;
         };
-        teller.begin(Within::Work, id);
+        teller.notifier().begin(Within::Work, id);
         let place = self.place((teller.id, external), queue, id, blocking);
         work.describe(&place, &mut |work| {
-            teller.enter(Within::Work, work.enqueue, work.record, work.kernel);
+            teller
+                .notifier()
+                .enter(Within::Work, work.enqueue, work.record, work.kernel);
         });
         teller.tell_postponed();
     }
 
-    /// Tells that it has been, and says who follows it, and by which id.
+    /// Calls back: it has been. Returns its id and the subscribers that follow it.
     #[cold]
     pub(super) fn tell_enqueued(
         &self,
@@ -271,64 +227,54 @@ impl Call {
         blocking: bool,
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
         let teller = self.tells_inside()?;
-        let place = (self.core.depth, Within::Work);
-        let id = teller.board.user_data(teller.thread.state(), place).work();
+        let id = teller.notifier().user_data(Within::Work).work();
         let external = teller.thread.with(|host| host.external())?;
         let mut followers: Option<Followers> = None;
         let place = self.place((teller.id, external), queue, id, blocking);
         work.describe(&place, &mut |work| {
             let payload = Payload::Record(work.record);
-            teller.exit(Within::Work, work.enqueue, payload, work.kernel, 0);
-            let subscribers = teller.subscribers(work.complete);
+            teller
+                .notifier()
+                .exit(Within::Work, work.enqueue, payload, work.kernel, 0);
             // Of the parts of a command buffer, the first kernel speaks for all.
             let speaks = match &followers {
                 None => true,
-                Some(one) => !one.kernel.is_some() && work.kernel.is_some(),
+                Some(one) => !one.have_kernel() && work.kernel.is_some(),
             };
-            if speaks && !subscribers.is_none() {
-                followers = Some(Followers {
-                    operation: work.complete,
-                    subscribers,
-                    kernel: work.kernel,
-                    user_data: UserData::NONE,
-                });
+            if speaks && let Some(new) = teller.notifier().followers(work.complete, work.kernel) {
+                followers = Some(new);
             }
         });
-        let user_data = teller.end(Within::Work);
+        let user_data = teller.notifier().end(Within::Work);
         teller.tell_postponed();
-        let followers = followers.map(|followers| {
-            Box::new(Followers {
-                user_data,
-                ..followers
-            })
-        });
+        let followers = followers.map(|followers| Box::new(followers.with_user_data(user_data)));
         id.is_some().then_some((id, followers))
     }
 
-    /// The call ends with `status`. What was told to begin in it, and did not come about, ends too.
+    /// The call ends with `status`. Something that entered in it and did not come about ends too.
     #[cold]
     pub(super) fn tell_end(&self, status: cl_int) {
         let Some(teller) = self.tells_inside() else {
             return;
         };
         for within in [Within::Work, Within::Wait] {
-            let place = (self.core.depth, within);
-            let left = teller.board.user_data(teller.thread.state(), place);
+            let left = teller.notifier().user_data(within);
             if left.is_open() {
                 let (operation, none) = (left.operation(), Payload::None);
-                teller.exit(within, operation, none, KernelId::NONE, status);
-                teller.end(within);
+                teller
+                    .notifier()
+                    .exit(within, operation, none, KernelId::NONE, status);
+                teller.notifier().end(within);
             }
         }
         teller.tell_postponed();
     }
 
-    /// Tells of an object that has come or is going: `id` is that of an `R`.
+    /// Calls back about an object that has come or is going: `id` is that of an `R`.
     pub(super) fn tell_object<R: Record>(&self, operation: Operation, id: u32) {
         if let Some(teller) = self.tells_inside() {
-            let record = process::names().and_then(|names| names.get::<R>(id));
-            let payload = record.as_ref().map(RecordRef::of);
-            teller.instant(operation, payload.map_or(Payload::None, Payload::Record));
+            teller.notifier().object::<R>(operation, id);
+            teller.tell_postponed();
         }
     }
 }
@@ -340,7 +286,7 @@ fn allocation(operation: AllocationOperation) -> Operation {
     }
 }
 
-/// The operation that waits, or work that is one, are told as.
+/// The operation under which subscribers see a wait, or work that is one.
 pub(super) fn wait(what: SynchronizationType) -> Operation {
     Operation {
         number: what.0.into(),
@@ -348,24 +294,9 @@ pub(super) fn wait(what: SynchronizationType) -> Operation {
     }
 }
 
-/// Tells `followers` that work has completed. `false`: the thread is in a callback, and it has to be done later.
-pub(super) fn completed(
-    followers: &mut Followers,
-    completion: &Completion,
-    thread: Current,
-) -> bool {
-    if thread.state().is_in_callback() {
-        return false;
+/// Calls back the followers of work that has completed, unless the thread is in a callback.
+pub(super) fn completed(followers: &mut Followers, completion: &Completion, thread: Current) {
+    if let Some(board) = thread.board() {
+        notify::completed(board, thread.state(), followers, completion);
     }
-    if let Some(teller) = Teller::new(thread, completion.correlation, 0) {
-        let mut callback = teller.callback(followers.operation, Phase::Complete);
-        callback.payload = Payload::Record(RecordRef::of(completion));
-        (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
-        let (state, subscribers) = (thread.state(), followers.subscribers);
-        let user_data = &mut followers.user_data;
-        teller
-            .board
-            .tell(state, subscribers, &mut callback, user_data);
-    }
-    true
 }

@@ -1,39 +1,40 @@
 //! Work that was enqueued and has not completed: a bounded slab of slots, one for each piece.
 //!
-//! A slot is the reservation that makes `Lossless` complete: it is taken when work is enqueued, holds a
-//! reference to the work's event, and has room for the times. A completion callback, which may run
-//! anywhere and must not wait, parks the times there when its lane is full.
+//! A slot is the reservation that makes the lossless policy complete: it is taken when work is enqueued, holds the key by
+//! which the source finds the work's times, and has room for those times. A completion callback may run anywhere
+//! and must not wait: when its lane is full, it parks the times in the slot.
 //!
-//! Who brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the
-//! slot's generation, and so does the callback's user data: a callback that comes late finds another
-//! generation and knows that it has nothing to do.
+//! The key is a word of the source's choosing: the handle of an event of which the slot holds a reference, or a vendor's
+//! correlation id, by which activity records that arrive late find their slot.
 //!
-//! While the enqueuing thread sets the callback the slot is still its own (`SETTING`). Some runtimes have the
-//! work completed by then and call at once, on that thread: such a callback needs no locked instruction.
+//! Whoever brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the
+//! slot's generation, and so does the [`Ticket`] that the source hands to its callback: a callback that comes late finds
+//! another generation and does nothing.
+//!
+//! While the enqueuing thread sets the callback the slot is still its own (`SETTING`). Some runtimes have completed the
+//! work by then and call back at once, on that thread: such a callback needs no locked instruction.
 
-use super::ffi::{cl_command_queue, cl_event};
-use super::queues::{LastQueue, QueueIds};
-use super::tell::Followers;
-use crate::collect::switchboard::Buffers;
-use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+use super::notify::Followers;
+use super::switchboard::Buffers;
+use crate::record::{
+    AgentId, Completion, CorrelationId, DeviceTime, Header, Ticks, Unfinished, WorkId, flags,
 };
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr};
 
 /// Bytes of address space of the slab; pages are touched as slots are first used.
 const BYTES: usize = 8 << 20;
 /// Slots of the slab.
-pub(super) const CAPACITY: usize = BYTES / size_of::<Slot>();
+pub(crate) const CAPACITY: usize = BYTES / size_of::<Slot>();
 
 const FREE: u64 = 0;
-/// The work has not completed, as far as is known.
+/// The work is not known to have completed.
 const PENDING: u64 = 1;
-/// Somebody is at it, and will free it.
+/// Claimed by a thread that will free it.
 const CLAIMED: u64 = 2;
 /// A sweep asks whether it has completed.
 const SWEPT: u64 = 3;
-/// The callback came during that sweep, and left it to the sweep.
+/// The callback came during that sweep, which now owns the slot.
 const FIRED: u64 = 4;
 /// Complete; the times wait to be written.
 const PARKED: u64 = 5;
@@ -53,13 +54,13 @@ const _: () = assert!(CAPACITY < 1 << INDEX_BITS);
 struct Slot {
     /// `generation << 3 | state`.
     state: AtomicU64,
-    event: AtomicU64,
+    key: AtomicU64,
     work: AtomicU64,
     correlation: AtomicU64,
     before: AtomicU64,
     after: AtomicU64,
     agent: AtomicU32,
-    /// Who gets the completion.
+    /// The buffers that get the completion.
     buffers: AtomicU32,
     /// Index of the next free slot and 1, or 0.
     next: AtomicU32,
@@ -74,23 +75,23 @@ struct Slot {
     followers: AtomicU64,
 }
 
-/// What is known of a piece of work when it is enqueued.
+/// A piece of work that has not completed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Enqueued {
-    /// The event, of which the slot holds a reference.
-    pub event: cl_event,
+pub(crate) struct OutstandingWork {
+    /// The word by which the source finds the work.
+    pub key: u64,
     pub work: WorkId,
     pub correlation: CorrelationId,
     pub agent: AgentId,
     /// The runtime took the work between these.
     pub window: (Ticks, Ticks),
-    /// Who gets the completion: those that got the record of the work.
+    /// The buffers that get the completion: those that got the record of the work.
     pub buffers: Buffers,
 }
 
-/// Index and generation of a slot, as a callback's user data carries them.
+/// Index and generation of a slot, as a source hands them to its callback.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ticket(pub u64);
+pub(crate) struct Ticket(pub u64);
 
 impl Ticket {
     fn index(self) -> usize {
@@ -102,67 +103,62 @@ impl Ticket {
     }
 }
 
-/// The slab.
-pub(super) struct Outstanding {
+/// The slab of one source, with state of type `S` that it keeps for each thread.
+pub(crate) struct Outstanding<S: 'static> {
     slots: AtomicPtr<Slot>,
     /// Slots used so far; those below are in use or in the free list.
     fresh: AtomicUsize,
     /// The free list: `changes << 32 | index + 1`. The count keeps a slot that left and came back
     /// from looking like one that never moved.
     free: AtomicU64,
-    /// By lane, for the thread that has it. Where callbacks run on the thread that enqueues, slots go back
-    /// and forth without a locked instruction.
-    kept: [Kept; LANES],
+    /// By the number of the thread. Where callbacks run on the thread that enqueues, slots go back and forth without a
+    /// locked instruction.
+    threads: [OfThread<S>; THREADS],
     parked: AtomicUsize,
 }
 
-/// Lanes that keep a slot.
-const LANES: usize = 1024;
+/// Threads with state of their own; others share it.
+pub(crate) const THREADS: usize = 1024;
 
-/// What a lane's thread leaves for itself.
+/// State that a thread keeps for itself, by plain loads and stores.
 #[repr(align(64))]
-pub(super) struct Kept {
+pub(crate) struct OfThread<S> {
     /// A free slot: index and 1, or 0.
     slot: AtomicU32,
-    /// While a callback is being set: when. A callback that is called right then needs no clock.
+    /// The time while the thread sets a callback, or 0. A callback that is called right then needs no clock.
     callback_time: AtomicU64,
-    /// And for which ticket.
+    /// The ticket of that callback.
     setting: AtomicU64,
-    /// The last work that it enqueued had completed by then.
-    completes_at_once: AtomicBool,
-    /// The queue that it went to.
-    queue: LastQueue,
+    /// The source's own state.
+    pub source: S,
 }
 
-impl Kept {
-    const fn new() -> Kept {
-        Kept {
-            slot: AtomicU32::new(0),
-            callback_time: AtomicU64::new(0),
-            setting: AtomicU64::new(0),
-            completes_at_once: AtomicBool::new(false),
-            queue: LastQueue::new(),
-        }
-    }
-}
-
-/// Looks at others who write completions before a flush goes on without them.
+/// Looks at threads that write completions before a flush goes on without them.
 const PATIENCE: u32 = 100_000;
 
 /// A slot that was taken, whose callback is being set.
-pub(super) struct Taken<'a> {
+pub(crate) struct Taken<'a> {
     slot: &'a Slot,
     pub ticket: Ticket,
 }
 
 /// A slot that was claimed: it must be freed, parked or put back.
-pub(super) struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     slot: &'a Slot,
     ticket: Ticket,
 }
 
-impl Kept {
-    /// The slot that it keeps.
+impl<S> OfThread<S> {
+    pub const fn new(source: S) -> OfThread<S> {
+        OfThread {
+            slot: AtomicU32::new(0),
+            callback_time: AtomicU64::new(0),
+            setting: AtomicU64::new(0),
+            source,
+        }
+    }
+
+    /// Takes the free slot.
     #[inline(always)]
     fn take(&self) -> Option<usize> {
         let index = self.slot.load(Ordering::Relaxed).checked_sub(1)?;
@@ -170,44 +166,27 @@ impl Kept {
         Some(index as usize)
     }
 
-    /// When the thread began to set the callback in which it is.
+    /// The time at which the thread began to set the callback that it is in.
     #[inline(always)]
     pub fn callback_time(&self) -> Option<Ticks> {
         let time = self.callback_time.load(Ordering::Relaxed);
         (time != 0).then_some(Ticks(time))
     }
-
-    /// What records say of `queue`, which is nearly always the last one.
-    #[inline(always)]
-    pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
-        self.queue.ids(queue)
-    }
-
-    /// Whether the last work that the thread enqueued had completed by then.
-    #[inline(always)]
-    pub fn completes_at_once(&self) -> bool {
-        self.completes_at_once.load(Ordering::Relaxed)
-    }
-
-    /// It had, or had not.
-    #[inline(always)]
-    pub fn set_completes_at_once(&self, at_once: bool) {
-        self.completes_at_once.store(at_once, Ordering::Relaxed);
-    }
 }
 
-impl Outstanding {
-    pub const fn new() -> Outstanding {
+impl<S> Outstanding<S> {
+    /// A slab without memory, of a source whose state of each thread begins like this.
+    pub const fn new(threads: [OfThread<S>; THREADS]) -> Outstanding<S> {
         Outstanding {
             slots: AtomicPtr::new(ptr::null_mut()),
             fresh: AtomicUsize::new(0),
             free: AtomicU64::new(0),
-            kept: [const { Kept::new() }; LANES],
+            threads,
             parked: AtomicUsize::new(0),
         }
     }
 
-    /// Maps the slab's memory; what an earlier one (of a parent process) held is forgotten.
+    /// Maps the slab's memory, and forgets the slots of a parent process.
     pub fn open(&self) -> io::Result<()> {
         let memory = memmap2::MmapOptions::new()
             .len(BYTES)
@@ -218,9 +197,9 @@ impl Outstanding {
         self.fresh.store(0, Ordering::Relaxed);
         self.free.store(0, Ordering::Relaxed);
         self.parked.store(0, Ordering::Relaxed);
-        self.kept
-            .iter()
-            .for_each(|kept| kept.slot.store(0, Ordering::Relaxed));
+        for thread in &self.threads {
+            thread.slot.store(0, Ordering::Relaxed);
+        }
         self.slots.store(slots.cast(), Ordering::Release);
         Ok(())
     }
@@ -234,41 +213,41 @@ impl Outstanding {
         unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
     }
 
-    /// What the thread of `lane` leaves for itself. Plain loads and stores: the lane is one thread's at a time, and who
-    /// gets it next sees what was done before.
+    /// The state of the thread with this number. The number is one thread's at a time, and the next one to get it sees what
+    /// the one before it did.
     #[inline(always)]
-    pub fn of_lane(&self, lane: u32) -> &Kept {
-        &self.kept[lane as usize % LANES]
+    pub fn of_thread(&self, number: u32) -> &OfThread<S> {
+        &self.threads[number as usize % THREADS]
     }
 
-    /// Takes a slot for `enqueued`, or says that the slab is full. `own` is the calling thread's, which sets
+    /// Takes a slot for `work`; `None` if the slab is full. `own` is the calling thread's, which sets
     /// the callback now, and [opens](Outstanding::publish) the slot to others then.
     #[inline(always)]
-    pub fn take(&self, enqueued: Enqueued, own: &Kept) -> Option<Taken<'_>> {
+    pub fn take(&self, work: OutstandingWork, own: &OfThread<S>) -> Option<Taken<'_>> {
         let slots = self.slots();
         let index = own.take().or_else(|| self.pop(slots))?;
         let slot = slots.get(index)?;
         let generation = (slot.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
-        slot.event.store(enqueued.event.into(), Ordering::Relaxed);
-        slot.work.store(enqueued.work.0, Ordering::Relaxed);
+        slot.key.store(work.key, Ordering::Relaxed);
+        slot.work.store(work.work.0, Ordering::Relaxed);
         slot.correlation
-            .store(enqueued.correlation.0, Ordering::Relaxed);
-        slot.agent.store(enqueued.agent.0, Ordering::Relaxed);
-        slot.buffers.store(enqueued.buffers.0, Ordering::Relaxed);
+            .store(work.correlation.0, Ordering::Relaxed);
+        slot.agent.store(work.agent.0, Ordering::Relaxed);
+        slot.buffers.store(work.buffers.0, Ordering::Relaxed);
         slot.followers.store(0, Ordering::Relaxed);
-        slot.before.store(enqueued.window.0.0, Ordering::Relaxed);
-        slot.after.store(enqueued.window.1.0, Ordering::Relaxed);
+        slot.before.store(work.window.0.0, Ordering::Relaxed);
+        slot.after.store(work.window.1.0, Ordering::Relaxed);
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
         // Release: pairs with the acquire of a callback on another thread.
         slot.state.store(ticket.state(SETTING), Ordering::Release);
         // The callback that is set now: on this thread it has the slot, and needs no clock.
         own.setting.store(ticket.0, Ordering::Relaxed);
-        let time = enqueued.window.1.0;
+        let time = work.window.1.0;
         own.callback_time.store(time, Ordering::Relaxed);
         Some(Taken { slot, ticket })
     }
 
-    /// Subscribers follow the work of `ticket`, which the calling thread has just taken.
+    /// Lets subscribers follow the work of `ticket`, which the calling thread has just taken.
     #[cold]
     pub fn follow(&self, ticket: Ticket, followers: Box<Followers>) {
         if let Some(slot) = self.slots().get(ticket.index()) {
@@ -278,15 +257,15 @@ impl Outstanding {
         }
     }
 
-    /// It has set it: from now on the slot is for whoever claims it. If the callback has come meanwhile, on
-    /// another thread, the claim is given: the caller is to see to the work.
+    /// The callback is set: from now on any thread may claim the slot. If the callback has come meanwhile on another thread,
+    /// the caller gets the claim, and completes the work.
     #[inline(always)]
-    pub fn publish<'a>(&self, taken: Taken<'a>, own: &Kept) -> Option<Claim<'a>> {
+    pub fn publish<'a>(&self, taken: Taken<'a>, own: &OfThread<S>) -> Option<Claim<'a>> {
         own.setting.store(0, Ordering::Relaxed);
         own.callback_time.store(0, Ordering::Relaxed);
         let state = taken.slot.state.load(Ordering::Relaxed);
         let is_open = |other| state == taken.ticket.state(other);
-        // Otherwise it has come on this thread, and the work has been seen to.
+        // Otherwise the callback has come on this thread, which has completed the work.
         match is_open(SETTING) || is_open(FIRED) {
             true => taken.publish(),
             false => None,
@@ -295,7 +274,7 @@ impl Outstanding {
 
     /// The slot of a callback on the thread whose `own` this is, if it is called while that thread sets it.
     #[inline(always)]
-    pub fn claim_at_once(&self, ticket: Ticket, own: &Kept) -> Option<Claim<'_>> {
+    pub fn claim_at_once(&self, ticket: Ticket, own: &OfThread<S>) -> Option<Claim<'_>> {
         if own.setting.load(Ordering::Relaxed) != ticket.0 {
             return None;
         }
@@ -306,7 +285,7 @@ impl Outstanding {
         Some(Claim::of(slot, ticket))
     }
 
-    /// The slot of a callback, if nobody else has taken care of it.
+    /// The slot of a callback, unless another thread has claimed it.
     #[inline]
     pub fn claim(&self, ticket: Ticket) -> Option<Claim<'_>> {
         let slot = self.slots().get(ticket.index())?;
@@ -314,12 +293,12 @@ impl Outstanding {
             if transition(slot, ticket, PENDING, CLAIMED) {
                 return Some(Claim::of(slot, ticket));
             }
-            // A sweep is asking about it: it will see that the work is complete, or else that we came. So
-            // will the thread that still sets the callback.
+            // A sweep asks about the work: it will find it complete, or find this state. So will the thread that still
+            // sets the callback.
             if transition(slot, ticket, SWEPT, FIRED) || transition(slot, ticket, SETTING, FIRED) {
                 return None;
             }
-            // Unless it puts the slot back just now, somebody else has taken care of it.
+            // Unless the sweep puts the slot back just now, another thread has claimed it.
             let state = slot.state.load(Ordering::Relaxed);
             if ![PENDING, SWEPT, SETTING]
                 .iter()
@@ -334,7 +313,7 @@ impl Outstanding {
     /// call, and asks whether it has completed. Those for which `completed` says no are put back.
     pub fn sweep(
         &self,
-        mut completed: impl FnMut(&Enqueued) -> bool,
+        mut completed: impl FnMut(&OutstandingWork) -> bool,
         mut done: impl FnMut(Claim<'_>),
     ) {
         for (index, slot) in self.in_use() {
@@ -344,14 +323,14 @@ impl Outstanding {
                 continue;
             }
             let claim = Claim::of(slot, ticket);
-            if completed(&claim.enqueued()) || !transition(slot, ticket, SWEPT, PENDING) {
+            if completed(&claim.work()) || !transition(slot, ticket, SWEPT, PENDING) {
                 slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
                 done(claim);
             }
         }
     }
 
-    /// Waits for those who are writing completions just now; not for ever, since they may have been interrupted.
+    /// Waits for threads that are writing completions; not for ever, since they may have been interrupted.
     pub fn settle(&self) {
         let mut patience = PATIENCE;
         for (_, slot) in self.in_use() {
@@ -378,7 +357,7 @@ impl Outstanding {
                 continue;
             }
             if slot.followers.load(Ordering::Relaxed) != 0 {
-                // Its followers come first: see `take_postponed`.
+                // Its followers are called first: see `take_postponed`.
                 slot.state.store(ticket.state(PARKED), Ordering::Release);
                 continue;
             }
@@ -389,8 +368,8 @@ impl Outstanding {
         }
     }
 
-    /// Claims what is parked and has followers that are to be told, one after the other.
-    pub fn take_postponed(&self, mut tell: impl FnMut(Claim<'_>, Completion)) {
+    /// Claims what is parked and has followers, one after the other.
+    pub fn take_postponed(&self, mut notify: impl FnMut(Claim<'_>, Completion)) {
         for (index, slot) in self.in_use() {
             let state = slot.state.load(Ordering::Relaxed);
             let ticket = Ticket((state >> STATE_BITS) << INDEX_BITS | index as u64);
@@ -401,11 +380,11 @@ impl Outstanding {
                 continue;
             }
             self.parked.fetch_sub(1, Ordering::Relaxed);
-            tell(Claim::of(slot, ticket), slot.completion());
+            notify(Claim::of(slot, ticket), slot.completion());
         }
     }
 
-    /// Whether every slot is in use, but perhaps for those that lanes keep.
+    /// Whether every slot is in use, except perhaps those that threads keep.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.fresh.load(Ordering::Relaxed) >= CAPACITY
@@ -420,7 +399,7 @@ impl Outstanding {
 
     /// Gives the slot back; to `own`, if it is the calling thread's and keeps none.
     #[inline(always)]
-    pub fn free(&self, claim: Claim<'_>, own: Option<&Kept>) {
+    pub fn free(&self, claim: Claim<'_>, own: Option<&OfThread<S>>) {
         let free = claim.ticket.state(FREE);
         // Release: pairs with the acquire in `settle`: what was written for the work is there.
         claim.slot.state.store(free, Ordering::Release);
@@ -470,17 +449,16 @@ impl Outstanding {
             .store(claim.ticket.state(PARKED), Ordering::Release);
     }
 
-    /// Number of pieces of work that have not completed, or whose times wait.
+    /// The number of pieces of work that have not completed, or whose times are parked.
     pub fn len(&self) -> usize {
         self.in_use().filter(|(_, slot)| held(slot)).count()
     }
 
-    /// Number of references that slots hold to `event`.
-    pub fn references(&self, event: cl_event) -> u32 {
+    /// The number of slots in use with this key.
+    pub fn with_key(&self, key: u64) -> u32 {
         let holds = |slot: &Slot| {
             let state = slot.state.load(Ordering::Acquire) & STATE_MASK;
-            !matches!(state, FREE | PARKED)
-                && slot.event.load(Ordering::Relaxed) == u64::from(event)
+            !matches!(state, FREE | PARKED) && slot.key.load(Ordering::Relaxed) == key
         };
         self.in_use().filter(|(_, slot)| holds(slot)).count() as u32
     }
@@ -514,6 +492,18 @@ impl Outstanding {
     }
 }
 
+/// The header of a completion with these fields.
+#[inline(always)]
+pub(crate) fn completion_header(status: i32, unfinished: Unfinished) -> Header {
+    let of_unfinished = match unfinished {
+        Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
+        Unfinished::NO_TIMES => flags::TIME_UNKNOWN,
+        _ => 0,
+    };
+    let of_status = if status < 0 { flags::FAILED } else { 0 };
+    const { Header::of::<Completion>() }.with(of_unfinished | of_status)
+}
+
 fn held(slot: &Slot) -> bool {
     slot.state.load(Ordering::Relaxed) & STATE_MASK != FREE
 }
@@ -538,7 +528,7 @@ impl Slot {
         completion.completed = Ticks(self.completed.load(Ordering::Relaxed));
         completion.status = self.status.load(Ordering::Relaxed);
         completion.unfinished = Unfinished(self.unfinished.load(Ordering::Relaxed) as u8);
-        completion.header = super::completion::header(completion.status, completion.unfinished);
+        completion.header = completion_header(completion.status, completion.unfinished);
         completion
     }
 }
@@ -558,7 +548,7 @@ impl<'a> Taken<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Who is to be told that the work has completed: given once.
+    /// Takes the subscribers that follow the work.
     #[inline]
     pub fn take_followers(&self) -> Option<Box<Followers>> {
         if self.slot.followers.load(Ordering::Relaxed) == 0 {
@@ -570,24 +560,24 @@ impl<'a> Claim<'a> {
         Some(unsafe { Box::from_raw(followers) })
     }
 
-    /// Whether somebody is to be told.
+    /// Whether subscribers follow the work.
     #[inline]
     pub fn has_followers(&self) -> bool {
         self.slot.followers.load(Ordering::Relaxed) != 0
     }
 
-    /// They cannot be told now.
+    /// Puts the followers back: they cannot be called now.
     pub fn keep_followers(&self, followers: Box<Followers>) {
         let followers = Box::into_raw(followers) as u64;
         self.slot.followers.store(followers, Ordering::Release);
     }
 
-    /// What is known of the work.
+    /// The work.
     #[inline(always)]
-    pub fn enqueued(&self) -> Enqueued {
+    pub fn work(&self) -> OutstandingWork {
         let slot = self.slot;
-        Enqueued {
-            event: cl_event(slot.event.load(Ordering::Relaxed) as *mut _),
+        OutstandingWork {
+            key: slot.key.load(Ordering::Relaxed),
             work: WorkId(slot.work.load(Ordering::Relaxed)),
             correlation: CorrelationId(slot.correlation.load(Ordering::Relaxed)),
             agent: AgentId(slot.agent.load(Ordering::Relaxed)),

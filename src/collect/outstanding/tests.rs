@@ -2,9 +2,11 @@
 
 use super::*;
 
-fn enqueued(number: u64) -> Enqueued {
-    Enqueued {
-        event: cl_event((number << 4) as *mut _),
+type Slots = Outstanding<()>;
+
+fn work(number: u64) -> OutstandingWork {
+    OutstandingWork {
+        key: number << 4,
         work: WorkId(number),
         correlation: CorrelationId(number),
         agent: AgentId(1),
@@ -14,16 +16,16 @@ fn enqueued(number: u64) -> Enqueued {
 }
 
 /// Takes a slot, of which the callback is set and has not come.
-fn take(outstanding: &Outstanding, enqueued: Enqueued) -> Option<Ticket> {
-    let own = outstanding.of_lane(0);
-    let taken = outstanding.take(enqueued, own)?;
+fn take(outstanding: &Slots, work: OutstandingWork) -> Option<Ticket> {
+    let own = outstanding.of_thread(0);
+    let taken = outstanding.take(work, own)?;
     let ticket = taken.ticket;
     assert!(outstanding.publish(taken, own).is_none());
     Some(ticket)
 }
 
-fn open() -> Outstanding {
-    let outstanding = Outstanding::new();
+fn open() -> Slots {
+    let outstanding = Outstanding::new([const { OfThread::new(()) }; THREADS]);
     outstanding.open().unwrap();
     outstanding
 }
@@ -31,27 +33,27 @@ fn open() -> Outstanding {
 #[test]
 fn a_callback_that_comes_after_the_sweep_finds_nothing_to_do() {
     let outstanding = open();
-    let ticket = take(&outstanding, enqueued(1)).unwrap();
+    let ticket = take(&outstanding, work(1)).unwrap();
     outstanding.sweep(|_| true, |claim| outstanding.free(claim, None));
     assert!(outstanding.claim(ticket).is_none());
-    let again = take(&outstanding, enqueued(2)).unwrap();
+    let again = take(&outstanding, work(2)).unwrap();
     assert_eq!(again.index(), ticket.index());
     assert!(outstanding.claim(ticket).is_none());
-    assert_eq!(outstanding.claim(again).unwrap().enqueued(), enqueued(2));
+    assert_eq!(outstanding.claim(again).unwrap().work(), work(2));
 }
 
 #[test]
 fn a_callback_that_comes_while_it_is_set_has_the_slot_on_that_thread_alone() {
     let outstanding = open();
-    let (own, other) = (outstanding.of_lane(3), outstanding.of_lane(4));
-    let taken = outstanding.take(enqueued(1), own).unwrap();
+    let (own, other) = (outstanding.of_thread(3), outstanding.of_thread(4));
+    let taken = outstanding.take(work(1), own).unwrap();
     let ticket = taken.ticket;
     assert_eq!(own.callback_time(), Some(Ticks(2)));
     // A sweep leaves it alone.
     outstanding.sweep(|_| panic!("not asked after"), |_| ());
     assert!(outstanding.claim_at_once(ticket, other).is_none());
     let claim = outstanding.claim_at_once(ticket, own).unwrap();
-    assert_eq!(claim.enqueued(), enqueued(1));
+    assert_eq!(claim.work(), work(1));
     outstanding.free(claim, Some(own));
     assert!(outstanding.publish(taken, own).is_none());
     assert_eq!(own.callback_time(), None);
@@ -61,12 +63,12 @@ fn a_callback_that_comes_while_it_is_set_has_the_slot_on_that_thread_alone() {
 #[test]
 fn a_callback_that_comes_elsewhere_meanwhile_leaves_the_work_to_who_sets_it() {
     let outstanding = open();
-    let own = outstanding.of_lane(3);
-    let taken = outstanding.take(enqueued(1), own).unwrap();
+    let own = outstanding.of_thread(3);
+    let taken = outstanding.take(work(1), own).unwrap();
     let ticket = taken.ticket;
     assert!(outstanding.claim(ticket).is_none());
     let claim = outstanding.publish(taken, own).unwrap();
-    assert_eq!(claim.enqueued(), enqueued(1));
+    assert_eq!(claim.work(), work(1));
     outstanding.free(claim, None);
     assert!(outstanding.claim(ticket).is_none());
 }
@@ -74,7 +76,7 @@ fn a_callback_that_comes_elsewhere_meanwhile_leaves_the_work_to_who_sets_it() {
 #[test]
 fn a_callback_during_a_sweep_leaves_the_work_to_the_sweep() {
     let outstanding = open();
-    let ticket = take(&outstanding, enqueued(1)).unwrap();
+    let ticket = take(&outstanding, work(1)).unwrap();
     let mut done = 0;
     outstanding.sweep(
         |_| {
@@ -92,21 +94,21 @@ fn a_callback_during_a_sweep_leaves_the_work_to_the_sweep() {
 #[test]
 fn work_that_has_not_completed_stays_for_its_callback() {
     let outstanding = open();
-    let ticket = take(&outstanding, enqueued(1)).unwrap();
+    let ticket = take(&outstanding, work(1)).unwrap();
     outstanding.sweep(|_| false, |_| unreachable!());
-    assert_eq!(outstanding.references(enqueued(1).event), 1);
+    assert_eq!(outstanding.with_key(work(1).key), 1);
     assert!(outstanding.claim(ticket).is_some());
 }
 
 #[test]
 fn parked_times_are_written_later_and_once() {
     let outstanding = open();
-    let ticket = take(&outstanding, enqueued(9)).unwrap();
+    let ticket = take(&outstanding, work(9)).unwrap();
     let mut completion = Completion::blank();
     (completion.work, completion.correlation, completion.agent) =
         (WorkId(9), CorrelationId(9), AgentId(1));
     (completion.start, completion.end, completion.status) = (DeviceTime(5), DeviceTime(6), -3);
-    completion.header = super::super::completion::header(completion.status, completion.unfinished);
+    completion.header = completion_header(completion.status, completion.unfinished);
     outstanding.park(outstanding.claim(ticket).unwrap(), Buffers(2), &completion);
     assert!(outstanding.any_parked());
     let mut written = vec![];
@@ -123,12 +125,12 @@ fn parked_times_are_written_later_and_once() {
 fn a_full_slab_says_so() {
     let outstanding = open();
     let tickets: Vec<_> = (0..CAPACITY as u64)
-        .map(|number| take(&outstanding, enqueued(number)).unwrap())
+        .map(|number| take(&outstanding, work(number)).unwrap())
         .collect();
-    assert!(take(&outstanding, enqueued(0)).is_none());
+    assert!(take(&outstanding, work(0)).is_none());
     outstanding.free(outstanding.claim(tickets[7]).unwrap(), None);
-    assert_eq!(take(&outstanding, enqueued(0)).unwrap().index(), 7);
-    assert!(take(&outstanding, enqueued(0)).is_none());
+    assert_eq!(take(&outstanding, work(0)).unwrap().index(), 7);
+    assert!(take(&outstanding, work(0)).is_none());
 }
 
 #[test]
@@ -139,15 +141,15 @@ fn threads_share_the_slots_without_meeting_in_one() {
             let outstanding = &outstanding;
             scope.spawn(move || {
                 for round in 0..5_000 {
-                    let one = enqueued(thread << 32 | round << 1);
-                    let two = enqueued(thread << 32 | round << 1 | 1);
+                    let one = work(thread << 32 | round << 1);
+                    let two = work(thread << 32 | round << 1 | 1);
                     let tickets = [
                         take(outstanding, one).unwrap(),
                         take(outstanding, two).unwrap(),
                     ];
                     for (ticket, expected) in tickets.into_iter().zip([one, two]) {
                         let claim = outstanding.claim(ticket).unwrap();
-                        assert_eq!(claim.enqueued(), expected);
+                        assert_eq!(claim.work(), expected);
                         outstanding.free(claim, None);
                     }
                 }

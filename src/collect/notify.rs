@@ -1,0 +1,169 @@
+//! Callbacks of subscribers about what happens inside of calls: work, memory, waits, objects.
+//!
+//! All of it is off the path of calls that have no such subscriber. A [`Notifier`] stands for the place from which a source
+//! calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the source keeps until
+//! the work completes.
+
+use super::correlation::{Call, HostThread};
+use super::operations;
+use super::switchboard::{
+    Callback, Payload, Phase, SubscriberSet, Switchboard, ThreadState, UserData, Within,
+};
+use crate::record::*;
+
+/// The subscribers that are called back when a piece of work completes, and the words that they left at its enqueue.
+pub(crate) struct Followers {
+    operation: Operation,
+    subscribers: SubscriberSet,
+    kernel: KernelId,
+    user_data: UserData,
+}
+
+impl Followers {
+    /// Whether the work has a kernel.
+    pub fn have_kernel(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// Keeps the words that subscribers left at the enqueue.
+    pub fn with_user_data(self, user_data: UserData) -> Followers {
+        Followers { user_data, ..self }
+    }
+}
+
+/// A place from which subscribers are called back.
+#[derive(Copy, Clone)]
+pub(crate) struct Notifier<'a> {
+    pub board: &'a Switchboard,
+    /// The calling thread.
+    pub state: &'a ThreadState,
+    pub correlation: CorrelationId,
+    /// The depth of the call in progress.
+    pub depth: u32,
+}
+
+impl<'a> Notifier<'a> {
+    /// Inside of `call`, on the thread that makes it.
+    pub fn inside(host: &'a HostThread, call: &Call) -> Notifier<'a> {
+        Notifier {
+            board: host.board(),
+            state: host.state(),
+            correlation: call.correlation,
+            depth: call.depth,
+        }
+    }
+
+    /// The subscribers of `operation`.
+    pub fn subscribers(&self, operation: Operation) -> SubscriberSet {
+        self.board.interest(operation).subscribers()
+    }
+
+    fn callback(&self, operation: Operation, phase: Phase) -> Callback<'a> {
+        let mut callback = Callback::new(operation, operations::name(operation), phase);
+        (callback.thread, callback.correlation) = (self.state.thread(), self.correlation);
+        callback.with_kernel(KernelId::NONE, self.board.names())
+    }
+
+    /// Calls back about something that happens once.
+    pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
+        let subscribers = self.subscribers(operation);
+        if !subscribers.is_none() {
+            let mut callback = self.callback(operation, Phase::Instant);
+            callback.payload = payload;
+            let mut user_data = self.board.new_user_data();
+            self.board
+                .tell(self.state, subscribers, &mut callback, &mut user_data);
+        }
+    }
+
+    /// Calls back about an object that has come or is going: `id` is that of an `R`.
+    pub fn object<R: Record>(&self, operation: Operation, id: u32) {
+        if !self.subscribers(operation).is_none() {
+            let record = self.board.names().get::<R>(id);
+            let payload = record.as_ref().map(RecordRef::of);
+            self.instant(operation, payload.map_or(Payload::None, Payload::Record));
+        }
+    }
+
+    /// Something begins within the call: words that subscribers left earlier are forgotten.
+    pub fn begin(&self, within: Within, work: WorkId) {
+        let place = (self.depth, within);
+        self.board.begin_within(self.state, place, work);
+    }
+
+    /// Calls back at its enter.
+    pub fn enter(
+        &self,
+        within: Within,
+        operation: Operation,
+        record: RecordRef<'_>,
+        kernel: KernelId,
+    ) {
+        let subscribers = self.subscribers(operation);
+        if !subscribers.is_none() {
+            let mut callback = self.callback(operation, Phase::Enter);
+            (callback.payload, callback.kernel) = (Payload::Record(record), kernel);
+            let place = (self.depth, within);
+            self.board
+                .tell_within(self.state, place, subscribers, &mut callback);
+        }
+    }
+
+    /// Calls back at its exit the subscribers that were called at its enter.
+    pub fn exit(
+        &self,
+        within: Within,
+        operation: Operation,
+        payload: Payload<'_>,
+        kernel: KernelId,
+        status: i32,
+    ) {
+        let mut callback = self.callback(operation, Phase::Exit);
+        (callback.payload, callback.kernel) = (payload, kernel);
+        callback.return_code = Some(status);
+        let place = (self.depth, within);
+        self.board.tell_exit(self.state, place, &mut callback);
+    }
+
+    /// It has ended. Returns the words that subscribers have left.
+    pub fn end(&self, within: Within) -> UserData {
+        self.board.end_within(self.state, (self.depth, within))
+    }
+
+    /// The words that subscribers have left so far.
+    pub fn user_data(&self, within: Within) -> UserData {
+        self.board.user_data(self.state, (self.depth, within))
+    }
+
+    /// The subscribers that are called back when work completes, under `operation`; `None` if there are none.
+    pub fn followers(&self, operation: Operation, kernel: KernelId) -> Option<Followers> {
+        let subscribers = self.subscribers(operation);
+        (!subscribers.is_none()).then_some(Followers {
+            operation,
+            subscribers,
+            kernel,
+            user_data: UserData::NONE,
+        })
+    }
+}
+
+/// Calls back, on the calling thread, which `state` is of, the followers of work that has completed. Nothing happens on a thread
+/// that is in a callback.
+pub(crate) fn completed(
+    board: &Switchboard,
+    state: &ThreadState,
+    followers: &mut Followers,
+    completion: &Completion,
+) {
+    let notifier = Notifier {
+        board,
+        state,
+        correlation: completion.correlation,
+        depth: 0,
+    };
+    let mut callback = notifier.callback(followers.operation, Phase::Complete);
+    callback.payload = Payload::Record(RecordRef::of(completion));
+    (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
+    let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
+    board.tell(state, subscribers, &mut callback, user_data);
+}
