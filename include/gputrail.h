@@ -579,7 +579,9 @@ enum {
     GPUTRAIL_NOTE_KIND_CALLS_AFTER_END = 2, /* Calls that came after the recording ended; the text is their number. */
     GPUTRAIL_NOTE_KIND_ENDED_EARLY = 3, /* The recording ended early; the text says why. */
     GPUTRAIL_NOTE_KIND_DIED = 4, /* The program's process died; the text says how. */
-    GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5 /* Samples of the program counter that were taken outside of kernels; the text is their number and where. */
+    GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5, /* Samples of the program counter that were taken outside of kernels; the text is their number and where. */
+    GPUTRAIL_NOTE_KIND_EXITED = 6, /* The program's process exited without ending its recording, by _exit for example; all that it recorded was saved. */
+    GPUTRAIL_NOTE_KIND_REPLACED = 7 /* The program's process became another program by exec; all that it recorded was saved. */
 };
 
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
