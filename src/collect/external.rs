@@ -1,12 +1,12 @@
-//! External ids: ids of a tool's own that the records of a thread carry.
+//! External ids: ids chosen by a tool that the records of a thread carry.
 //!
-//! Each thread has a stack of them for each [`ExternalKind`]. The records of its calls carry the id that was
-//! pushed last, of any kind, as rocprofiler-sdk has it; a thread without any inherits the main thread's. Whoever
-//! enables records of kind `external correlation` also gets one for each kind that has an id, ahead of the
-//! call's, as CUPTI has it; those are the thread's own. A tool that would rather be asked than push supplies the id of
-//! each call as it begins: [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
+//! Each thread has a stack of ids for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls
+//! carry the id that was pushed last, of any kind; a thread without ids inherits the main thread's. As in
+//! CUPTI, records of kind `external correlation`, if enabled, precede the call's record: one for each kind
+//! with an id on the thread itself. Instead of pushing, a tool may supply the id of each call when it begins:
+//! [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
 //!
-//! A process has them once it has begun to be observed ([`crate::collect::context`]); before that, pushing is refused.
+//! External ids are available once the process is observed ([`crate::collect::context`]).
 
 use crate::clock;
 use crate::collect::process;
@@ -15,49 +15,49 @@ use crate::platform::sync::OnceBox;
 use crate::record::{ExternalId, ExternalKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// First of the kinds that are registered.
+/// The first registered kind.
 const FIRST_REGISTERED: u32 = 16;
-/// Kinds that can be registered.
+/// The most kinds that can be registered.
 const MAX_REGISTERED: usize = 256;
 
-/// What went wrong with external ids.
+/// An error of an operation on external ids.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExternalError {
     /// The stack is empty (CUPTI: `CUPTI_ERROR_QUEUE_EMPTY`).
     #[error("no id of kind {0:?} is pushed on this thread")]
     Empty(ExternalKind),
-    /// A stack holds 1024 ids.
+    /// The stack is full.
     #[error("1024 ids are pushed on this thread, which is as many as it holds")]
     Full,
-    /// Neither one of the constants nor registered.
+    /// The kind is neither predefined nor registered.
     #[error("{0:?} is not a kind of external ids")]
     UnknownKind(ExternalKind),
-    /// The process is not observed, or the thread is in the middle of a record.
+    /// The process is not observed, or the thread is writing a record.
     #[error("external ids are not available on this thread now")]
     NotAvailable,
-    /// 256 kinds are registered.
+    /// All kinds are in use.
     #[error("256 kinds of external ids are registered, which is as many as there can be")]
     TooManyKinds,
 }
 
-/// The names of registered kinds, from the first place on. A forked child has those of its parent.
+/// The names of registered kinds, filled from the front. A forked child inherits them.
 static REGISTERED: [OnceBox<Box<str>>; MAX_REGISTERED] = [const { OnceBox::new() }; MAX_REGISTERED];
-/// The process whose names store has the name of each.
+/// The id of the process whose names store has each name.
 static NAMED: [AtomicU32; MAX_REGISTERED] = [const { AtomicU32::new(0) }; MAX_REGISTERED];
 
-/// A kind of the tool's own. The same name gives the same kind.
+/// Registers a kind. Equal names give equal kinds.
 ///
 /// # Errors
 ///
 /// [`ExternalError::TooManyKinds`].
 pub fn register_kind(name: &str) -> Result<ExternalKind, ExternalError> {
     let is_it = |entry: &OnceBox<Box<str>>| **entry.get_or_init(|| name.into()) == *name;
-    let place = REGISTERED.iter().position(is_it);
-    let place = place.ok_or(ExternalError::TooManyKinds)?;
-    Ok(ExternalKind(FIRST_REGISTERED + place as u32))
+    let index = REGISTERED.iter().position(is_it);
+    let index = index.ok_or(ExternalError::TooManyKinds)?;
+    Ok(ExternalKind(FIRST_REGISTERED + index as u32))
 }
 
-/// The name of a kind, registered or not; `None` if there is no such kind.
+/// The name of a kind, or `None` if it does not exist.
 pub fn kind_name(kind: ExternalKind) -> Option<String> {
     if let Some(name) = kind.name() {
         return Some(name.into());
@@ -65,10 +65,10 @@ pub fn kind_name(kind: ExternalKind) -> Option<String> {
     registered(kind).map(|(_, name)| name.to_owned())
 }
 
-/// The place and the name of a registered kind.
+/// The index and the name of a registered kind.
 fn registered(kind: ExternalKind) -> Option<(usize, &'static str)> {
-    let place = kind.0.checked_sub(FIRST_REGISTERED)? as usize;
-    REGISTERED.get(place)?.get().map(|name| (place, &**name))
+    let index = kind.0.checked_sub(FIRST_REGISTERED)? as usize;
+    REGISTERED.get(index)?.get().map(|name| (index, &**name))
 }
 
 fn is_known(kind: ExternalKind) -> bool {
@@ -97,7 +97,7 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
         .ok_or(ExternalError::Full)
 }
 
-/// Takes the latest id of `kind` off the calling thread's stack (CUPTI: `cuptiActivityPopExternalCorrelationId`).
+/// Pops the latest id of `kind` from the calling thread's stack (CUPTI: `cuptiActivityPopExternalCorrelationId`).
 ///
 /// # Errors
 ///
@@ -112,15 +112,14 @@ pub fn pop(kind: ExternalKind) -> Result<ExternalId, ExternalError> {
         .ok_or(ExternalError::Empty(kind))
 }
 
-/// The id that records of the calling thread carry now, or none.
+/// The id that records of the calling thread carry, or none.
 pub fn current() -> ExternalId {
     process::current()
         .and_then(|thread| thread.with(|host| host.external()))
         .unwrap_or_default()
 }
 
-/// Says what `id` stands for: traces show it as a slice above the calls for as long as it is pushed. To be said
-/// before it is pushed.
+/// Names `id`. Traces show it as a slice above the calls while it is pushed. Must be called before the push.
 ///
 /// # Errors
 ///
@@ -131,10 +130,10 @@ pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Extern
     }
     let board = process::board().ok_or(ExternalError::NotAvailable)?;
     let process = std::process::id();
-    if let Some((place, text)) = registered(kind)
-        && NAMED[place].swap(process, Ordering::Relaxed) != process
+    if let Some((index, text)) = registered(kind)
+        && NAMED[index].swap(process, Ordering::Relaxed) != process
     {
-        // The name of id 0 is the kind's own.
+        // The name of id 0 is the name of the kind.
         board.names().external(kind, ExternalId::NONE, text);
     }
     board.names().external(kind, id, name);

@@ -1,4 +1,4 @@
-//! Markers and ranges of the program's own, and names for its threads, queues and devices.
+//! Markers and ranges made by the program, and names for its threads, queues and devices.
 //!
 //! ```
 //! use gputrail::collect::marker::{self, Mark};
@@ -13,9 +13,9 @@
 //! marker::end(copy).unwrap();
 //! ```
 //!
-//! While nobody listens, a marker costs a load and a branch. They follow CUPTI's marker records and NVTX: ranges that
-//! are pushed nest on their thread; ranges that are started may overlap and end anywhere. What is pushed while
-//! nobody listens is not told later.
+//! A marker that nobody records costs a load and a branch. The semantics are those of CUPTI's marker records
+//! and of NVTX: pushed ranges nest on their thread, started ranges may overlap and end on any thread. A push
+//! that was not recorded is not added later.
 
 use crate::clock;
 use crate::collect::process::{self, Current};
@@ -28,7 +28,7 @@ use crate::record::{
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A value beside a marker.
+/// The payload of a marker.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Value {
     /// An unsigned number.
@@ -57,7 +57,7 @@ impl From<f64> for Value {
     }
 }
 
-/// What is said of a marker or a range. A text alone is its name.
+/// The attributes of a marker or range. A string converts to its name.
 #[derive(Copy, Clone, Default, PartialEq, Debug)]
 pub struct Mark<'a> {
     pub(crate) name: &'a str,
@@ -68,7 +68,7 @@ pub struct Mark<'a> {
 }
 
 impl<'a> Mark<'a> {
-    /// A name, and nothing else.
+    /// A mark with a name only.
     pub const fn named(name: &'a str) -> Mark<'a> {
         Mark {
             name,
@@ -79,25 +79,25 @@ impl<'a> Mark<'a> {
         }
     }
 
-    /// Whose it is: a library's, say.
+    /// Sets the domain, such as the name of a library.
     pub const fn domain(mut self, domain: &'a str) -> Mark<'a> {
         self.domain = domain;
         self
     }
 
-    /// Its category.
+    /// Sets the category.
     pub const fn category(mut self, category: &'a str) -> Mark<'a> {
         self.category = category;
         self
     }
 
-    /// Its colour: alpha, red, green and blue, a byte each, from the highest down.
+    /// Sets the colour: alpha, red, green and blue, one byte each, from the most significant.
     pub const fn color(mut self, argb: u32) -> Mark<'a> {
         self.color = argb;
         self
     }
 
-    /// A value beside it.
+    /// Sets the payload.
     pub fn payload(mut self, value: impl Into<Value>) -> Mark<'a> {
         self.payload = Some(value.into());
         self
@@ -110,23 +110,23 @@ impl<'a> From<&'a str> for Mark<'a> {
     }
 }
 
-/// A range that was started, unique in the process.
+/// A started range, unique in the process.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RangeId(u64);
 
 impl RangeId {
-    /// The number by which records name it.
+    /// The number that identifies the range in records.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// The range with this number, as C programs hold it. Whether there is one is found out by [`end`].
+    /// The range with this number, for C programs. [`end`] checks that it exists.
     pub fn from_number(number: u64) -> RangeId {
         RangeId(number)
     }
 }
 
-/// A range that ends and was not open.
+/// The end of a range that is not open.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unbalanced {
     /// No range is pushed on the calling thread.
@@ -137,11 +137,11 @@ pub enum Unbalanced {
     End(u64),
 }
 
-/// Numbers of ranges given so far.
+/// The last number given to a range.
 static RANGES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Ranges that are pushed on this thread.
+    /// The number of ranges pushed on this thread.
     static PUSHED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -153,62 +153,61 @@ pub const fn operation(what: MarkerKind) -> Operation {
     }
 }
 
-/// A moment.
+/// Marks a moment.
 pub fn mark<'a>(mark: impl Into<Mark<'a>>) {
-    tell(MarkerKind::INSTANT, 0, &mark.into());
+    report(MarkerKind::INSTANT, 0, &mark.into());
 }
 
-/// A range begins on the calling thread, within those that are open. Returns how many are open now.
+/// Begins a range on the calling thread, nested in its open ranges. Returns the number of open ranges.
 pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
-    tell(MarkerKind::PUSH, 0, &mark.into());
+    report(MarkerKind::PUSH, 0, &mark.into());
     PUSHED.with(|pushed| {
         pushed.set(pushed.get().saturating_add(1));
         pushed.get()
     })
 }
 
-/// The calling thread's innermost range ends. Returns how many are still open.
+/// Ends the innermost range of the calling thread. Returns the number of ranges still open.
 ///
 /// # Errors
 ///
-/// [`Unbalanced::Pop`] when none is.
+/// [`Unbalanced::Pop`] if no range is open.
 pub fn pop() -> Result<u32, Unbalanced> {
     let left = PUSHED.get().checked_sub(1).ok_or(Unbalanced::Pop)?;
     PUSHED.set(left);
-    tell(MarkerKind::POP, 0, &Mark::default());
+    report(MarkerKind::POP, 0, &Mark::default());
     Ok(left)
 }
 
-/// A range begins that may end on any thread, whatever else is open.
+/// Starts a range that may overlap others and end on any thread.
 pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
     let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
-    tell(MarkerKind::START, range, &mark.into());
+    report(MarkerKind::START, range, &mark.into());
     RangeId(range)
 }
 
-/// The range ends.
+/// Ends a started range.
 ///
 /// # Errors
 ///
-/// [`Unbalanced::End`] when none was started with that number. A second end of a range is not noticed here, and
-/// ignored by readers.
+/// [`Unbalanced::End`] if no range with that number was started. A second end is not detected; readers ignore it.
 pub fn end(range: RangeId) -> Result<(), Unbalanced> {
     if range.0 == 0 || range.0 > RANGES.load(Ordering::Relaxed) {
         return Err(Unbalanced::End(range.0));
     }
-    tell(MarkerKind::END, range.0, &Mark::default());
+    report(MarkerKind::END, range.0, &Mark::default());
     Ok(())
 }
 
-/// Ends its range when it is dropped; made by [`range!`](crate::range!) and [`range`].
+/// Ends its range when dropped. Created by [`range!`](crate::range!) and [`range`].
 #[must_use = "the range ends when this is dropped"]
 #[derive(Debug)]
 pub struct Range {
-    /// A range belongs to its thread.
+    /// Not `Send`: a range belongs to its thread.
     thread: std::marker::PhantomData<*const ()>,
 }
 
-/// A range of the calling thread, until the value is dropped.
+/// Begins a range of the calling thread that ends when the value is dropped.
 pub fn range<'a>(mark: impl Into<Mark<'a>>) -> Range {
     push(mark);
     Range {
@@ -218,13 +217,13 @@ pub fn range<'a>(mark: impl Into<Mark<'a>>) -> Range {
 
 impl Drop for Range {
     fn drop(&mut self) {
-        // It was pushed: it can only be gone if the program popped too often itself.
+        // Fails only if the program popped too often itself.
         let _ = pop();
     }
 }
 
-/// A range from here to the end of the enclosing block: a name, and if you like a `domain`, `category`, `color` and
-/// `payload`.
+/// Begins a range that ends with the enclosing block. Takes a name and optionally `domain`, `category`,
+/// `color` and `payload`.
 #[macro_export]
 macro_rules! range {
     ($name:expr $(, $what:ident : $value:expr)* $(,)?) => {
@@ -233,7 +232,7 @@ macro_rules! range {
 }
 
 #[inline]
-fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
+fn report(what: MarkerKind, id: u64, mark: &Mark<'_>) {
     let mut interest = process::interest(operation(what));
     let mut due = Due::default();
     if interest.is_gated() {
@@ -248,13 +247,13 @@ fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
     let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) else {
         return;
     };
-    tell_wanted(thread, interest, buffers, what, id, mark);
+    report_enabled(thread, interest, buffers, what, id, mark);
     if due != Due::default() {
         process::pay(due);
     }
 }
 
-fn tell_wanted(
+fn report_enabled(
     thread: Current,
     interest: Interest,
     buffers: Buffers,
@@ -290,17 +289,17 @@ fn tell_wanted(
     }
 }
 
-/// Names the calling thread in traces; its name in the system stays what it is.
+/// Names the calling thread in traces. Its name in the system is unchanged.
 pub fn name_thread(name: &str) {
     let thread = ThreadId(crate::platform::system::thread_id());
     if let Some(board) = process::begin() {
-        // The thread is known by now, so that its name in the system does not come after this one.
+        // Registers the thread first, so that its name in the system does not replace this one.
         process::current();
         board.names().thread(thread, name);
     }
 }
 
-/// Names a queue, by its handle in its runtime (a `cl_command_queue`, say). `None`: no such queue is known here.
+/// Names a queue by its runtime handle, such as a `cl_command_queue`. Returns `None` if the queue is unknown.
 pub fn name_queue(handle: u64, name: &str) -> Option<QueueId> {
     let names = process::board()?.names();
     let mut queue = names
@@ -311,7 +310,7 @@ pub fn name_queue(handle: u64, name: &str) -> Option<QueueId> {
     Some(names.queue(queue))
 }
 
-/// Names a device. `false`: no such device is known here.
+/// Names a device. Returns `false` if the device is unknown.
 pub fn name_agent(agent: AgentId, name: &str) -> bool {
     let Some(names) = process::board().map(|board| board.names()) else {
         return false;

@@ -1,17 +1,17 @@
-//! A process's place in a job of several processes, as launchers tell it through the environment.
+//! The rank of a process in a job of several processes, read from the environment variables of launchers.
 
 use std::fmt;
 
-/// A place in a job.
+/// A rank in a job.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     rank: u32,
-    /// Processes of the job, if that is known.
+    /// The number of processes in the job, if known.
     of: Option<u32>,
 }
 
-/// Variables that name the rank and the number of processes, and whether both are needed. Where several launchers wrap
-/// one another, the innermost is asked first: torchrun is started by mpirun or srun, and mpirun by srun.
+/// Variables with rank and size, and whether both are required. Launchers may wrap each other, as in torchrun
+/// under mpirun under srun; the innermost comes first.
 const LAUNCHERS: [(&str, &str, bool); 6] = [
     ("RANK", "WORLD_SIZE", true), // torchrun; RANK alone may be anybody's
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false), // Open MPI
@@ -21,19 +21,19 @@ const LAUNCHERS: [(&str, &str, bool); 6] = [
     ("SLURM_PROCID", "SLURM_NTASKS", false), // Slurm
 ];
 
-/// This process's, if it was started as one of several.
+/// The rank of this process, if it was launched as one of several.
 pub(crate) fn of_this_process() -> Option<Rank> {
     of_variables(&|name| std::env::var(name).ok())
 }
 
 fn of_variables(lookup: &dyn Fn(&str) -> Option<String>) -> Option<Rank> {
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
-    let told = |(rank, of, both): &(&str, &str, bool)| {
+    let launched = |(rank, of, both): &(&str, &str, bool)| {
         let (rank, of) = (number(rank)?, number(of));
         (of.is_some() || !both).then_some((rank, of))
     };
-    let (rank, of) = LAUNCHERS.iter().find_map(told)?;
-    // A job of one process has nothing to tell apart; a size that does not hold the rank is somebody else's.
+    let (rank, of) = LAUNCHERS.iter().find_map(launched)?;
+    // A job of one process needs no rank, and a size that does not exceed the rank belongs to another launcher.
     (of != Some(1)).then_some(Rank {
         rank,
         of: of.filter(|of| *of > rank),
@@ -51,7 +51,7 @@ impl fmt::Display for Rank {
 mod tests {
     use super::*;
 
-    fn told(variables: &[(&str, &str)]) -> Option<String> {
+    fn rank_of(variables: &[(&str, &str)]) -> Option<String> {
         let lookup = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -63,7 +63,7 @@ mod tests {
     fn every_launcher_is_understood() {
         for (rank, of, _) in LAUNCHERS {
             assert_eq!(
-                told(&[(rank, "3"), (of, "8")]).as_deref(),
+                rank_of(&[(rank, "3"), (of, "8")]).as_deref(),
                 Some("rank 3 of 8"),
                 "{rank}"
             );
@@ -78,17 +78,20 @@ mod tests {
             ("RANK", "5"),
             ("WORLD_SIZE", "16"),
         ];
-        assert_eq!(told(&variables).as_deref(), Some("rank 5 of 16"));
+        assert_eq!(rank_of(&variables).as_deref(), Some("rank 5 of 16"));
     }
 
     #[test]
-    fn what_says_nothing_is_not_taken_for_a_rank() {
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&[("RANK", "5")]), None);
-        assert_eq!(told(&[("PMI_RANK", "first")]), None);
-        assert_eq!(told(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]), None);
+    fn incomplete_variables_give_no_rank() {
+        assert_eq!(rank_of(&[]), None);
+        assert_eq!(rank_of(&[("RANK", "5")]), None);
+        assert_eq!(rank_of(&[("PMI_RANK", "first")]), None);
         assert_eq!(
-            told(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]).as_deref(),
+            rank_of(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]),
+            None
+        );
+        assert_eq!(
+            rank_of(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]).as_deref(),
             Some("rank 7")
         );
     }

@@ -1,18 +1,18 @@
-//! Times of this process in nanoseconds, while it runs: ticks of the host and times of agents, as tools get them in
-//! records, on CLOCK_BOOTTIME.
+//! Conversion of times in a running process: host ticks and agent times, as tools find them in records, to
+//! CLOCK_BOOTTIME in nanoseconds.
 //!
-//! It rests on readings of the clocks that are taken as time goes on, and is fitted anew about once a second: the
-//! same time may be told a little differently later, within the error bounds.
+//! The conversion rests on clock readings and is fitted again about once a second. The result for one time
+//! may therefore change later, within the error bounds.
 
 use crate::capture::names::Names;
 use crate::clock::{self, AgentClock, HostClock, NoSnapshot};
 use crate::record::{AgentId, ClockSnapshot, DeviceTime, Nanos, Ticks};
 use std::collections::HashMap;
 
-/// Snapshots of the host's clocks that are kept. With more, every second one goes.
-const SNAPSHOTS: usize = 64;
+/// The most snapshots of the host's clocks. When they are reached, every second one is removed.
+const MAX_SNAPSHOTS: usize = 64;
 
-/// See the module.
+/// Converts times; see the module.
 pub struct Times {
     names: Names,
     snapshots: Vec<ClockSnapshot>,
@@ -22,18 +22,18 @@ pub struct Times {
     period: u64,
 }
 
-/// The clock of an agent, and how it was come by.
+/// The fitted clock of an agent, and the readings that it was fitted to.
 #[derive(Debug)]
 struct FittedAgent {
     clock: AgentClock,
-    /// Readings of the agent's clock that there were.
+    /// The number of clock pairs.
     pairs: u64,
-    /// Snapshots of the host's clocks that there were.
+    /// The latest snapshot of the host's clocks.
     snapshots: Ticks,
 }
 
 impl Times {
-    /// The times of the process whose agents `names` names. Reads the host's clocks.
+    /// Creates a converter for the process and the agents of `names`. Reads the host's clocks.
     pub fn new(names: Names) -> Result<Times, NoSnapshot> {
         let frequency = clock::frequency();
         let snapshots = vec![clock::snapshot()];
@@ -46,14 +46,14 @@ impl Times {
         })
     }
 
-    /// CLOCK_BOOTTIME at `ticks`, in nanoseconds; none for none.
+    /// CLOCK_BOOTTIME at `ticks`. None for unknown ticks.
     pub fn host(&mut self, ticks: Ticks) -> Nanos {
         self.read_clocks();
         self.host.to_boottime(ticks)
     }
 
-    /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None`: the time is not known, or the agent's clock is
-    /// not yet: it is known once work of the agent has completed.
+    /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None` if the time is unknown, or the agent's
+    /// clock is, which it is until work of the agent has completed.
     pub fn device(&mut self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
         self.clock_of(agent)?.to_boottime(time)
     }
@@ -84,7 +84,7 @@ impl Times {
         Some(&self.agents.get(&agent)?.clock)
     }
 
-    /// How far host times may be off.
+    /// The error bound of host times.
     pub fn host_error(&self) -> Nanos {
         self.host.error_bound()
     }
@@ -95,23 +95,23 @@ impl Times {
         (clock.domain() != clock::Domain::Unknown).then(|| clock.error_bound())
     }
 
-    /// Reads the host's clocks, if that was some time ago.
+    /// Reads the host's clocks if the last reading is old enough.
     fn read_clocks(&mut self) {
         let (first, last) = (self.snapshots.first(), self.snapshots.last());
         let age = last.map_or(u64::MAX, |last| clock::now() - last.before);
-        // Soon after the first too: two readings tell the rate.
+        // More often in the beginning: two readings determine the rate.
         let young = first
             .zip(last)
             .is_some_and(|(first, last)| last.before - first.before < self.period);
-        let wanted = if young { self.period / 20 } else { self.period };
-        if age < wanted {
+        let period = if young { self.period / 20 } else { self.period };
+        if age < period {
             return;
         }
-        if self.snapshots.len() == SNAPSHOTS {
-            let mut place = 0;
+        if self.snapshots.len() == MAX_SNAPSHOTS {
+            let mut index = 0;
             self.snapshots.retain(|_| {
-                place += 1;
-                place % 2 == 1
+                index += 1;
+                index % 2 == 1
             });
         }
         self.snapshots.push(clock::snapshot());
@@ -157,8 +157,8 @@ mod tests {
         }
         // Asked before any conversion.
         let error = times.device_error(agent).unwrap();
-        let told = times.device(agent, time).unwrap();
+        let converted = times.device(agent, time).unwrap();
         let now = SystemClock::Boottime.read();
-        assert!(told.0 <= now.0 + error.0);
+        assert!(converted.0 <= now.0 + error.0);
     }
 }

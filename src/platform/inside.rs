@@ -1,37 +1,37 @@
-//! Running inside of somebody else's program: its threads end by cancellation, are interrupted by signals and fork, and
-//! what goes wrong in our code must end there.
+//! Protection of the recorded program: its threads are cancelled, interrupted by signals and forked, and a
+//! panic in our code must not reach it.
 
 use std::cell::Cell;
 use std::fmt::{Arguments, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work`. A panic in it ends there: the caller goes on.
+/// Runs `work` and contains any panic in it.
 #[inline(always)]
 pub(crate) fn contain(work: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-        // It may be anything, and may panic when it is dropped.
+        // The payload may panic when it is dropped.
         std::mem::forget(panic);
     }
 }
 
-/// Writes a line to the program's error output. Takes no lock, unlike `eprintln`: a forked child may have inherited that lock
-/// from a thread that it does not have.
+/// Writes a line to the program's standard error. Unlike `eprintln` it takes no lock: a forked child may have
+/// inherited that lock from a thread that does not exist in it.
 pub(crate) fn message(text: Arguments<'_>) {
     let mut line = String::from("gputrail: ");
     let _ = writeln!(line, "{text}");
     let _uncancelled = Uncancelled::begin();
-    // Nobody may be listening.
-    // SAFETY: writes bytes that are there.
+    // Errors are ignored: standard error may be closed.
+    // SAFETY: the buffer is valid for its length.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// The calling thread is not cancelled while one of these lives: pthread_cancel takes effect at the next cancellation point
-/// after the last of them, in whatever order they end.
+/// Disables cancellation of the calling thread while it lives: a pthread_cancel takes effect at the next
+/// cancellation point after the last of them was dropped, in any order.
 ///
-/// System calls that we make are cancellation points, and a cancellation unwinds the stack. Unwinding through our frames
-/// would leave locks held, and through `catch_unwind` it ends the program.
+/// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our
+/// frames would leave locks held, and unwinding through `catch_unwind` ends the program.
 pub(crate) struct Uncancelled {
-    /// It belongs to its thread.
+    /// Not `Send`: it belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 

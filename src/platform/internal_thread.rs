@@ -1,17 +1,18 @@
-//! Threads of our own, in somebody else's process: made here, with every signal blocked (signals are for the
-//! program's threads), and announced to tools that want to know (rocprofiler-sdk: `rocprofiler_at_internal_thread_create`).
+//! Internal threads of the library inside the recorded process. They are created here with all signals
+//! blocked, since signals are for the program's threads, and are announced to tools (rocprofiler-sdk:
+//! `rocprofiler_at_internal_thread_create`).
 
 use crate::platform::sync::PerProcess;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// When a tool is told of a thread of ours.
+/// The moments at which a tool is notified of an internal thread.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum InternalThread {
-    /// It is about to be made, by the calling thread.
+    /// The calling thread is about to create it.
     Before,
-    /// It has been made, or could not be.
+    /// It was created, or creating it failed.
     After,
 }
 
@@ -25,13 +26,13 @@ struct Watches {
     all: Vec<(u64, Watch)>,
 }
 
-/// A function that is told of our threads, until this is dropped.
+/// The registration of a function that is notified of internal threads, until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it ends the watch"]
 pub struct InternalThreadWatch(u64);
 
 impl InternalThreadWatch {
-    /// Has `watch` called around the making of each thread of ours from now on, on the thread that makes it. A watch
+    /// Calls `watch` before and after the creation of each internal thread, on the creating thread. A watch
     /// that panics is not called again.
     pub fn new(watch: impl Fn(InternalThread) + Send + Sync + 'static) -> InternalThreadWatch {
         let mut watches = WATCHES.lock();
@@ -44,19 +45,19 @@ impl InternalThreadWatch {
 
 impl Drop for InternalThreadWatch {
     fn drop(&mut self) {
-        let gone = remove(self.0);
-        // What it owns is dropped without the lock.
-        drop(gone);
+        let removed = remove(self.0);
+        // Drops the function after the lock was released.
+        drop(removed);
     }
 }
 
 fn remove(number: u64) -> Option<(u64, Watch)> {
     let mut watches = WATCHES.lock();
-    let place = watches.all.iter().position(|(of, _)| *of == number)?;
-    Some(watches.all.remove(place))
+    let index = watches.all.iter().position(|(of, _)| *of == number)?;
+    Some(watches.all.remove(index))
 }
 
-/// Makes a thread named `gputrail`.
+/// Spawns a thread named `gputrail`.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     announce(InternalThread::Before);
     let made = crate::platform::sync::with_signals_blocked(|| {
@@ -72,7 +73,7 @@ fn announce(moment: InternalThread) {
     let watches = WATCHES.lock().all.clone();
     for (number, watch) in watches {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| watch(moment))) {
-            // Its payload may be anything, and may panic when it is dropped; so may the watch.
+            // The payload and the function may panic when they are dropped.
             std::mem::forget(panic);
             std::mem::forget(remove(number));
         }

@@ -1,5 +1,5 @@
-//! The atomics and locks that the hand-overs are made of: the standard library's, or loom's when
-//! the crate is built with `--cfg loom` to check every interleaving of them.
+//! The atomics and locks used for hand-overs: those of the standard library, or loom's with `--cfg loom`,
+//! which checks every interleaving.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// The standard library's cell with the shape of loom's.
+/// The standard library's cell with the interface of loom's.
 #[cfg(not(loom))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -30,10 +30,10 @@ impl<T> UnsafeCell<T> {
         work(self.0.get())
     }
 
-    /// The content, for as long as the result lives.
+    /// A pointer to the content.
     #[inline(always)]
     pub fn get_mut(&self) -> MutPtr<T> {
-        // SAFETY: a cell's content is somewhere.
+        // SAFETY: a reference to the content is never null.
         MutPtr(unsafe { std::ptr::NonNull::new_unchecked(self.0.get()) })
     }
 }
@@ -41,7 +41,7 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 pub(crate) use loom::cell::MutPtr;
 
-/// What [`UnsafeCell::get_mut`] gives.
+/// The result of [`UnsafeCell::get_mut`].
 #[cfg(not(loom))]
 pub(crate) struct MutPtr<T>(std::ptr::NonNull<T>);
 
@@ -49,19 +49,19 @@ pub(crate) struct MutPtr<T>(std::ptr::NonNull<T>);
 impl<T> MutPtr<T> {
     /// # Safety
     ///
-    /// Nobody else has the content.
+    /// No other reference to the content may exist.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)] // the shape of loom's
     pub unsafe fn deref(&self) -> &mut T {
-        // SAFETY: the caller's promise; the cell lives as the pointer does.
+        // SAFETY: guaranteed by the caller; the pointer is valid while the cell lives.
         unsafe { &mut *self.0.as_ptr() }
     }
 }
 
-/// Locks one of the standard library's mutexes, also when a thread panicked while it held it. Its holder is neither
-/// interrupted nor cancelled: a signal handler may make a call that comes to us, and would wait for its own thread.
+/// Locks a mutex of the standard library, ignoring poisoning, with signals and cancellation blocked: a signal
+/// handler might make a call that is recorded, and wait for its own thread.
 ///
-/// That takes system calls: it is for what the hot path does without.
+/// This takes system calls, so it is not for the hot path.
 #[cfg(not(loom))]
 pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> QuietGuard<'_, T> {
     let quiet = SignalsBlocked::begin();
@@ -73,7 +73,7 @@ pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> QuietGuard<'_, T> {
     }
 }
 
-/// A mutex that is locked by [`lock_std`] alone.
+/// A mutex that only [`lock_std`] locks.
 #[cfg(not(loom))]
 #[derive(Default)]
 pub(crate) struct QuietMutex<T>(std::sync::Mutex<T>);
@@ -85,7 +85,7 @@ impl<T> QuietMutex<T> {
     }
 }
 
-/// The holder of a lock, which no signal interrupts.
+/// The guard of a mutex whose holder is not interrupted by signals.
 #[cfg(not(loom))]
 pub(crate) struct QuietGuard<'a, T> {
     // Fields are dropped in this order.
@@ -109,9 +109,9 @@ impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
     }
 }
 
-/// A value of the process behind a [`QuietMutex`], for statics. A forked child begins with the default: it never takes the
-/// lock that it has inherited, which a thread may hold that it does not have, nor looks at the value, which that thread
-/// may be changing. Values of parent processes are never freed.
+/// A per-process value behind a [`QuietMutex`], for statics. A forked child starts with the default: it neither
+/// takes the inherited lock, which may be held by a thread that does not exist in the child, nor reads the
+/// value, which that thread may have been changing. Values of parent processes are never freed.
 #[cfg(not(loom))]
 pub(crate) struct PerProcess<T>(std::sync::atomic::AtomicPtr<OfProcess<T>>);
 
@@ -145,15 +145,15 @@ impl<T: Default> PerProcess<T> {
                 .0
                 .compare_exchange(there, new, Ordering::AcqRel, Ordering::Relaxed);
             if stored.is_err() {
-                // SAFETY: made just above, and not shared.
+                // SAFETY: created above and not shared.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
     }
 }
 
-/// A value that is made at its first use and lasts for ever. Unlike `OnceLock`, no thread waits for another one that makes
-/// it, and which a forked child may not have: several threads may make the value, and the first one is kept.
+/// A value that is created on first use and never freed. Unlike with `OnceLock`, no thread waits for another one to
+/// create it, which a forked child may not have: several threads may create the value, and the first one is kept.
 #[cfg(not(loom))]
 pub(crate) struct OnceBox<T>(std::sync::atomic::AtomicPtr<T>);
 
@@ -179,10 +179,10 @@ impl<T> OnceBox<T> {
             .0
             .compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire);
         match stored {
-            // SAFETY: a box that is leaked just now.
+            // SAFETY: the box was just leaked.
             Ok(_) => unsafe { &*new },
             Err(there) => {
-                // SAFETY: made just above, and not shared.
+                // SAFETY: created above and not shared.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: a leaked box.
                 unsafe { &*there }
@@ -193,18 +193,18 @@ impl<T> OnceBox<T> {
 
 #[cfg(not(loom))]
 thread_local! {
-    /// How many [`SignalsBlocked`] the thread has.
+    /// The number of live [`SignalsBlocked`] of the thread.
     static QUIET_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    /// The signals that were blocked before the first of them.
+    /// The signal mask before the first of them.
     static BLOCKED_BEFORE: std::cell::Cell<Option<libc::sigset_t>> = const { std::cell::Cell::new(None) };
 }
 
-/// Every signal is blocked on the calling thread while one of these lives, and the thread is not cancelled. They may end in
-/// any order. A thread that is started meanwhile keeps signals blocked.
+/// Blocks all signals and cancellation on the calling thread while it lives. Instances may be dropped in any
+/// order. Threads spawned meanwhile inherit the signal mask.
 #[cfg(not(loom))]
 pub(crate) struct SignalsBlocked {
     _uncancelled: Uncancelled,
-    /// It belongs to its thread.
+    /// Not `Send`: it belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 
@@ -213,7 +213,7 @@ impl SignalsBlocked {
     pub fn begin() -> SignalsBlocked {
         let depth = QUIET_DEPTH.get();
         if depth == 0 {
-            // SAFETY: zeroed sets are valid memory for these calls to fill in.
+            // SAFETY: zeroed sets are valid for these calls to fill.
             let before = unsafe {
                 let mut all: libc::sigset_t = std::mem::zeroed();
                 let mut before: libc::sigset_t = std::mem::zeroed();
@@ -245,15 +245,15 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Runs `work` with every signal blocked on the calling thread. A thread that is started meanwhile
-/// keeps them blocked: signals are for the program's own threads.
+/// Runs `work` with all signals blocked on the calling thread. Threads spawned meanwhile inherit the mask, so
+/// that signals go to the program's own threads.
 #[cfg(not(loom))]
 pub(crate) fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     let _blocked = SignalsBlocked::begin();
     work()
 }
 
-/// A number that threads sleep on, of one process or of several that share its memory: a futex.
+/// A futex: a number on which threads of one or several processes sleep.
 #[cfg(not(loom))]
 #[derive(Default)]
 #[repr(transparent)]
@@ -261,24 +261,24 @@ pub(crate) struct Signal(AtomicU32);
 
 #[cfg(not(loom))]
 impl Signal {
-    /// The number now.
+    /// The current number.
     pub fn value(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Sleeps until the number is raised, or for `longest`; not at all if it is not `seen` any more.
+    /// Sleeps until the number is raised, or for `longest`. Returns at once if the number is not `seen`.
     pub fn wait(&self, seen: u32, longest: Duration) {
         system::sleep_on(&self.0, seen, longest);
     }
 
-    /// Changes the number, and wakes everybody.
+    /// Changes the number and wakes all sleepers.
     pub fn raise(&self) {
         self.0.fetch_add(1, Ordering::Release);
         system::wake(&self.0, u32::MAX >> 1);
     }
 }
 
-/// A futex as loom can check it: it compares and falls asleep in one step.
+/// A futex under loom: comparing and falling asleep are one step.
 #[cfg(loom)]
 pub(crate) struct Signal {
     number: loom::sync::Mutex<u32>,
@@ -311,7 +311,7 @@ impl Signal {
     }
 }
 
-/// Lets somebody else run.
+/// Yields to other threads.
 pub(crate) fn pause() {
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -319,10 +319,10 @@ pub(crate) fn pause() {
     std::thread::yield_now();
 }
 
-/// The cheap half of a fence between a hot path and a rare event: what is before it is seen by whoever calls
-/// [`fence_heavy`] afterwards, or else what follows sees what was stored before that.
+/// The cheap half of an asymmetric fence between a hot path and a rare event. Either the stores before it are
+/// visible after a later [`fence_heavy`], or the loads after it see the stores before that fence.
 ///
-/// The system's membarrier makes the other half pay for both; without it, both are full fences.
+/// With membarrier the heavy half bears the whole cost; without it, both are full fences.
 #[inline(always)]
 pub(crate) fn fence_light() {
     match fence_light_is_free() {
@@ -331,7 +331,7 @@ pub(crate) fn fence_light() {
     }
 }
 
-/// Whether [`fence_light`] keeps the compiler from moving things, and nothing more, from now on.
+/// Whether [`fence_light`] is only a compiler fence.
 #[inline(always)]
 pub(crate) fn fence_light_is_free() -> bool {
     #[cfg(all(not(loom), target_os = "linux"))]
@@ -340,7 +340,7 @@ pub(crate) fn fence_light_is_free() -> bool {
     false
 }
 
-/// The dear half; see [`fence_light`].
+/// The expensive half; see [`fence_light`].
 pub(crate) fn fence_heavy() {
     fence(Ordering::SeqCst);
     #[cfg(all(not(loom), target_os = "linux"))]
@@ -364,24 +364,24 @@ pub(crate) mod membarrier {
         THERE.load(Ordering::Relaxed)
     }
 
-    /// Asks the system for it. To be called before threads rely on it, and again in forked children.
+    /// Registers with the kernel. Must be called before threads rely on it, and again in forked children.
     pub fn register() {
         if command(REGISTER_PRIVATE_EXPEDITED) {
             THERE.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Interrupts every thread of this process that runs, for a full fence.
+    /// Makes every running thread of this process execute a full fence.
     pub fn expedite() {
         if !command(PRIVATE_EXPEDITED) {
-            // A process that lost its registration: it gets it back.
+            // The registration was lost: register again.
             command(REGISTER_PRIVATE_EXPEDITED);
             command(PRIVATE_EXPEDITED);
         }
     }
 
     fn command(command: i32) -> bool {
-        // SAFETY: membarrier takes three integers and touches no memory of ours.
+        // SAFETY: membarrier takes three integers and accesses no memory of ours.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 }

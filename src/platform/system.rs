@@ -1,5 +1,5 @@
-//! What Linux has, and other systems have otherwise or not at all: there the library builds, and reads and shows what was
-//! recorded on Linux.
+//! System calls of Linux, with replacements for other systems, where the library builds, and reads and
+//! converts recordings made on Linux.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -19,36 +19,36 @@ mod here {
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
 
-    /// The calling thread, as the system calls it.
+    /// The kernel's id of the calling thread.
     pub fn thread_id() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get() as u32
     }
 
-    /// Sleeps while `word` is `seen`, until woken or for `longest`. It may wake for no reason.
+    /// Sleeps while `word` is `seen`, until woken or for `longest`. Spurious wake-ups are possible.
     pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) {
         let longest = longest.try_into().expect("seconds fit");
-        // Whatever the system says: the caller looks for itself.
+        // Errors are ignored: the caller checks its condition again.
         let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&longest));
     }
 
-    /// Wakes up to `most` of those that sleep on `word`.
+    /// Wakes up to `most` threads that sleep on `word`.
     pub fn wake(word: &AtomicU32, most: u32) {
         let _ = futex::wake(word, futex::Flags::empty(), most);
     }
 
-    /// Fills `bytes` with random ones, unless the system has none yet.
+    /// Fills `bytes` with random bytes. Returns `false` if the system has none yet.
     pub fn random(bytes: &mut [u8]) -> bool {
         rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::NONBLOCK).is_ok()
     }
 
-    /// Where the calling thread's errno is.
+    /// The address of errno of the calling thread.
     pub fn errno() -> *mut libc::c_int {
-        // SAFETY: it has no conditions.
+        // SAFETY: no preconditions.
         unsafe { libc::__errno_location() }
     }
 
-    /// Reads the program's memory at `address`, if that is its memory. The system does it, so that an address that leads
-    /// nowhere is an answer and not a fault.
+    /// Reads memory of the program at `address`. Returns `false` if it is not mapped: the system call reports
+    /// that instead of faulting.
     pub fn peek(address: u64, into: &mut [u8]) -> bool {
         let local = libc::iovec {
             iov_base: into.as_mut_ptr().cast(),
@@ -81,8 +81,8 @@ mod here {
 
     /// Brings `memory` into place.
     pub fn populate(memory: *mut [u8]) {
-        // An older kernel does not know how: then the first writes bring the pages.
-        // SAFETY: it changes no bytes, and of memory that is not mapped the system says that.
+        // Older kernels do not support this: the first write maps each page then.
+        // SAFETY: contents are unchanged, and unmapped memory is reported as an error.
         let _ = unsafe {
             rustix::mm::madvise(
                 memory.cast(),
@@ -92,16 +92,16 @@ mod here {
         };
     }
 
-    /// Keeps `memory` out of children made by fork.
+    /// Excludes `memory` from forked children.
     pub fn keep_from_children(memory: &memmap2::MmapRaw) -> std::io::Result<()> {
         memory.advise(memmap2::Advice::DontFork)
     }
 
-    /// Memory that is all zeros, also in children made by fork, and stays for ever.
+    /// Zeroed memory that the kernel zeroes again in forked children. It is never freed.
     pub fn wiped_in_children(bytes: usize) -> Option<*const u8> {
         let mut memory = memmap2::MmapOptions::new().len(bytes).map_anon().ok()?;
         let advice = rustix::mm::Advice::LinuxWipeOnFork;
-        // SAFETY: the memory is ours alone, and wiping it in children loses nothing of theirs.
+        // SAFETY: the memory is exclusively ours, and children expect it to be zeroed.
         unsafe { rustix::mm::madvise(memory.as_mut_ptr().cast(), bytes, advice) }.ok()?;
         let start = memory.as_ptr();
         std::mem::forget(memory);
@@ -115,7 +115,7 @@ mod here {
     use std::io::Read;
     use std::sync::atomic::Ordering;
 
-    /// The calling thread: a number of ours, as there is no other that all systems have.
+    /// A number of our own for the calling thread, as there is no portable one.
     pub fn thread_id() -> u32 {
         static LAST: AtomicU32 = AtomicU32::new(0);
         thread_local! {
@@ -124,28 +124,28 @@ mod here {
         NUMBER.with(|number| *number)
     }
 
-    /// Sleeps a little while `word` is `seen`, at most for `longest`. Nobody can be woken here.
+    /// Sleeps briefly while `word` is `seen`, at most for `longest`. There are no wake-ups on these systems.
     pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) {
         if word.load(Ordering::Acquire) == seen {
             std::thread::sleep(longest.min(Duration::from_millis(1)));
         }
     }
 
-    /// Nobody sleeps for long.
+    /// Does nothing: sleepers wake by themselves.
     pub fn wake(_: &AtomicU32, _: u32) {}
 
-    /// Fills `bytes` with random ones, if the system has any.
+    /// Fills `bytes` with random bytes, if the system has any.
     pub fn random(bytes: &mut [u8]) -> bool {
         std::fs::File::open("/dev/urandom").is_ok_and(|mut from| from.read_exact(bytes).is_ok())
     }
 
-    /// Where the calling thread's errno is.
+    /// The address of errno of the calling thread.
     pub fn errno() -> *mut libc::c_int {
-        // SAFETY: it has no conditions.
+        // SAFETY: no preconditions.
         unsafe { libc::__error() }
     }
 
-    /// Nobody knows whether it is memory.
+    /// Unsupported: returns `false`.
     pub fn peek(_: u64, _: &mut [u8]) -> bool {
         false
     }
@@ -158,12 +158,12 @@ mod here {
     /// The first writes bring the pages.
     pub fn populate(_: *mut [u8]) {}
 
-    /// Children see it: sources, in whose processes that would matter, are not to be had here.
+    /// Does nothing: there are no sources on these systems, so it does not matter.
     pub fn keep_from_children(_: &memmap2::MmapRaw) -> std::io::Result<()> {
         Ok(())
     }
 
-    /// Not to be had: nothing is observed here.
+    /// Unsupported: nothing is recorded on these systems.
     pub fn wiped_in_children(_: usize) -> Option<*const u8> {
         None
     }

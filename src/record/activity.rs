@@ -1,11 +1,11 @@
-//! Records by what they are: for those who match instead of asking for one type after the other.
+//! Records as an enum, for matching on the kind instead of trying one type after another.
 
 use super::*;
 
-/// The activities, each in place.
+/// The activity kinds, each with a reference to the record.
 macro_rules! activities {
     ($($name:ident),* $(,)?) => {
-        /// A record in place, as what it is.
+        /// A reference to a record by its kind.
         #[derive(Copy, Clone, Debug)]
         #[non_exhaustive]
         pub enum Activity<'a> {
@@ -13,7 +13,7 @@ macro_rules! activities {
                 #[doc = concat!("See [`", stringify!($name), "`].")]
                 $name(&'a $name),
             )*
-            /// Values of a call's arguments; see [`Arguments`](struct@Arguments).
+            /// The arguments of a call; see [`Arguments`](struct@Arguments).
             Arguments {
                 /// The call.
                 correlation: CorrelationId,
@@ -22,12 +22,12 @@ macro_rules! activities {
                 /// The values.
                 values: &'a [u64],
             },
-            /// A record of another kind, of another version, or misaligned.
+            /// A record of an unknown kind or version, or a misaligned one.
             Other(RecordRef<'a>),
         }
 
         impl<'a> RecordRef<'a> {
-            /// The record in place, as what it is.
+            /// The record by its kind, in place.
             pub fn activity(&self) -> Activity<'a> {
                 let known = match self.kind() {
                     $($name::KIND => self.get::<$name>().map(Activity::$name),)*

@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// Most argument values that one record holds.
+/// The most argument values in one record.
 pub const MAX_ARGUMENTS: usize = 20;
 
 open_enum! {
-    /// How an argument's 64-bit value is to be read.
+    /// The interpretation of a 64-bit argument value.
     ArgumentType(u8) {
         /// A signed integer.
         SIGNED = 1, "int";
@@ -25,8 +25,8 @@ open_enum! {
     }
 }
 
-/// Values of a call's arguments, in the order of its [`OperationName`], which has their names and
-/// types. 24 bytes and 8 for each value: the record's size says how many there are.
+/// The argument values of a call, in the order of its [`OperationName`], which has their names and types. 24
+/// bytes plus 8 for each value; the size in the header determines the number of values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Arguments {
@@ -44,14 +44,12 @@ pub struct Arguments {
 record!(Arguments, Kind::ARGUMENTS, 24 + 8 * MAX_ARGUMENTS, false);
 
 impl Arguments {
-    /// Size in bytes of a record with `count` values.
+    /// The size in bytes of a record with `count` values.
     pub const fn bytes_for(count: usize) -> usize {
         24 + 8 * count
     }
 
-    /// The values of an operation's call.
-    ///
-    /// Values beyond [`MAX_ARGUMENTS`] are left out.
+    /// Creates the record of a call. Values beyond [`MAX_ARGUMENTS`] are left out.
     pub fn new(correlation: CorrelationId, operation: Operation, values: &[u64]) -> Arguments {
         let count = values.len().min(MAX_ARGUMENTS);
         let mut record = Arguments::blank();
@@ -64,7 +62,7 @@ impl Arguments {
     }
 }
 
-/// What stands before the values of an [`Arguments`] record.
+/// The fixed part of an [`Arguments`] record, before the values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ArgumentsHead {
@@ -75,7 +73,7 @@ pub(crate) struct ArgumentsHead {
 }
 
 impl ArgumentsHead {
-    /// That of a record with `count` values, at most [`MAX_ARGUMENTS`].
+    /// The fixed part of a record with `count` values, at most [`MAX_ARGUMENTS`].
     #[inline(always)]
     pub fn new(correlation: CorrelationId, operation: Operation, count: usize) -> ArgumentsHead {
         let mut header = const { Header::of::<Arguments>() };

@@ -3,7 +3,7 @@
 use super::*;
 
 open_enum! {
-    /// Whose API was called, or what subscribers are told of.
+    /// The API of an operation, or the kind of activity that subscribers are notified of.
     Domain(u16) {
         /// OpenCL.
         OPENCL = 1, "opencl";
@@ -17,28 +17,28 @@ open_enum! {
         HIP = 5, "hip";
         /// HSA. Reserved.
         HSA = 6, "hsa";
-        /// Objects that come and go; told to subscribers only.
+        /// Creation and destruction of objects; for subscribers only.
         RESOURCE = 8, "resource";
-        /// Kernels that are enqueued and complete; told to subscribers only.
+        /// Enqueue and completion of kernels; for subscribers only.
         KERNEL_DISPATCH = 9, "kernel dispatch";
-        /// Copies and fills that are enqueued and complete; told to subscribers only.
+        /// Enqueue and completion of copies and fills; for subscribers only.
         MEMORY_COPY = 10, "memory copy";
-        /// Memory that is allocated and freed; told to subscribers only.
+        /// Allocation and release of memory; for subscribers only.
         MEMORY_ALLOCATION = 11, "memory allocation";
-        /// Waits of the host; told to subscribers only.
+        /// Waits of the host; for subscribers only.
         SYNCHRONIZATION = 12, "synchronization";
-        /// Markers and ranges of the program's own.
+        /// Markers and ranges made by the program.
         MARKER = 13, "marker";
     }
 }
 
-/// A function of a domain; CUPTI's callback id. [`OperationName`] tells its name.
+/// A function of a domain (CUPTI: callback id). [`OperationName`] has its name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Operation {
-    /// Whose function.
+    /// The API of the function.
     pub domain: Domain,
-    /// Number of the function in its domain.
+    /// The number of the function in its domain.
     pub number: u16,
 }
 
@@ -52,26 +52,26 @@ pub struct Operation {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Api {
-    /// Kind [`Kind::API`]. Flag `UNFINISHED`: the call was in progress, `end` is 0.
+    /// Kind [`Kind::API`]. Flag `UNFINISHED`: the call was in progress and `end` is 0.
     pub header: Header,
     /// When the call was entered.
     pub start: Ticks,
     /// When it returned.
     pub end: Ticks,
-    /// The call's own id.
+    /// The id of the call.
     pub correlation: CorrelationId,
-    /// The call on the same thread that this one was made from, or none.
+    /// The enclosing call on the same thread, or none.
     pub ancestor: CorrelationId,
-    /// The latest external id pushed on the thread, of any kind; a thread without one inherits the
-    /// main thread's. Read after the enter callbacks.
+    /// The latest external id pushed on the thread, of any kind; a thread without one inherits the main
+    /// thread's. Read after the enter callbacks.
     pub external: ExternalId,
     /// The calling thread.
     pub thread: ThreadId,
-    /// What the call returned: the status for functions that have one, else 0 for success.
+    /// The status that the function returned; 0 for success if it returns none.
     pub return_code: i32,
     /// The function.
     pub operation: Operation,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(Api, Kind::API, 64);

@@ -1,8 +1,8 @@
-//! Clocks read together, from which ticks and device times become nanoseconds.
+//! Simultaneous clock readings, from which ticks and device times are converted to nanoseconds.
 
 use super::*;
 
-/// The host's clocks at one moment: ticks read before and after, system clocks between. 56 bytes.
+/// A reading of the host's clocks, with the ticks before and after it. 56 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct ClockSnapshot {
@@ -23,7 +23,7 @@ pub struct ClockSnapshot {
 }
 record!(ClockSnapshot, Kind::CLOCK_SNAPSHOT, 56);
 
-/// An agent's clock was at `device` at some moment between two ticks. 40 bytes.
+/// A reading of an agent's clock at some moment between two ticks. 40 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct ClockPair {
@@ -33,11 +33,11 @@ pub struct ClockPair {
     pub before: Ticks,
     /// Ticks after.
     pub after: Ticks,
-    /// The agent's clock.
+    /// The time of the agent's clock.
     pub device: DeviceTime,
-    /// Whose clock.
+    /// The agent.
     pub agent: AgentId,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(ClockPair, Kind::CLOCK_PAIR, 40);

@@ -1,4 +1,4 @@
-//! Typed numbers: identities and times. None of them is a bare integer in a public signature.
+//! Typed ids and times: public signatures contain no bare integers.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,10 +10,10 @@ macro_rules! number {
         pub struct $name(pub $int);
 
         impl $name {
-            /// Nothing: not known, or not there.
+            /// No value: unknown or absent.
             pub const NONE: $name = $name(0);
 
-            /// Whether it names something.
+            /// Whether the value is known.
             pub const fn is_some(self) -> bool {
                 self.0 != 0
             }
@@ -34,19 +34,19 @@ macro_rules! number {
 }
 
 number! {
-    /// Host time in ticks of the capture's tick source. 0 is not known.
+    /// Host time in ticks of the capture's tick source. 0: unknown.
     Ticks(u64);
-    /// Time of an agent's own clock, in that clock's unit (nanoseconds in OpenCL). 0 is not known.
+    /// Device time in the unit of the agent's clock (nanoseconds in OpenCL). 0: unknown.
     DeviceTime(u64);
-    /// Nanoseconds, of the clock or the span that the context names.
+    /// Nanoseconds, of a clock or a time span.
     Nanos(u64);
 
-    /// An API call, unique in its process. Asynchronous work carries the id of the call that caused it.
+    /// The id of an API call, unique in its process. Asynchronous work carries the id of the call that caused it.
     CorrelationId(u64);
-    /// An id of the client's own, pushed and popped per thread and kind.
+    /// An id chosen by the client, pushed and popped per thread and kind.
     ExternalId(u64);
-    /// A piece of asynchronous work on an agent, unique in its process. For kernels this is
-    /// what rocprofiler-sdk calls the dispatch id.
+    /// A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for
+    /// kernels).
     WorkId(u64);
 
     /// A string of the names store.

@@ -1,34 +1,34 @@
-//! Walking over a run of records, in place, whatever the bytes are.
+//! Iteration over a run of records in place, for any bytes.
 
 use super::*;
 use std::borrow::Cow;
 
-/// Records that stand one after the other in `bytes`, as a lane wrote them.
+/// An iterator over the consecutive records in `bytes`, as a lane wrote them.
 ///
-/// The iterator yields every whole record. Bytes that cannot be a record end it, and
-/// [`Records::malformed`] then says where; it never panics and never reads outside `bytes`.
+/// It yields every complete record and stops at bytes that are not one; [`Records::malformed`] then gives the
+/// position. It never panics and never reads outside of `bytes`.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    /// Bytes of all of them, those that have been yielded included.
+    /// All bytes of the run.
     length: usize,
-    /// What has not been yielded; nothing once it is malformed.
+    /// The bytes not yet yielded; empty after a malformed record.
     rest: &'a [u8],
     malformed: Option<Malformed>,
 }
 
-/// Where a run of records stops making sense.
+/// The position of a malformed record in a run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: a record of {found} bytes, expected 8 to {expected}")]
 pub struct Malformed {
-    /// Offset of the record in the run.
+    /// The offset of the record in the run.
     pub offset: usize,
-    /// Size that its header gives (or the bytes that are left, if they cannot hold a header).
+    /// The size stated by its header, or the number of remaining bytes if they are too few for a header.
     pub found: usize,
-    /// Most bytes that it could have.
+    /// The largest possible size.
     pub expected: usize,
 }
 
-/// One record in place.
+/// A reference to one record.
 #[derive(Copy, Clone, Debug)]
 pub struct RecordRef<'a> {
     bytes: &'a [u8],
@@ -36,7 +36,7 @@ pub struct RecordRef<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The records of `bytes`.
+    /// Creates an iterator over the records in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Records<'a> {
         Records {
             length: bytes.len(),
@@ -45,12 +45,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// After the iterator has ended: what stopped it before the end of the bytes, if anything did.
+    /// The malformed record that ended the iteration, if there was one.
     pub fn malformed(&self) -> Option<Malformed> {
         self.malformed
     }
 
-    /// Ends the iteration: at the end of the bytes, or before what claims `found` bytes.
+    /// Ends the iteration at the end of the bytes, or at a record that claims `found` bytes.
     #[cold]
     fn stop(&mut self, found: usize) -> Option<RecordRef<'a>> {
         if !self.rest.is_empty() {
@@ -87,7 +87,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> RecordRef<'a> {
-    /// A record that stands by itself: its header says how much of it there is.
+    /// A reference to a record; its header states its size.
     pub fn of<R: Record>(record: &'a R) -> RecordRef<'a> {
         let bytes = bytemuck::bytes_of(record);
         let header = bytemuck::pod_read_unaligned::<Header>(&bytes[..size_of::<Header>()]);
@@ -98,23 +98,23 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Its header.
+    /// The header.
     pub fn header(&self) -> Header {
         self.header
     }
 
-    /// What it is.
+    /// The kind.
     pub fn kind(&self) -> Kind {
         self.header.kind
     }
 
-    /// All of its bytes, header included.
+    /// All bytes including the header.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// A copy of the record as an `R`, if that is what it is. A longer record (of a newer version)
-    /// is read as far as this version knows it; a shorter one is filled up with zeros.
+    /// A copy of the record as an `R`, or `None` if it is of another kind. The extra fields of a longer
+    /// record (of a newer version) are ignored, the missing fields of a shorter one are 0.
     #[inline]
     pub fn read<R: Record>(&self) -> Option<R> {
         if self.header.kind != R::KIND {
@@ -130,8 +130,8 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// The record as an `R`, if that is what it is: in place where it can be, else a copy as [`read`](RecordRef::read)
-    /// makes it.
+    /// The record as an `R`, or `None` if it is of another kind: a reference if possible, otherwise a copy as
+    /// by [`read`](RecordRef::read).
     #[cfg(feature = "perfetto")]
     #[inline]
     pub(crate) fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
@@ -141,7 +141,7 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// The record in place as an `R`: `None` if it is something else, shorter, or misaligned.
+    /// A reference to the record as an `R`, or `None` if it is of another kind, shorter, or misaligned.
     #[inline]
     pub fn get<R: Record>(&self) -> Option<&'a R> {
         if self.header.kind != R::KIND {
@@ -150,7 +150,7 @@ impl<'a> RecordRef<'a> {
         bytemuck::try_from_bytes(self.bytes.get(..size_of::<R>())?).ok()
     }
 
-    /// The id and text of a [`StringName`], or `None` if it is something else or damaged. Invalid
+    /// The id and text of a [`StringName`], or `None` if the record is of another kind or damaged. Invalid
     /// UTF-8 is replaced.
     pub fn string(&self) -> Option<(StringId, Cow<'a, str>)> {
         let name = self.read::<StringName>()?;

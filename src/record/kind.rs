@@ -1,10 +1,9 @@
-//! The numbering of record kinds.
+//! The record kinds.
 
 use super::open_enum;
 
 open_enum! {
-    /// What a record is. Values are part of the format: they are never reused, and a reader skips
-    /// those that it does not know.
+    /// The kind of a record. Values are part of the format and never reused; readers skip unknown ones.
     Kind(u8) {
         /// An API call: [`Api`](super::Api).
         API = 0x01, "api";
@@ -23,9 +22,9 @@ open_enum! {
         COMPLETION = 0x15, "completion";
         /// Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL).
         CHILD_KERNEL = 0x16, "child kernel";
-        /// All records of a correlation id have been written: [`Retirement`](super::Retirement).
+        /// A correlation id is complete: [`Retirement`](super::Retirement).
         RETIREMENT = 0x17, "retirement";
-        /// Something waits for a piece of work: [`Dependency`](super::Dependency).
+        /// A wait for a piece of work: [`Dependency`](super::Dependency).
         DEPENDENCY = 0x18, "dependency";
         /// The latest external id of one kind, ahead of a call's record: [`ExternalCorrelation`](super::ExternalCorrelation).
         EXTERNAL_CORRELATION = 0x19, "external correlation";
@@ -37,9 +36,9 @@ open_enum! {
         /// Records that were dropped: [`Loss`](super::Loss).
         LOSS = 0x22, "loss";
 
-        /// The host's clocks, read together: [`ClockSnapshot`](super::ClockSnapshot).
+        /// A reading of the host's clocks: [`ClockSnapshot`](super::ClockSnapshot).
         CLOCK_SNAPSHOT = 0x30, "clock snapshot";
-        /// An agent's clock beside the host's ticks: [`ClockPair`](super::ClockPair).
+        /// A reading of an agent's clock with the host's ticks: [`ClockPair`](super::ClockPair).
         CLOCK_PAIR = 0x31, "clock pair";
 
         /// A string and its id: [`StringName`](super::StringName).
@@ -66,16 +65,16 @@ open_enum! {
         KERNEL_SYMBOL = 0x4a, "kernel symbol";
         /// An operation of a domain, with its arguments: [`OperationName`](super::OperationName).
         OPERATION = 0x4b, "operation";
-        /// A plain sentence about the recording: [`Note`](super::Note).
+        /// A text about the recording: [`Note`](super::Note).
         NOTE = 0x4c, "note";
-        /// What an external id stands for: [`ExternalName`](super::ExternalName).
+        /// The name of an external id: [`ExternalName`](super::ExternalName).
         EXTERNAL_NAME = 0x4d, "external name";
         /// Bytes of a code object: [`CodeBytes`](super::CodeBytes).
         CODE_BYTES = 0x4e, "code bytes";
 
         /// A marker or one end of a range: [`Marker`](super::Marker).
         MARKER = 0x50, "marker";
-        /// Reserved: more about a marker than [`Marker`](super::Marker) holds.
+        /// Reserved: additional marker data.
         MARKER_DATA = 0x51, "marker data";
 
         /// Reserved: clocks, temperature, power, fan of an agent.
@@ -111,7 +110,7 @@ open_enum! {
     }
 }
 
-/// Number of slots that an array indexed by [`Kind::index`] needs.
+/// The size of arrays indexed by [`Kind::index`].
 pub const KINDS: usize = 64;
 
 impl Kind {
@@ -156,7 +155,7 @@ impl Kind {
     }
 }
 
-/// [`Kind::index`] for every value, so that counting a drop is one load.
+/// [`Kind::index`] for every value, so that counting a drop takes one load.
 const INDEX: [u8; 256] = {
     assert!(Kind::ALL.len() < KINDS);
     let mut index = [KINDS as u8 - 1; 256];

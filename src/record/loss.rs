@@ -1,24 +1,24 @@
-//! What is missing.
+//! Dropped records.
 
 use super::*;
 
-/// Records of one kind that a lane dropped, the newest report replacing none: counts add up. 40 bytes.
+/// A number of records of one kind that a lane dropped. Reports add up. 40 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Loss {
     /// Kind [`Kind::LOSS`].
     pub header: Header,
-    /// How many.
+    /// The number of dropped records.
     pub count: u64,
-    /// The first was dropped no earlier than this.
+    /// The earliest possible time of the first drop.
     pub first: Ticks,
-    /// The last was dropped no later than this.
+    /// The latest possible time of the last drop.
     pub last: Ticks,
-    /// The thread whose lane lost them; none if they never had a lane.
+    /// The thread of the lane, or none if the records had no lane.
     pub thread: ThreadId,
-    /// Kind of the records lost; 0 if mixed.
+    /// The kind of the dropped records; 0 if mixed.
     pub lost: Kind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 3],
 }
 record!(Loss, Kind::LOSS, 40);

@@ -1,32 +1,32 @@
-//! Markers and ranges of the program's own (CUPTI: `CUpti_ActivityMarker2`, `MarkerData`; NVTX, ROCTx), and
+//! Markers and ranges made by the program (CUPTI: `CUpti_ActivityMarker2`, `MarkerData`; NVTX, ROCTx), and
 //! external ids (CUPTI: `CUpti_ActivityExternalCorrelation`).
 
 use super::*;
 
 open_enum! {
-    /// What a marker does.
+    /// The event that a marker records.
     MarkerKind(u8) {
         /// A moment.
         INSTANT = 1, "instant";
-        /// A range of its thread begins; it ends before those that were open.
+        /// Begins a range of the thread, nested in its open ranges.
         PUSH = 2, "push";
-        /// The thread's innermost range ends.
+        /// Ends the innermost range of the thread.
         POP = 3, "pop";
-        /// A range begins that may end on another thread, whatever else is open.
+        /// Begins a range that may overlap others and end on another thread.
         START = 4, "start";
-        /// Such a range ends.
+        /// Ends such a range.
         END = 5, "end";
-        /// An external id is pushed on the thread.
+        /// Pushes an external id on the thread.
         EXTERNAL_PUSH = 6, "external push";
-        /// An external id is popped.
+        /// Pops an external id.
         EXTERNAL_POP = 7, "external pop";
     }
 }
 
 open_enum! {
-    /// What a marker's payload is.
+    /// The type of a marker's payload.
     PayloadKind(u8) {
-        /// There is none.
+        /// No payload.
         NONE = 0, "none";
         /// An unsigned number.
         UNSIGNED = 1, "unsigned";
@@ -38,51 +38,51 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whose external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values). Kinds from 16 on are those that
-    /// tools register.
+    /// The kind of an external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values). Tools register kinds
+    /// from 16 on.
     ExternalKind(u32) {
-        /// Not known to us.
+        /// Unknown.
         UNKNOWN = 1, "unknown";
         /// OpenACC.
         OPENACC = 2, "openacc";
-        /// The client's own.
+        /// Defined by the client.
         CUSTOM0 = 3, "custom0";
-        /// The client's own.
+        /// Defined by the client.
         CUSTOM1 = 4, "custom1";
-        /// The client's own.
+        /// Defined by the client.
         CUSTOM2 = 5, "custom2";
     }
 }
 
 /// A marker, or one end of a range. 56 bytes.
 ///
-/// Payload, category and colour stand in it, where CUPTI has a second record for them.
+/// It includes payload, category and colour, for which CUPTI has a second record.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Marker {
     /// Kind [`Kind::MARKER`].
     pub header: Header,
-    /// When.
+    /// The time.
     pub time: Ticks,
-    /// Of `START` and `END`: the range, unique in the process. Of external ids: the id.
+    /// `START` and `END`: the range, unique in the process. External ids: the id.
     pub id: u64,
-    /// A value of the program's own; `payload_kind` says of what type.
+    /// The payload, of type `payload_kind`.
     pub payload: u64,
-    /// Its name; none for `POP` and `END`.
+    /// The name; none for `POP` and `END`.
     pub name: StringId,
-    /// Whose marker it is, as its maker says, or none.
+    /// The domain, or none.
     pub domain: StringId,
-    /// Its category, or none.
+    /// The category, or none.
     pub category: StringId,
-    /// Alpha, red, green, blue from the highest byte down; 0 is none.
+    /// The colour: alpha, red, green, blue from the most significant byte; 0: none.
     pub color: u32,
     /// The thread.
     pub thread: ThreadId,
-    /// What it does.
+    /// The event.
     pub what: MarkerKind,
-    /// What `payload` is.
+    /// The type of `payload`.
     pub payload_kind: PayloadKind,
-    /// Of external ids: the kind.
+    /// External ids: the kind.
     pub external_kind: u16,
 }
 record!(Marker, Kind::MARKER, 56);
@@ -97,14 +97,14 @@ pub struct ExternalCorrelation {
     pub correlation: CorrelationId,
     /// The id.
     pub external: ExternalId,
-    /// Whose.
+    /// The kind of the id.
     pub kind: ExternalKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(ExternalCorrelation, Kind::EXTERNAL_CORRELATION, 32);
 
-/// What an external id stands for. 24 bytes.
+/// The name of an external id. 24 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct ExternalName {
@@ -112,9 +112,9 @@ pub struct ExternalName {
     pub header: Header,
     /// The id.
     pub id: ExternalId,
-    /// Whose.
+    /// The kind of the id.
     pub kind: ExternalKind,
-    /// Its name.
+    /// The name.
     pub name: StringId,
 }
 record!(ExternalName, Kind::EXTERNAL_NAME, 24);

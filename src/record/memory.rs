@@ -4,9 +4,9 @@
 use super::*;
 
 open_enum! {
-    /// What kind of memory (CUPTI: `CUpti_ActivityMemoryKind`, same values).
+    /// The kind of memory (CUPTI: `CUpti_ActivityMemoryKind`, same values).
     MemoryKind(u8) {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0, "unknown";
         /// Pageable memory of the host.
         PAGEABLE = 1, "pageable";
@@ -26,9 +26,9 @@ open_enum! {
 }
 
 open_enum! {
-    /// Direction of a transfer (CUPTI: `CUpti_ActivityMemcpyKind`, same values up to 10).
+    /// The direction of a transfer (CUPTI: `CUpti_ActivityMemcpyKind`, same values up to 10).
     TransferKind(u8) {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0, "copy";
         /// Host to device.
         HOST_TO_DEVICE = 1, "copy host to device";
@@ -50,117 +50,117 @@ open_enum! {
         HOST_TO_HOST = 9, "copy host to host";
         /// From one device to another.
         PEER_TO_PEER = 10, "copy peer to peer";
-        /// A buffer or image was mapped for the host (OpenCL).
+        /// Map of a buffer or image for the host (OpenCL).
         MAP = 16, "map";
-        /// It was unmapped.
+        /// Unmap.
         UNMAP = 17, "unmap";
-        /// Memory objects were migrated to a device or the host.
+        /// Migration of memory objects to a device or the host.
         MIGRATE = 18, "migrate";
-        /// Shared virtual memory was freed by a queue (clEnqueueSVMFree).
+        /// Release of shared virtual memory by a queue (clEnqueueSVMFree).
         FREE = 19, "free";
     }
 }
 
-/// A transfer was enqueued. 120 bytes.
+/// The enqueue of a transfer. 120 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MemoryCopy {
     /// Kind [`Kind::MEMORY_COPY`].
     pub header: Header,
-    /// The transfer, and where it was put.
+    /// The fields of all work records.
     pub work: WorkHeader,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Address or handle of the source, 0 if not known.
+    /// Address or handle of the source; 0: unknown.
     pub source_address: u64,
-    /// Address or handle of the destination.
+    /// Address or handle of the destination; 0: unknown.
     pub destination_address: u64,
-    /// Offset in the source, bytes.
+    /// Offset in the source, in bytes.
     pub source_offset: u64,
-    /// Offset in the destination, bytes.
+    /// Offset in the destination, in bytes.
     pub destination_offset: u64,
-    /// Where the source lies; none is the host.
+    /// The agent of the source memory; none for the host.
     pub source_agent: AgentId,
-    /// Where the destination lies; none is the host.
+    /// The agent of the destination memory; none for the host.
     pub destination_agent: AgentId,
-    /// Direction.
+    /// The direction.
     pub transfer: TransferKind,
-    /// Memory at the source.
+    /// The kind of the source memory.
     pub source_memory: MemoryKind,
-    /// Memory at the destination.
+    /// The kind of the destination memory.
     pub destination_memory: MemoryKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 5],
 }
 work_record!(MemoryCopy, Kind::MEMORY_COPY, 120);
 
-/// A fill was enqueued. 88 bytes.
+/// The enqueue of a fill. 88 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MemorySet {
     /// Kind [`Kind::MEMORY_SET`].
     pub header: Header,
-    /// The fill, and where it was put.
+    /// The fields of all work records.
     pub work: WorkHeader,
-    /// Bytes set.
+    /// Bytes filled.
     pub bytes: u64,
     /// Address or handle of the memory.
     pub address: u64,
-    /// First 4 bytes of the pattern.
+    /// The first 4 bytes of the pattern.
     pub value: u32,
-    /// Length of the pattern, bytes.
+    /// The length of the pattern in bytes.
     pub pattern_bytes: u16,
-    /// What kind of memory.
+    /// The kind of memory.
     pub memory: MemoryKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u8,
 }
 work_record!(MemorySet, Kind::MEMORY_SET, 88);
 
 open_enum! {
-    /// Whether memory came or went.
+    /// Allocation or release.
     AllocationOperation(u8) {
-        /// It was allocated.
+        /// The memory was allocated.
         ALLOCATE = 1, "allocate";
-        /// It was freed.
+        /// The memory was freed.
         FREE = 2, "free";
     }
 }
 
-/// Memory was allocated or freed by the program. 80 bytes.
+/// An allocation or release of memory by the program. 80 bytes.
 ///
-/// CUPTI has one record for the life of an allocation, rocprofiler-sdk one for each of its ends;
-/// rocprofiler-sdk's way is followed, since a life may not end before the recording does.
+/// Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast
+/// the recording.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Allocation {
     /// Kind [`Kind::MEMORY_ALLOCATION`].
     pub header: Header,
-    /// The call that did it.
+    /// The call.
     pub correlation: CorrelationId,
-    /// External id of that call.
+    /// The external id of that call.
     pub external: ExternalId,
-    /// When it began.
+    /// When the operation began.
     pub start: Ticks,
-    /// When it was done.
+    /// When the operation ended.
     pub end: Ticks,
     /// Address or handle.
     pub address: u64,
-    /// Bytes; in a free record 0 if they are not known.
+    /// The size in bytes; 0 in a free record if unknown.
     pub bytes: u64,
-    /// Where the memory lies, none if the runtime decides.
+    /// The agent of the memory; none if the runtime decides.
     pub agent: AgentId,
-    /// The context it belongs to.
+    /// The context.
     pub context: ContextId,
     /// The calling thread.
     pub thread: ThreadId,
-    /// Allocated or freed.
+    /// Allocation or release.
     pub operation: AllocationOperation,
-    /// What kind of memory.
+    /// The kind of memory.
     pub memory: MemoryKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 2],
-    /// Flags of the runtime (cl_mem_flags, for OpenCL).
+    /// The runtime's flags (OpenCL: cl_mem_flags).
     pub runtime_flags: u64,
 }
 record!(Allocation, Kind::MEMORY_ALLOCATION, 80);

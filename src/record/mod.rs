@@ -1,16 +1,16 @@
-//! Activity records: the fixed layouts that lanes write, captures keep and sinks read.
+//! Activity records: the fixed layouts that lanes write, captures store and sinks read.
 //!
-//! A record is a `repr(C)` struct of little-endian integers, 8-byte aligned, that starts with a
-//! [`Header`]. Its layout is a contract: offsets and sizes are pinned by tests and written down in
-//! `schemas/records.md`; changing one raises [`FORMAT_VERSION`].
+//! A record is a `repr(C)` struct of little-endian integers, aligned to 8 bytes, that starts with a
+//! [`Header`]. The layout is a contract: tests pin offsets and sizes, `schemas/records.md` documents them,
+//! and a change requires a new [`FORMAT_VERSION`].
 //!
-//! Host times are [`Ticks`] of the capture's tick source, device times are [`DeviceTime`]s of the
-//! agent's own clock. Both become nanoseconds behind the hot path, by the clock records of the
-//! capture. A time of 0 is not known.
+//! Host times are [`Ticks`] of the capture's tick source, device times are [`DeviceTime`]s of the agent's own
+//! clock. Both are converted to nanoseconds off the hot path with the clock records of the capture. A time of
+//! 0 is unknown.
 //!
 //! The fields follow CUPTI's activity records and rocprofiler-sdk's buffer records, merged into one
-//! vendor-neutral set. Asynchronous work takes two records: the one written when it was enqueued
-//! holds all that is static about it, a [`Completion`] holds its times.
+//! vendor-neutral set. Asynchronous work has two records: the enqueue record with everything static, and a
+//! [`Completion`] with the times.
 
 mod activity;
 mod annotation;
@@ -60,7 +60,7 @@ pub use work::{
 
 use bytemuck::{Pod, Zeroable};
 
-/// Version of the record layouts and of the capture format, as written into captures.
+/// The version of the record layouts and of the capture format, stored in captures.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The first 8 bytes of every record.
@@ -72,19 +72,19 @@ pub const FORMAT_VERSION: u32 = 2;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(8))]
 pub struct Header {
-    /// What the record is.
+    /// The kind.
     pub kind: Kind,
-    /// Bits: [`flags`]; the same meaning in every kind.
+    /// Bits of [`flags`], with the same meaning for every kind.
     pub flags: u8,
-    /// Size of the whole record, this header included, in words of 8 bytes; at least 1.
+    /// The size of the record including this header, in words of 8 bytes; at least 1.
     pub words: u16,
-    /// Number of the record in its lane, from 0, wrapping. A dropped record consumes a number, so
-    /// that a gap shows what is missing.
+    /// The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps
+    /// show losses.
     pub sequence: u32,
 }
 
 impl Header {
-    /// A header for a record of type `R`, its sequence still to be given by a lane.
+    /// Creates the header of an `R`. The lane sets the sequence number.
     pub const fn of<R: Record>() -> Header {
         Header {
             kind: R::KIND,
@@ -94,13 +94,13 @@ impl Header {
         }
     }
 
-    /// The same header with `flags` added.
+    /// Returns the header with additional `flags`.
     pub const fn with(mut self, flags: u8) -> Header {
         self.flags |= flags;
         self
     }
 
-    /// Size of the whole record in bytes.
+    /// The size of the record in bytes.
     pub const fn bytes(&self) -> usize {
         self.words as usize * 8
     }
@@ -113,37 +113,37 @@ impl Header {
 
 /// Bits of [`Header::flags`].
 pub mod flags {
-    /// The activity had begun and had not ended when the record was made.
+    /// The activity was in progress when the record was written.
     pub const UNFINISHED: u8 = 1 << 0;
-    /// A time that this kind of record normally has could not be found out; it is 0.
+    /// A time that this kind of record normally has is unknown and 0.
     pub const TIME_UNKNOWN: u8 = 1 << 1;
-    /// The activity ended with an error; the record's status or return code says which.
+    /// The activity failed; see the status or return code of the record.
     pub const FAILED: u8 = 1 << 2;
-    /// The work was enqueued by a call that does not wait for it (CUPTI: flag ASYNC).
+    /// The enqueuing call does not wait for the work (CUPTI: flag ASYNC).
     pub const ASYNCHRONOUS: u8 = 1 << 3;
-    /// Written by recovery, from what a dead process left behind.
+    /// Written by the recovery after the process died.
     pub const RECOVERED: u8 = 1 << 4;
-    /// No completion will come for this work: its completion could not be tracked.
+    /// The completion of this work could not be tracked, and will not be recorded.
     pub const UNTRACKED: u8 = 1 << 5;
-    /// The work is part of a command buffer or graph: other records may have its work id too, and one completion
-    /// is that of all of them.
+    /// The work is part of a command buffer or graph. Other records may have the same work id, and share one
+    /// completion.
     pub const SHARED: u8 = 1 << 6;
 }
 
-/// A record with a fixed layout.
+/// A record type with a fixed layout.
 ///
 /// # Safety
 ///
-/// The type is `repr(C)`, its first field is a [`Header`], its size is a multiple of 8 and at most
-/// 8 * `u16::MAX`, its alignment is 8, and `KIND` is a kind that no other type has.
+/// The type must be `repr(C)`, start with a [`Header`], have a size that is a multiple of 8 and at most 8 *
+/// `u16::MAX`, an alignment of 8, and a `KIND` that no other type has.
 pub unsafe trait Record: Pod {
-    /// The kind that stands in the header of every such record.
+    /// The kind in the header of every such record.
     const KIND: Kind;
-    /// Whether every such record has the size of the type. Others use only a part of it, or more.
+    /// Whether every such record has the size of the type. Other records use a part of it, or more.
     const FIXED: bool = true;
 }
 
-/// Declares that `$type` is the record of `$kind`, and checks what [`Record`] asks for.
+/// Declares `$type` as the record of `$kind`, and checks the requirements of [`Record`].
 macro_rules! record {
     ($type:ty, $kind:expr, $bytes:expr) => {
         record!($type, $kind, $bytes, true);
@@ -154,14 +154,14 @@ macro_rules! record {
             assert!($bytes % 8 == 0 && align_of::<$type>() == 8);
             assert!(core::mem::offset_of!($type, header) == 0);
         };
-        // SAFETY: size, alignment and the place of the header are checked just above; the kind is
-        // used by this declaration alone (`every_kind_has_one_type`).
+        // SAFETY: size, alignment and the position of the header are checked above; no other declaration uses
+        // the kind (`every_kind_has_one_type`).
         unsafe impl crate::record::Record for $type {
             const KIND: crate::record::Kind = $kind;
             const FIXED: bool = $fixed;
         }
         impl $type {
-            /// A record of this type with everything 0 but the header.
+            /// A record of this type with a valid header and zeros.
             pub fn blank() -> Self {
                 Self {
                     header: crate::record::Header::of::<Self>(),
@@ -173,15 +173,15 @@ macro_rules! record {
 }
 use record;
 
-/// A record of work put into a queue: after its header stands a [`WorkHeader`].
+/// A record of enqueued work, with a [`WorkHeader`] after its header.
 pub trait WorkRecord: Record {
-    /// The record's header.
+    /// The header of the record.
     fn header(&self) -> &Header;
     /// The fields that all work records share.
     fn work(&self) -> &WorkHeader;
 }
 
-/// Declares that `$type` is the record of `$kind`, and a [`WorkRecord`].
+/// Declares `$type` as the record of `$kind` and as a [`WorkRecord`].
 macro_rules! work_record {
     ($type:ty, $kind:expr, $bytes:expr) => {
         record!($type, $kind, $bytes);
@@ -200,7 +200,7 @@ macro_rules! work_record {
 }
 use work_record;
 
-/// An integer that names one of a list of things, open for values that a newer version may write.
+/// An integer with named values, which may also hold values of newer versions.
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident($int:ty) {
         $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)*
@@ -214,19 +214,19 @@ macro_rules! open_enum {
         impl $name {
             $($(#[$vmeta])* pub const $variant: $name = $name($value);)*
 
-            /// Every value that this version knows, with its name.
+            /// All values known to this version, with their names.
             pub const ALL: &'static [($name, &'static str)] = &[$(($name($value), $text)),*];
 
-            /// Their constants, in the same order.
+            /// The names of the constants, in the same order.
             #[doc(hidden)]
             pub const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($variant)),*];
 
-            /// The name, or `None` for a value that this version does not know.
+            /// The name, or `None` for an unknown value.
             pub fn name(self) -> Option<&'static str> {
                 Self::ALL.iter().find(|(value, _)| *value == self).map(|(_, name)| *name)
             }
 
-            /// The value that has this name.
+            /// The value with this name.
             pub fn from_name(name: &str) -> Option<$name> {
                 Self::ALL.iter().find(|(_, text)| *text == name).map(|(value, _)| *value)
             }

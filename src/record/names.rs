@@ -1,8 +1,8 @@
-//! Metadata: the records that say what ids stand for.
+//! Metadata: the records that describe ids.
 //!
-//! They live in the names store, which is never overwritten or dropped, and are committed before
-//! their id is first used; a reader tolerates references to names that come later or never.
-//! An id is named once; a second record with the same id replaces the first.
+//! They are part of the names store, which is never overwritten or dropped, and are committed before their id
+//! is first used. Readers tolerate references to names that come later or never. A second record with the
+//! same id replaces the first.
 
 use super::*;
 
@@ -14,12 +14,12 @@ pub struct StringName {
     pub header: Header,
     /// The id.
     pub id: StringId,
-    /// Bytes of text that follow.
+    /// The number of bytes of text that follow.
     pub length: u32,
 }
 record!(StringName, Kind::STRING, 16, false);
 
-/// Longest text that a [`StringName`] holds, in bytes; longer ones are cut at a character boundary.
+/// The longest text of a [`StringName`] in bytes. Longer ones are cut at a character boundary.
 pub const MAX_STRING: usize = 8 * u16::MAX as usize - 24;
 
 /// The process that wrote the capture. 48 bytes.
@@ -32,21 +32,21 @@ pub struct Process {
     pub id: ProcessId,
     /// Its parent's id.
     pub parent: ProcessId,
-    /// Path of its executable.
+    /// The path of its executable.
     pub executable: StringId,
-    /// Its command line, arguments separated by spaces.
+    /// Its command line, with arguments separated by spaces.
     pub command: StringId,
-    /// Name of the machine.
+    /// The name of the machine.
     pub host: StringId,
-    /// Version of gputrail.
+    /// The version of gputrail.
     pub version: StringId,
-    /// The configuration of the recording, in words.
+    /// The configuration of the recording as text.
     pub configuration: StringId,
-    /// The thread that runs main, whose external ids others inherit.
+    /// The main thread, whose external ids other threads inherit.
     pub main_thread: ThreadId,
-    /// Its place in a job of several processes, "rank 3 of 8" say, or none.
+    /// Its rank in a job of several processes, such as "rank 3 of 8", or none.
     pub rank: StringId,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(Process, Kind::PROCESS, 48);
@@ -61,19 +61,19 @@ pub struct Thread {
     pub id: ThreadId,
     /// Its name.
     pub name: StringId,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u64,
 }
 record!(Thread, Kind::THREAD, 24);
 
 open_enum! {
-    /// What an agent is.
+    /// The type of an agent.
     AgentKind(u8) {
         /// Something else.
         OTHER = 0, "other";
         /// A graphics processor.
         GPU = 1, "GPU";
-        /// A processor of the host, behind a compute API.
+        /// A processor of the host behind a compute API.
         CPU = 2, "CPU";
         /// An accelerator.
         ACCELERATOR = 3, "accelerator";
@@ -82,47 +82,47 @@ open_enum! {
     }
 }
 
-/// An agent and its attributes. 88 bytes. An attribute of 0 is not known.
+/// An agent and its attributes. Unknown attributes are 0. 88 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Agent {
     /// Kind [`Kind::AGENT`].
     pub header: Header,
-    /// Its id; also the index of its GPU in the trace, less 1.
+    /// Its id, which is also the index of its GPU in the trace plus 1.
     pub id: AgentId,
     /// Its name.
     pub name: StringId,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: StringId,
-    /// The driver and its version.
+    /// Its driver and the driver's version.
     pub driver: StringId,
-    /// The API version it offers.
+    /// The API version that it supports.
     pub version: StringId,
-    /// Platform or runtime it belongs to.
+    /// The platform or runtime.
     pub platform: StringId,
-    /// Architecture, as its compiler calls it.
+    /// The architecture, as the compiler calls it.
     pub architecture: StringId,
-    /// PCI address, or universally unique id, as text.
+    /// The PCI address or UUID as text.
     pub bus: StringId,
-    /// Compute units.
+    /// The number of compute units.
     pub compute_units: u32,
-    /// Highest clock, MHz.
+    /// The highest clock rate in MHz.
     pub clock_mhz: u32,
-    /// Global memory, bytes.
+    /// Global memory in bytes.
     pub memory: u64,
-    /// Local memory per compute unit, bytes.
+    /// Local memory per compute unit in bytes.
     pub local_memory: u64,
-    /// Largest workgroup, work-items.
+    /// The largest workgroup, in work-items.
     pub max_workgroup: u32,
-    /// Whose API it was seen through.
+    /// The API through which it was found.
     pub domain: Domain,
-    /// What it is.
+    /// Its type.
     pub kind: AgentKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u8,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
-    /// Resolution of its clock, ns.
+    /// The resolution of its clock in nanoseconds.
     pub timer_resolution: u64,
 }
 record!(Agent, Kind::AGENT, 88);
@@ -137,26 +137,26 @@ pub struct Context {
     pub id: ContextId,
     /// Its (first) agent.
     pub agent: AgentId,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
     /// Number of agents.
     pub agents: u32,
-    /// Whose API.
+    /// Its API.
     pub domain: Domain,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u16,
 }
 record!(Context, Kind::CONTEXT, 32);
 
 /// Bits of [`Queue::properties`].
 pub mod queue_properties {
-    /// Commands may run out of order.
+    /// Commands may execute out of order.
     pub const OUT_OF_ORDER: u32 = 1 << 0;
-    /// The program itself asked for profiling.
+    /// The program itself enabled profiling.
     pub const PROFILING: u32 = 1 << 1;
-    /// The queue lives on the device; the host does not put work into it.
+    /// The queue is on the device; the host does not enqueue work in it.
     pub const ON_DEVICE: u32 = 1 << 2;
-    /// It only copies.
+    /// A copy engine.
     pub const COPY_ENGINE: u32 = 1 << 3;
 }
 
@@ -174,16 +174,16 @@ pub struct Queue {
     pub agent: AgentId,
     /// Bits: [`queue_properties`].
     pub properties: u32,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
-    /// A name given to it, or none.
+    /// Its name, or none.
     pub name: StringId,
-    /// Number of the queue on its agent, from 0.
+    /// Its number on the agent, from 0.
     pub number: u32,
 }
 record!(Queue, Kind::QUEUE, 40);
 
-/// A stream: what the program sees of a queue, where the runtime maps many on few. 40 bytes.
+/// A stream: a queue as the program sees it, where the runtime maps many streams to few queues. 40 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Stream {
@@ -195,13 +195,13 @@ pub struct Stream {
     pub context: ContextId,
     /// Its agent.
     pub agent: AgentId,
-    /// A name given to it, or none.
+    /// Its name, or none.
     pub name: StringId,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
-    /// Priority.
+    /// Its priority.
     pub priority: i32,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(Stream, Kind::STREAM, 40);
@@ -216,7 +216,7 @@ pub struct Event {
     pub id: EventId,
     /// Its context.
     pub context: ContextId,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
 }
 record!(Event, Kind::EVENT, 24);
@@ -231,13 +231,13 @@ pub struct Module {
     pub id: ModuleId,
     /// Its context.
     pub context: ContextId,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
-    /// Its source text, if it was kept.
+    /// Its source text, if it was stored.
     pub source: StringId,
-    /// The options it was built with.
+    /// Its build options.
     pub options: StringId,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u64,
 }
 record!(Module, Kind::MODULE, 40);
@@ -254,19 +254,19 @@ pub struct CodeObject {
     pub module: ModuleId,
     /// Its agent.
     pub agent: AgentId,
-    /// Path or URI of its binary.
+    /// The path or URI of its binary.
     pub path: StringId,
-    /// Address it was loaded at.
+    /// The address at which it was loaded.
     pub load_base: u64,
-    /// Bytes loaded.
+    /// The number of bytes loaded.
     pub load_size: u64,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u64,
 }
 record!(CodeObject, Kind::CODE_OBJECT, 48);
 
-/// Some bytes of a code object: 40 bytes, then `length` bytes of it, padded with zeros to a multiple of 8. They come
-/// from front to back; a piece at offset 0 begins the object anew.
+/// A piece of a code object: 40 bytes, then `length` bytes of it, padded with zeros to a multiple of 8.
+/// Pieces are in order; a piece at offset 0 starts the object again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CodeBytes {
@@ -274,29 +274,30 @@ pub struct CodeBytes {
     pub header: Header,
     /// The code object.
     pub id: CodeObjectId,
-    /// Bytes that follow.
+    /// The number of bytes that follow.
     pub length: u32,
-    /// Where in the code object they begin.
+    /// Their offset in the code object.
     pub offset: u64,
-    /// Bytes of the whole code object.
+    /// The size of the code object.
     pub total: u64,
     /// Bits: [`code_bytes`].
     pub flags: u32,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(CodeBytes, Kind::CODE_BYTES, 40, false);
 
 /// Bits of [`CodeBytes::flags`].
 pub mod code_bytes {
-    /// Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines.
+    /// Copied from memory because the file was deleted: loaded segments only, without a full symbol table or
+    /// line table.
     pub const FROM_MEMORY: u32 = 1 << 0;
 }
 
-/// Most bytes of a code object that one [`CodeBytes`] holds.
+/// The most bytes of a code object in one [`CodeBytes`].
 pub const MAX_CODE_PIECE: usize = 8 * u16::MAX as usize - 40 - 7;
 
-/// A kernel symbol. 64 bytes. Attributes are those of the first device asked; 0 is not known.
+/// A kernel symbol. Attributes are those of the first device; unknown ones are 0. 64 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct KernelSymbol {
@@ -306,21 +307,21 @@ pub struct KernelSymbol {
     pub id: KernelId,
     /// Its module.
     pub module: ModuleId,
-    /// Its name, as the program calls it.
+    /// Its name in the program.
     pub name: StringId,
-    /// Its name for people, where it differs.
+    /// Its demangled name, if that differs.
     pub demangled: StringId,
-    /// Handle in its runtime.
+    /// Its handle in the runtime.
     pub handle: u64,
-    /// Local memory, bytes per workgroup.
+    /// Local memory per workgroup, in bytes.
     pub local_memory: u64,
-    /// Private memory, bytes per work-item.
+    /// Private memory per work-item, in bytes.
     pub private_memory: u64,
-    /// Largest workgroup for this kernel, work-items.
+    /// The largest workgroup for this kernel, in work-items.
     pub max_workgroup: u32,
-    /// Preferred multiple of the workgroup size.
+    /// The preferred multiple of the workgroup size.
     pub workgroup_multiple: u32,
-    /// Number of arguments.
+    /// The number of arguments.
     pub arguments: u32,
     /// Its code object.
     pub code_object: CodeObjectId,
@@ -337,19 +338,19 @@ pub struct OperationName {
     pub operation: Operation,
     /// Its name.
     pub name: StringId,
-    /// Its recorded arguments as `name:type,name:type`, types as in [`ArgumentType`]'s names.
+    /// Its recorded arguments as `name:type,name:type`, with the names of [`ArgumentType`].
     pub arguments: StringId,
-    /// [`OperationGroup`] in the low byte, the rest 0.
+    /// An [`OperationGroup`] in the low byte; the rest is 0.
     pub group: u32,
 }
 record!(OperationName, Kind::OPERATION, 24);
 
 open_enum! {
-    /// What a function does, so that readers can fold and sort without knowing the API.
+    /// The purpose of a function, for readers that do not know the API.
     OperationGroup(u8) {
         /// Something else.
         OTHER = 0, "other";
-        /// Asks for information.
+        /// Queries information.
         QUERY = 1, "query";
         /// Creates an object.
         CREATE = 2, "create";
@@ -357,44 +358,44 @@ open_enum! {
         LIFETIME = 3, "lifetime";
         /// Compiles or links.
         BUILD = 4, "build";
-        /// Puts work into a queue.
+        /// Enqueues work.
         ENQUEUE = 5, "enqueue";
         /// Waits.
         SYNCHRONIZE = 6, "synchronize";
-        /// Sets something, a kernel's argument say.
+        /// Sets a value, such as an argument of a kernel.
         SET = 7, "set";
     }
 }
 
-/// A plain sentence about the recording: what was passed through, where it was cut. 24 bytes.
+/// A text about the recording, such as why it ended early. 24 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Note {
     /// Kind [`Kind::NOTE`].
     pub header: Header,
-    /// When.
+    /// The time.
     pub time: Ticks,
-    /// The sentence.
+    /// The text.
     pub text: StringId,
-    /// What it is about.
+    /// The subject.
     pub what: NoteKind,
 }
 record!(Note, Kind::NOTE, 24);
 
 open_enum! {
-    /// What a [`Note`] is about.
+    /// The subject of a [`Note`].
     NoteKind(u32) {
         /// Something else.
         OTHER = 0, "note";
-        /// An extension function was handed out unobserved; the text is its name.
+        /// An extension function that is not recorded was returned to the program; the text is its name.
         UNOBSERVED_FUNCTION = 1, "unobserved function";
-        /// Calls that came after the recording ended; the text is their number.
+        /// Calls after the end of the recording; the text is their number.
         CALLS_AFTER_END = 2, "calls after the end";
-        /// The recording ended early; the text says why.
+        /// The recording ended early; the text is the reason.
         ENDED_EARLY = 3, "ended early";
-        /// The program's process died; the text says how.
+        /// The process died; the text is the cause.
         DIED = 4, "process died";
-        /// Samples of the program counter that were taken outside of kernels; the text is their number and where.
+        /// Samples outside of kernels; the text is their number and location.
         SAMPLES_ELSEWHERE = 5, "samples outside of kernels";
         /// The program's process exited without ending its recording, by `_exit` for example; all that it recorded was saved.
         EXITED = 6, "process exited";

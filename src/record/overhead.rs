@@ -1,17 +1,17 @@
-//! Time that is not the program's own (CUPTI: `CUpti_ActivityOverhead`).
+//! Time spent by tools instead of the program (CUPTI: `CUpti_ActivityOverhead`).
 
 use super::*;
 
 open_enum! {
-    /// Who took the time.
+    /// The cause of overhead.
     OverheadKind(u8) {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0, "overhead";
         /// A compiler (CUPTI: DRIVER_COMPILER).
         COMPILATION = 1, "compilation";
         /// Delivery of records (CUPTI: BUFFER_FLUSH).
         FLUSH = 2, "flush";
-        /// A lane waited for an empty block.
+        /// Waiting of a lane for an empty block.
         WAIT = 3, "waiting for a block";
         /// Instrumentation (CUPTI: INSTRUMENTATION).
         INSTRUMENTATION = 4, "instrumentation";
@@ -26,7 +26,7 @@ open_enum! {
 pub struct Overhead {
     /// Kind [`Kind::OVERHEAD`].
     pub header: Header,
-    /// The call in which it occurred, or none.
+    /// The call during which it occurred, or none.
     pub correlation: CorrelationId,
     /// When it began.
     pub start: Ticks,
@@ -34,17 +34,17 @@ pub struct Overhead {
     pub end: Ticks,
     /// The thread.
     pub thread: ThreadId,
-    /// The agent concerned, or none.
+    /// The agent, or none.
     pub agent: AgentId,
-    /// The module that was compiled, or none.
+    /// The compiled module, or none.
     pub module: ModuleId,
-    /// Who took it.
+    /// The cause.
     pub what: OverheadKind,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 3],
-    /// Something about it: the compiler's options, say.
+    /// Details, such as compiler options.
     pub detail: StringId,
-    /// 0.
+    /// Reserved, 0.
     pub reserved2: u32,
 }
 record!(Overhead, Kind::OVERHEAD, 56);

@@ -1,11 +1,11 @@
-//! What a sampled wave was doing: the vocabularies of rocprofiler-sdk and of CUPTI, and how they map onto each other.
+//! Stall reasons of sampled waves: the vocabularies of rocprofiler-sdk and CUPTI, and the mapping between them.
 //!
-//! Samples carry rocprofiler-sdk's words ([`InstructionType`], [`NotIssued`]); aggregates carry CUPTI's
-//! ([`StallReason`]) beside them. Numbers and vendors' names are those of the vendors' documents.
+//! Samples use rocprofiler-sdk's vocabulary ([`InstructionType`], [`NotIssued`]); aggregates also have
+//! CUPTI's ([`StallReason`]). Numbers and names are those of the vendors' documentation.
 
 use super::open_enum;
 
-/// An [`open_enum`] whose values have a name in their vendor's API too.
+/// An [`open_enum`] whose values also have a name in a vendor's API.
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident($int:ty), $prefix:literal {
         $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)*
@@ -15,7 +15,7 @@ macro_rules! vocabulary {
         }
 
         impl $name {
-            /// The name in the vendor's API, or `None` for a value that this version does not know.
+            /// The name in the vendor's API, or `None` for an unknown value.
             pub fn vendor_name(self) -> Option<&'static str> {
                 match self {
                     $($name::$variant => Some(concat!($prefix, stringify!($variant))),)*
@@ -23,7 +23,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            /// The value that has this name in the vendor's API.
+            /// The value with this name in the vendor's API.
             pub fn from_vendor_name(name: &str) -> Option<$name> {
                 let found = Self::ALL.iter().find(|(value, _)| value.vendor_name() == Some(name));
                 found.map(|(value, _)| *value)
@@ -33,15 +33,15 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
-    /// The type of an instruction that was issued (rocprofiler-sdk: `rocprofiler_pc_sampling_instruction_type_t`).
+    /// The type of an issued instruction (rocprofiler-sdk: `rocprofiler_pc_sampling_instruction_type_t`).
     InstructionType(u8), "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_" {
-        /// Not said.
+        /// Unknown.
         NONE = 0, "none";
         /// A vector ALU instruction.
         VALU = 1, "vector ALU";
         /// A matrix instruction.
         MATRIX = 2, "matrix";
-        /// A scalar instruction, also one that reads memory.
+        /// A scalar instruction, including scalar memory reads.
         SCALAR = 3, "scalar";
         /// A texture memory instruction.
         TEX = 4, "texture";
@@ -76,23 +76,23 @@ vocabulary! {
     /// Why a wave did not issue an instruction (rocprofiler-sdk:
     /// `rocprofiler_pc_sampling_instruction_not_issued_reason_t`). 4 bits.
     NotIssued(u8), "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_" {
-        /// It issued one, or nothing is known.
+        /// It issued an instruction, or the reason is unknown.
         NONE = 0, "none";
-        /// The instruction cache has no instruction for it.
+        /// No instruction is available from the instruction cache.
         NO_INSTRUCTION_AVAILABLE = 1, "no instruction available";
-        /// An operand is still being computed.
+        /// An operand is not ready (ALU dependency).
         ALU_DEPENDENCY = 2, "ALU dependency";
-        /// It waits until memory operations have completed.
+        /// It waits for memory operations.
         WAITCNT = 3, "waitcnt";
         /// It executes an internal instruction.
         INTERNAL_INSTRUCTION = 4, "internal instruction";
         /// It waits at a barrier.
         BARRIER_WAIT = 5, "barrier wait";
-        /// The arbiter chose another wave.
+        /// The arbiter selected another wave.
         ARBITER_NOT_WIN = 6, "arbiter not won";
-        /// The arbiter chose it, and the execution pipe pushed it back.
+        /// The arbiter selected it, but the execution pipe was stalled.
         ARBITER_WIN_EX_STALL = 7, "arbiter won, pipe stalled";
-        /// It waits for something else.
+        /// It waits for another reason.
         OTHER_WAIT = 8, "other wait";
         /// It sleeps.
         SLEEP_WAIT = 9, "sleep wait";
@@ -100,17 +100,17 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Why a wave stalled (CUPTI: `CUpti_ActivityPCSamplingStallReason`).
+    /// The reason for a stall (CUPTI: `CUpti_ActivityPCSamplingStallReason`).
     StallReason(u8), "CUPTI_ACTIVITY_PC_SAMPLING_STALL_" {
-        /// Not known: host-trap samples know no reasons.
+        /// Unknown: host-trap samples have no reasons.
         INVALID = 0, "invalid";
-        /// It did not: an instruction was selected for issue.
+        /// Not stalled: an instruction was selected for issue.
         NONE = 1, "none";
-        /// The next instruction is not there yet.
+        /// The next instruction has not been fetched.
         INST_FETCH = 2, "instruction fetch";
-        /// An operand is still being computed.
+        /// An operand is not ready.
         EXEC_DEPENDENCY = 3, "execution dependency";
-        /// It waits for a memory access to complete.
+        /// It waits for a memory access.
         MEMORY_DEPENDENCY = 4, "memory dependency";
         /// The texture sub-system is fully utilized.
         TEXTURE = 5, "texture";
@@ -118,11 +118,11 @@ vocabulary! {
         SYNC = 6, "synchronization";
         /// It waits for constant memory.
         CONSTANT_MEMORY_DEPENDENCY = 7, "constant memory dependency";
-        /// A resource that it needs to compute is not available.
+        /// A compute resource is not available.
         PIPE_BUSY = 8, "pipe busy";
         /// Too many memory operations are pending.
         MEMORY_THROTTLE = 9, "memory throttle";
-        /// It was ready, and another one issued.
+        /// It was ready, but another wave was selected.
         NOT_SELECTED = 10, "not selected";
         /// Something else.
         OTHER = 11, "other";
@@ -131,8 +131,9 @@ vocabulary! {
     }
 }
 
-/// From rocprofiler-sdk's reasons to CUPTI's. What is lost: an internal instruction and other waits are both
-/// [`StallReason::OTHER`]. [`StallReason::of`] a whole sample tells more of CUPTI's reasons apart.
+/// Maps rocprofiler-sdk's reasons to CUPTI's. Internal instructions and other waits both become
+/// [`StallReason::OTHER`]. [`StallReason::of`] distinguishes more of CUPTI's reasons, given a complete
+/// sample.
 impl From<NotIssued> for StallReason {
     fn from(reason: NotIssued) -> StallReason {
         match reason {
@@ -149,9 +150,8 @@ impl From<NotIssued> for StallReason {
     }
 }
 
-/// From CUPTI's reasons to rocprofiler-sdk's. What is lost: both dependencies on memory are
-/// [`NotIssued::WAITCNT`]; a busy pipe, a busy texture sub-system and too many memory operations are
-/// [`NotIssued::ARBITER_WIN_EX_STALL`].
+/// Maps CUPTI's reasons to rocprofiler-sdk's. Both memory dependencies become [`NotIssued::WAITCNT`]; a busy
+/// pipe, a busy texture sub-system and too many memory operations become [`NotIssued::ARBITER_WIN_EX_STALL`].
 impl From<StallReason> for NotIssued {
     fn from(reason: StallReason) -> NotIssued {
         match reason {

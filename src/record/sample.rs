@@ -1,24 +1,24 @@
 //! Samples of the program counter (rocprofiler-sdk: PC sampling records; CUPTI: `CUpti_ActivityPCSampling3`,
 //! `CUpti_ActivityPCSamplingRecordInfo`, `CUpti_ActivitySourceLocator`, `CUpti_ActivityInstructionCorrelation`).
 //!
-//! Fields have the widths of rocprofiler-sdk's records, and bit fields its layout. What an agent cannot know is 0 and
-//! named in [`Absent`]. CUPTI's function records are [`KernelSymbol`]s, its module records [`Module`]s and their
-//! [`CodeObject`]s.
+//! Fields have the widths of rocprofiler-sdk's records, and bit fields their layout. Fields that an agent
+//! cannot provide are 0 and listed in [`Absent`]. CUPTI's function records correspond to [`KernelSymbol`]s,
+//! its module records to [`Module`]s and their [`CodeObject`]s.
 
 use super::*;
 
 open_enum! {
-    /// How a program counter is sampled (rocprofiler-sdk: `rocprofiler_pc_sampling_method_t`).
+    /// The method of sampling (rocprofiler-sdk: `rocprofiler_pc_sampling_method_t`).
     SamplingMethod(u8) {
-        /// The hardware looks at a wave, and says what it does and why it waits.
+        /// The hardware samples a wave and reports what it issues or why it waits.
         STOCHASTIC = 1, "stochastic";
-        /// The host interrupts the waves; what they were about to do is not known.
+        /// The host traps the waves; what they issue is unknown.
         HOST_TRAP = 2, "host-trap";
     }
 }
 
 open_enum! {
-    /// What the interval between samples counts (rocprofiler-sdk: `rocprofiler_pc_sampling_unit_t`).
+    /// The unit of the sampling interval (rocprofiler-sdk: `rocprofiler_pc_sampling_unit_t`).
     SamplingUnit(u8) {
         /// Instructions.
         INSTRUCTIONS = 1, "instructions";
@@ -29,7 +29,7 @@ open_enum! {
     }
 }
 
-/// An integer made of bit fields, lowest first, with a getter and a builder each.
+/// An integer made of bit fields, from the lowest bit, with a getter and a builder for each.
 macro_rules! bit_fields {
     ($(#[$meta:meta])* $name:ident($int:ty) {
         $($(#[$fmeta:meta])* $field:ident, $with:ident: $shift:literal, $width:literal;)*
@@ -67,7 +67,7 @@ macro_rules! bit_fields {
 }
 
 bit_fields! {
-    /// Where on the agent a wave was executing (rocprofiler-sdk: `rocprofiler_pc_sampling_hw_id_v0_t`).
+    /// The position of a wave on the agent (rocprofiler-sdk: `rocprofiler_pc_sampling_hw_id_v0_t`).
     HardwareId(u64) {
         /// Chiplet.
         chiplet, with_chiplet: 0, 6;
@@ -85,7 +85,7 @@ bit_fields! {
         shader_engine, with_shader_engine: 24, 5;
         /// Slot of the workgroup.
         workgroup_slot, with_workgroup_slot: 29, 7;
-        /// Virtual memory.
+        /// Virtual memory id.
         virtual_memory, with_virtual_memory: 36, 6;
         /// Hardware queue.
         queue, with_queue: 42, 4;
@@ -95,8 +95,8 @@ bit_fields! {
 }
 
 impl HardwareId {
-    /// The slot of an agent that is a processor of the host: its CPU. The number is spread over the fields that say
-    /// where compute units are, lowest bits first: compute unit (4 bits), shader engine (5), shader array (1), chiplet (6).
+    /// The id of a CPU, for agents on the host's processors. The number is split over the fields from the
+    /// lowest bits: compute unit (4 bits), shader engine (5), shader array (1), chiplet (6).
     pub const fn of_cpu(cpu: u16) -> HardwareId {
         let cpu = cpu as u64;
         HardwareId(0)
@@ -106,7 +106,7 @@ impl HardwareId {
             .with_chiplet(cpu >> 10)
     }
 
-    /// The number of the compute unit on the whole agent, or of the CPU: what [`HardwareId::of_cpu`] was given.
+    /// The number of the compute unit on the agent, or of the CPU given to [`HardwareId::of_cpu`].
     pub const fn unit(self) -> u16 {
         (self.compute_unit()
             | self.shader_engine() << 4
@@ -116,7 +116,7 @@ impl HardwareId {
 }
 
 bit_fields! {
-    /// Whether a wave issued, and what: 8 bits of rocprofiler-sdk's stochastic record.
+    /// The issue state of a wave: 8 bits of rocprofiler-sdk's stochastic record.
     Issue(u8) {
         /// 1 if the wave issued the instruction at the program counter.
         issued, with_issued: 0, 1;
@@ -126,8 +126,8 @@ bit_fields! {
 }
 
 bit_fields! {
-    /// What sampling hardware saw of the arbiter (rocprofiler-sdk: `rocprofiler_pc_sampling_snapshot_v0_t`): for each
-    /// type of instruction whether the arbiter issued one, and whether one was stalled.
+    /// The state of the arbiter (rocprofiler-sdk: `rocprofiler_pc_sampling_snapshot_v0_t`): for each type of
+    /// instruction whether one was issued and whether one was stalled.
     Snapshot(u32) {
         /// A [`NotIssued`]; only if the wave did not issue.
         reason_not_issued, with_reason_not_issued: 0, 4;
@@ -177,8 +177,7 @@ bit_fields! {
 }
 
 bit_fields! {
-    /// Instructions of a wave that were issued and had not completed (rocprofiler-sdk:
-    /// `rocprofiler_pc_sampling_memory_counters_t`).
+    /// Outstanding memory instructions of a wave (rocprofiler-sdk: `rocprofiler_pc_sampling_memory_counters_t`).
     MemoryCounters(u32) {
         /// Loads.
         load, with_load: 0, 6;
@@ -205,14 +204,14 @@ macro_rules! absent {
         pub struct Absent(pub u16);
 
         impl Absent {
-            /// Everything is there.
+            /// All fields are present.
             pub const NOTHING: Absent = Absent(0);
             $($(#[$meta])* pub const $field: Absent = Absent($bits);)*
 
-            /// Every field that can be absent, with its name.
+            /// All fields that may be absent, with their names.
             pub const ALL: &'static [(Absent, &'static str)] = &[$((Absent::$field, $text)),*];
 
-            /// Their constants, in the same order.
+            /// The names of the constants, in the same order.
             #[doc(hidden)]
             pub const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($field)),*];
         }
@@ -220,7 +219,7 @@ macro_rules! absent {
 }
 
 absent! {
-    /// The fields of a sample that the agent could not know: they are 0 and mean nothing.
+    /// The fields of a sample that the agent could not provide: they are 0.
     Absent(u16) {
         /// The execution mask.
         EXEC_MASK = 1 << 0, "exec mask";
@@ -240,9 +239,9 @@ absent! {
         KERNEL = 1 << 7, "kernel";
         /// The time.
         TIME = 1 << 8, "time";
-        /// Of a stochastic sample: the number of waves.
+        /// Stochastic samples: the number of waves.
         WAVE_COUNT = 1 << 9, "wave count";
-        /// Of a stochastic sample: the arbiter's bits.
+        /// Stochastic samples: the arbiter's bits.
         ARBITER = 1 << 10, "arbiter";
     }
 }
@@ -253,13 +252,13 @@ impl Absent {
         self.0 & fields.0 == fields.0
     }
 
-    /// These and `fields`.
+    /// Returns the set with additional `fields`.
     pub const fn with(self, fields: Absent) -> Absent {
         Absent(self.0 | fields.0)
     }
 }
 
-/// A sample taken by interrupting a wave (rocprofiler-sdk: `rocprofiler_pc_sampling_record_host_trap_v0_t`). 96 bytes.
+/// A host-trap sample (rocprofiler-sdk: `rocprofiler_pc_sampling_record_host_trap_v0_t`). 96 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HostTrapSample {
@@ -273,33 +272,34 @@ pub struct HostTrapSample {
     pub work: WorkId,
     /// When the sample was taken.
     pub time: DeviceTime,
-    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    /// The program counter as the offset from the code object's load base, or the address if there is no code
+    /// object.
     pub offset: u64,
-    /// Lanes that were active.
+    /// The execution mask: the active lanes.
     pub exec_mask: u64,
-    /// Where on the agent.
+    /// The position on the agent.
     pub hardware: HardwareId,
     /// The agent.
     pub agent: AgentId,
     /// The kernel.
     pub kernel: KernelId,
-    /// The code object, or none: code that belongs to none, or to none that is known.
+    /// The code object, or none if unknown.
     pub code_object: CodeObjectId,
-    /// The thread that was executing it, on an agent that is a processor of the host.
+    /// The thread that executed the wave, on an agent on the host's processors.
     pub thread: ThreadId,
-    /// The workgroup, in x, y, z.
+    /// The workgroup in x, y, z.
     pub workgroup: [u32; 3],
-    /// What could not be known.
+    /// The absent fields.
     pub absent: Absent,
-    /// Number of the wave in its workgroup.
+    /// The number of the wave in its workgroup.
     pub wave_in_group: u8,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u8,
 }
 record!(HostTrapSample, Kind::PC_SAMPLE_HOST_TRAP, 96);
 
-/// A sample taken by hardware (rocprofiler-sdk: `rocprofiler_pc_sampling_record_stochastic_v0_t`). It begins as a
-/// [`HostTrapSample`] does. 112 bytes.
+/// A stochastic sample (rocprofiler-sdk: `rocprofiler_pc_sampling_record_stochastic_v0_t`). It starts with
+/// the fields of a [`HostTrapSample`]. 112 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct StochasticSample {
@@ -313,43 +313,44 @@ pub struct StochasticSample {
     pub work: WorkId,
     /// When the sample was taken.
     pub time: DeviceTime,
-    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    /// The program counter as the offset from the code object's load base, or the address if there is no code
+    /// object.
     pub offset: u64,
-    /// Lanes that were active.
+    /// The execution mask: the active lanes.
     pub exec_mask: u64,
-    /// Where on the agent.
+    /// The position on the agent.
     pub hardware: HardwareId,
     /// The agent.
     pub agent: AgentId,
     /// The kernel.
     pub kernel: KernelId,
-    /// The code object, or none: code that belongs to none, or to none that is known.
+    /// The code object, or none if unknown.
     pub code_object: CodeObjectId,
-    /// The thread that was executing it, on an agent that is a processor of the host.
+    /// The thread that executed the wave, on an agent on the host's processors.
     pub thread: ThreadId,
-    /// The workgroup, in x, y, z.
+    /// The workgroup in x, y, z.
     pub workgroup: [u32; 3],
-    /// What could not be known.
+    /// The absent fields.
     pub absent: Absent,
-    /// Number of the wave in its workgroup.
+    /// The number of the wave in its workgroup.
     pub wave_in_group: u8,
-    /// Whether the wave issued, and what.
+    /// Whether the wave issued an instruction, and its type.
     pub issue: Issue,
-    /// Why not, and what the arbiter did.
+    /// The reason for not issuing, and the state of the arbiter.
     pub snapshot: Snapshot,
-    /// Its instructions that had not completed; see `has_memory_counters`.
+    /// Outstanding memory instructions; see `has_memory_counters`.
     pub memory_counters: MemoryCounters,
-    /// Waves that were active on the compute unit.
+    /// The number of active waves on the compute unit.
     pub wave_count: u32,
-    /// 1 if `memory_counters` means something.
+    /// 1 if `memory_counters` is valid.
     pub has_memory_counters: u8,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 3],
 }
 record!(StochasticSample, Kind::PC_SAMPLE_STOCHASTIC, 112);
 
 impl From<HostTrapSample> for StochasticSample {
-    /// The same wave at the same place, of which no more is known yet.
+    /// Copies the common fields. The issue state is unknown.
     fn from(sample: HostTrapSample) -> StochasticSample {
         let mut stochastic = StochasticSample::blank();
         let header = stochastic.header;
@@ -361,27 +362,27 @@ impl From<HostTrapSample> for StochasticSample {
 }
 
 impl StochasticSample {
-    /// What a host-trap sample says, too: where the wave was. The header is still that of this record.
+    /// The fields shared with host-trap samples. The header is still that of this record.
     pub fn place(&self) -> &HostTrapSample {
         bytemuck::from_bytes(&bytemuck::bytes_of(self)[..size_of::<HostTrapSample>()])
     }
 
-    /// The type of the instruction that the wave issued, if it issued one.
+    /// The type of the issued instruction, if one was issued.
     pub fn issued(&self) -> Option<InstructionType> {
         (self.issue.issued() == 1).then(|| InstructionType(self.issue.instruction()))
     }
 
-    /// Why the wave did not issue, if it did not.
+    /// The reason for not issuing, if none was issued.
     pub fn not_issued(&self) -> Option<NotIssued> {
         (self.issue.issued() == 0).then(|| NotIssued(self.snapshot.reason_not_issued() as u8))
     }
 
-    /// Its instructions that had not completed, where the agent counts them.
+    /// The outstanding memory instructions, if the agent counts them.
     pub fn memory_counters(&self) -> Option<MemoryCounters> {
         (self.has_memory_counters & 1 == 1).then_some(self.memory_counters)
     }
 
-    /// Whether the arbiter issued nothing at all (CUPTI: such samples are latency samples).
+    /// Whether the arbiter issued nothing at all (CUPTI: latency sample).
     pub fn is_latency(&self) -> bool {
         const ISSUES: u32 = 0x3ff << 5;
         self.issue.issued() == 0
@@ -391,9 +392,9 @@ impl StochasticSample {
 }
 
 impl StallReason {
-    /// CUPTI's reason for what a sample shows. More of them can be told apart by the rest of the sample than by the
-    /// [`NotIssued`] alone: a wait for nothing but scalar reads is one for constant memory, and a pipe that pushes
-    /// back is throttled memory (flat) or the texture sub-system (texture).
+    /// CUPTI's reason for a sample. The complete sample distinguishes more reasons than [`NotIssued`] alone:
+    /// a wait for only scalar reads is one for constant memory, and a stalled pipe is throttled memory (flat)
+    /// or the texture sub-system (texture).
     pub fn of(sample: &StochasticSample) -> StallReason {
         let Some(reason) = sample.not_issued() else {
             return StallReason::NONE;
@@ -416,26 +417,27 @@ impl StallReason {
     }
 }
 
-/// A sample that the agent could not complete (rocprofiler-sdk: `rocprofiler_pc_sampling_record_invalid_t`). 32 bytes.
+/// An invalid sample, which the agent could not complete (rocprofiler-sdk:
+/// `rocprofiler_pc_sampling_record_invalid_t`). 32 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct InvalidSample {
     /// Kind [`Kind::PC_SAMPLE_INVALID`].
     pub header: Header,
-    /// When it was taken, if that is known.
+    /// The time, or 0.
     pub time: DeviceTime,
-    /// The dispatch, if that is known.
+    /// The dispatch, or none.
     pub work: WorkId,
     /// The agent.
     pub agent: AgentId,
-    /// How it was taken.
+    /// The method.
     pub method: SamplingMethod,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 3],
 }
 record!(InvalidSample, Kind::PC_SAMPLE_INVALID, 32);
 
-/// How many samples one dispatch had (CUPTI: `CUpti_ActivityPCSamplingRecordInfo`). 56 bytes.
+/// The number of samples of a dispatch (CUPTI: `CUpti_ActivityPCSamplingRecordInfo`). 56 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SamplingTotals {
@@ -445,19 +447,19 @@ pub struct SamplingTotals {
     pub correlation: CorrelationId,
     /// The dispatch.
     pub work: WorkId,
-    /// All of its samples, also invalid ones and those that were dropped.
+    /// All samples, including invalid and dropped ones.
     pub total: u64,
-    /// Samples that the agent had no room for, or the buffer.
+    /// Samples dropped by the agent or the buffer.
     pub dropped: u64,
-    /// Interval between samples, in `unit`.
+    /// The sampling interval in `unit`.
     pub interval: u64,
     /// The agent.
     pub agent: AgentId,
-    /// How they were taken.
+    /// The method.
     pub method: SamplingMethod,
-    /// What the interval counts.
+    /// The unit of the interval.
     pub unit: SamplingUnit,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 2],
 }
 record!(SamplingTotals, Kind::PC_SAMPLING_TOTALS, 56);
@@ -472,11 +474,12 @@ pub struct SampleAggregate {
     pub correlation: CorrelationId,
     /// The dispatch.
     pub work: WorkId,
-    /// The program counter: bytes from the code object's load base; the address itself without a code object.
+    /// The program counter as the offset from the code object's load base, or the address if there is no code
+    /// object.
     pub offset: u64,
-    /// How many samples, latency samples among them.
+    /// The number of samples, including latency samples.
     pub samples: u64,
-    /// Those at which the arbiter issued nothing at all.
+    /// Latency samples, in which the arbiter issued nothing at all.
     pub latency_samples: u64,
     /// The code object, or none.
     pub code_object: CodeObjectId,
@@ -484,17 +487,17 @@ pub struct SampleAggregate {
     pub kernel: KernelId,
     /// The agent.
     pub agent: AgentId,
-    /// Its source line, where that is known.
+    /// The source line, or none.
     pub source_locator: SourceLocatorId,
-    /// Why they did not issue, in CUPTI's words; not known for host-trap samples.
+    /// The stall reason of CUPTI; unknown for host-trap samples.
     pub stall: StallReason,
-    /// The same in rocprofiler-sdk's words.
+    /// The reason for not issuing, of rocprofiler-sdk.
     pub reason: NotIssued,
-    /// What they issued, if they did.
+    /// The type of the issued instruction.
     pub instruction: InstructionType,
-    /// How they were taken.
+    /// The method.
     pub method: SamplingMethod,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: u32,
 }
 record!(SampleAggregate, Kind::PC_SAMPLE_AGGREGATE, 72);
@@ -511,7 +514,7 @@ pub struct SourceLocator {
     pub file: StringId,
     /// The line, from 1.
     pub line: u32,
-    /// The column, from 1; 0 if not known.
+    /// The column, from 1; 0: unknown.
     pub column: u32,
 }
 record!(SourceLocator, Kind::SOURCE_LOCATOR, 24);
@@ -522,7 +525,7 @@ record!(SourceLocator, Kind::SOURCE_LOCATOR, 24);
 pub struct InstructionCorrelation {
     /// Kind [`Kind::INSTRUCTION_CORRELATION`].
     pub header: Header,
-    /// The instruction: bytes from the code object's load base.
+    /// The offset of the instruction from the code object's load base.
     pub offset: u64,
     /// The code object.
     pub code_object: CodeObjectId,
@@ -530,11 +533,11 @@ pub struct InstructionCorrelation {
     pub kernel: KernelId,
     /// Its line.
     pub source_locator: SourceLocatorId,
-    /// The instruction's text, if it is known.
+    /// The disassembly, or none.
     pub text: StringId,
-    /// What type of instruction it is, if that is known (CUPTI: class bits of flags).
+    /// The type of the instruction, if known (CUPTI: class bits of flags).
     pub instruction: InstructionType,
-    /// 0.
+    /// Reserved, 0.
     pub reserved: [u8; 7],
 }
 record!(InstructionCorrelation, Kind::INSTRUCTION_CORRELATION, 40);

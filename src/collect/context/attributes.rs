@@ -1,5 +1,6 @@
-//! What holds for the whole process: defaults of buffers, and how sources record (CUPTI: `cuptiActivityGetAttribute`,
-//! `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`, `cuptiSetThreadIdType`).
+//! Attributes of the process: defaults of buffers, and options of sources (CUPTI:
+//! `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`,
+//! `cuptiSetThreadIdType`).
 
 use super::ToolError;
 use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
@@ -10,14 +11,14 @@ static BLOCK_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_BLOCK_BYTES);
 static THREADS: AtomicU32 = AtomicU32::new(DEFAULT_LANES);
 static PTHREAD_IDS: AtomicBool = AtomicBool::new(false);
 static NO_LATENCY: AtomicBool = AtomicBool::new(false);
-/// A context of a tool has been started.
+/// Whether a context has been started.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
-/// What a record's thread id is (CUPTI: `CUpti_ActivityThreadIdType`).
+/// The type of thread ids in records (CUPTI: `CUpti_ActivityThreadIdType`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[repr(u32)]
 pub enum ThreadIds {
-    /// The system's, gettid(2): unlike CUPTI's default it names one thread only while that lives.
+    /// The kernel's id, gettid(2). Unlike CUPTI's default it is unique among live threads only.
     #[default]
     System = 1,
     /// The low half of pthread_self(3) (CUPTI's default).
@@ -27,20 +28,20 @@ pub enum ThreadIds {
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attributes {
-    /// Bytes of a buffer's blocks together, where its options say nothing else.
+    /// The default size of a buffer's pool, in bytes.
     pub pool_bytes: usize,
-    /// Bytes of a block, where a buffer's options say nothing else.
+    /// The default size of a block, in bytes.
     pub block_bytes: usize,
-    /// Threads that may record into a buffer at a time, where its options say nothing else.
+    /// The default number of threads that may record to a buffer at a time.
     pub threads: u32,
-    /// What records of threads that make their first call from now on call their thread.
+    /// The type of thread ids, for threads that make their first call from now on.
     pub thread_ids: ThreadIds,
-    /// Whether completions say when work was queued and submitted. On at first, unlike CUPTI's: runtimes that are asked
-    /// know it anyway. Where it is off these times are 0.
+    /// Whether completions contain the times of queueing and submission; otherwise these are 0. On by
+    /// default, unlike CUPTI's, since the runtimes measure them anyway.
     pub latency_times: bool,
 }
 
-/// What a process may have at a time.
+/// The limits of a process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Buffers.
@@ -51,7 +52,7 @@ pub struct Limits {
     pub contexts: usize,
     /// Callback threads.
     pub callback_threads: usize,
-    /// Bytes of the smallest block that a client may supply.
+    /// The smallest block that a client may supply, in bytes.
     pub smallest_client_block: usize,
 }
 
@@ -67,7 +68,7 @@ impl Limits {
 }
 
 impl Attributes {
-    /// What holds now.
+    /// The current attributes.
     pub fn get() -> Attributes {
         Attributes {
             pool_bytes: POOL_BYTES.load(Ordering::Relaxed),
@@ -81,12 +82,12 @@ impl Attributes {
         }
     }
 
-    /// Lets them hold from now on.
+    /// Sets the attributes.
     ///
     /// # Errors
     ///
-    /// [`ToolError::AttributesLocked`] once a context has been started; [`ToolError::Layout`] for sizes that make no
-    /// pool. Nothing is changed then.
+    /// [`ToolError::AttributesLocked`] once a context has been started; [`ToolError::Layout`] for invalid
+    /// sizes. The attributes are unchanged then.
     pub fn set(&self) -> Result<(), ToolError> {
         crate::buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
         if LOCKED.load(Ordering::Acquire) {
@@ -101,22 +102,22 @@ impl Attributes {
     }
 }
 
-/// A context of a tool starts.
+/// Locks the attributes when a context starts.
 pub(super) fn lock() {
     LOCKED.store(true, Ordering::Release);
 }
 
-/// What records call the calling thread, whose id the system gives as `system`.
+/// The thread id in records of the calling thread, whose kernel id is `system`.
 pub(crate) fn thread_id(system: u32) -> u32 {
     if PTHREAD_IDS.load(Ordering::Relaxed) {
-        // SAFETY: it has no conditions.
+        // SAFETY: no preconditions.
         unsafe { libc::pthread_self() as u32 }
     } else {
         system
     }
 }
 
-/// Whether completions say when work was queued and submitted.
+/// Whether completions contain the times of queueing and submission.
 #[cfg(feature = "layer")]
 pub(crate) fn latency_times() -> bool {
     !NO_LATENCY.load(Ordering::Relaxed)

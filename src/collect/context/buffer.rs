@@ -1,4 +1,4 @@
-//! Buffers of tools: memory, a thread that delivers, and what was dropped.
+//! Record buffers: memory, delivery, and counts of dropped records.
 
 use super::{Attributes, ToolError};
 use crate::buffer::{
@@ -19,29 +19,29 @@ use std::time::Duration;
 #[cfg(test)]
 mod tests;
 
-/// How a buffer is made.
+/// The options of a buffer.
 #[derive(Clone, Debug)]
 pub struct BufferOptions {
-    /// Bytes of all its blocks together. Not used where a mapping or a client supplies them.
+    /// The size of all blocks in bytes. Ignored if a mapping or a client supplies them.
     pub pool_bytes: usize,
-    /// Bytes of a block: each recording thread holds one. A multiple of 4096. Not used where a mapping or a client
-    /// supplies the blocks.
+    /// The size of a block in bytes, a multiple of 4096. Each recording thread holds one. Ignored if a
+    /// mapping or a client supplies the blocks.
     pub block_bytes: usize,
-    /// Bytes in a thread's block from which on they are delivered at the next look; 0 delivers whatever is there,
-    /// a block's size or more only full blocks.
+    /// The number of bytes in a thread's block from which they are delivered at the next poll. 0 delivers any
+    /// records; the size of a block or more delivers full blocks only.
     pub watermark: u32,
-    /// What happens when no block is empty.
+    /// The policy when no block is empty.
     pub policy: Policy,
-    /// Longest time between two looks.
+    /// The longest interval between polls.
     pub period: Duration,
-    /// Threads that may record at a time.
+    /// The number of threads that may record at a time.
     pub threads: u32,
-    /// The thread that delivers; `None` for the one that all buffers share which have none.
+    /// The thread that delivers, or `None` for the thread shared by such buffers.
     pub callback_thread: Option<CallbackThread>,
 }
 
 impl Default for BufferOptions {
-    /// Sizes are those of [`Attributes`].
+    /// The sizes of [`Attributes`].
     fn default() -> Self {
         let attributes = Attributes::get();
         BufferOptions {
@@ -56,28 +56,28 @@ impl Default for BufferOptions {
     }
 }
 
-/// A buffer of a tool's own. Dropping it destroys it: what has been recorded is delivered first.
+/// A buffer of a tool. Dropping it delivers all records and destroys it.
 pub struct RecordBuffer {
     board: Arc<Switchboard>,
     key: BufferKey,
     buffer: Buffer,
     collector: Collector,
     failed: Arc<AtomicBool>,
-    /// Drops that [`RecordBuffer::dropped`] has told.
+    /// The drops returned by [`RecordBuffer::dropped`].
     told: Mutex<[u64; KINDS]>,
 }
 
-/// Records that were dropped, by kind.
+/// The number of dropped records, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drops([u64; KINDS]);
 
 impl Drops {
-    /// How many of `kind`.
+    /// The number for `kind`.
     pub fn of(&self, kind: Kind) -> u64 {
         self.0[kind.index()]
     }
 
-    /// How many of all kinds.
+    /// The number for all kinds.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -88,12 +88,12 @@ thread_local! {
     static DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is in a buffer's callback: whoever waits for a buffer may wait for this thread.
+/// Whether the calling thread is in a buffer's callback. Waiting for a buffer there may deadlock.
 pub(crate) fn is_delivering() -> bool {
     DELIVERING.get()
 }
 
-/// A tool's own code, which is called until it panics.
+/// Code of the tool, which is called until it panics.
 struct Guarded<T> {
     tool: T,
     failed: Arc<AtomicBool>,
@@ -111,7 +111,7 @@ impl<T> Guarded<T> {
             Ok(result) => Some(result),
             Err(panic) => {
                 self.failed.store(true, Ordering::Relaxed);
-                // Its payload may be anything, and may panic when it is dropped.
+                // The payload may panic when it is dropped.
                 std::mem::forget(panic);
                 None
             }
@@ -140,14 +140,14 @@ impl<C: BlockClient> BlockClient for Guarded<C> {
 }
 
 impl RecordBuffer {
-    /// A buffer of this process, in memory of its own. `deliver` gets what has been recorded, in place, in runs of one
-    /// thread's records in the order in which it wrote them; on the buffer's callback thread, or on one that flushes
-    /// or destroys it. If it panics, it is not called again.
+    /// Creates a buffer of this process with its own memory. `deliver` receives the records in place, in runs
+    /// of one thread's records in the order written. It is called on the buffer's callback thread, or on a
+    /// thread that flushes or destroys the buffer. If it panics, it is not called again.
     ///
     /// # Errors
     ///
-    /// [`ToolError::Layout`] for sizes that make no pool; [`ToolError::Memory`], [`ToolError::Thread`] when the system
-    /// refuses; [`ToolError::TooMany`] with 32 buffers in the process; [`ToolError::NotAvailable`].
+    /// [`ToolError::Layout`] for invalid sizes; [`ToolError::Memory`] and [`ToolError::Thread`] for errors of
+    /// the system; [`ToolError::TooMany`] with 32 buffers in the process; [`ToolError::NotAvailable`].
     pub fn create(
         options: BufferOptions,
         deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
@@ -155,7 +155,7 @@ impl RecordBuffer {
         Self::on(begin()?, options, deliver)
     }
 
-    /// A buffer for what comes by way of `board`.
+    /// Like [`RecordBuffer::create`], for `board`.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl RecordBuffer {
         Self::in_mapping_on(board, mapping, options, deliver)
     }
 
-    /// A buffer in memory that the tool supplies: of a file or of memory that processes share, say, where another process
-    /// finds what was recorded when this one has died ([`crate::capture::recover`]).
+    /// Creates a buffer in memory that the tool supplies, such as a file or shared memory in which another
+    /// process finds the records after the death of this one ([`crate::capture::recover`]).
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl RecordBuffer {
         Self::in_mapping_on(begin()?, mapping, options, deliver)
     }
 
-    /// The same for what comes by way of `board`.
+    /// Like [`RecordBuffer::in_mapping`], for `board`.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl RecordBuffer {
         Self::collected(board, mapping, options, failed, vec![Box::new(sink)], None)
     }
 
-    /// A buffer whose blocks `client` supplies, and gets back with the records.
+    /// Creates a buffer whose blocks `client` supplies, and receives back with the records.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl RecordBuffer {
         Self::of_client_on(begin()?, options, client)
     }
 
-    /// The same for what comes by way of `board`.
+    /// Like [`RecordBuffer::of_client`], for `board`.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl RecordBuffer {
             Some(thread) => thread,
             None => board.shared_thread().map_err(ToolError::of_thread)?,
         };
-        // A forked child has no use for its parent's blocks; where the system does not know how, it gets a copy.
+        // Forked children do not need the blocks; systems that cannot exclude them copy them.
         let _ = mapping.keep_from_children();
         let buffer = Buffer::new(mapping, options.policy);
         let collecting = CollectorOptions {
@@ -276,13 +276,12 @@ impl RecordBuffer {
         })
     }
 
-    /// Has `thread` deliver from now on. The thread that did so before may still be at it when this returns.
+    /// Makes `thread` deliver from now on. The previous thread may still be delivering when this returns.
     pub fn assign(&self, thread: &CallbackThread) {
         self.collector.serve_on(thread);
     }
 
-    /// Asks the sources after work that has completed, delivers everything that has been recorded so far, on the
-    /// calling thread, and returns when that is done.
+    /// Asks the sources for completed work, and delivers all records on the calling thread.
     ///
     /// # Errors
     ///
@@ -291,8 +290,8 @@ impl RecordBuffer {
         self.flush_after(Flush::Completed)
     }
 
-    /// The same, and device work that has not completed is delivered too, by a completion that is flagged as
-    /// [unfinished](crate::record::Unfinished::AT_FLUSH); its real completion comes later (CUPTI:
+    /// Like [`RecordBuffer::flush`], and also delivers an [unfinished](crate::record::Unfinished::AT_FLUSH)
+    /// completion for device work that has not completed. Its final completion follows later (CUPTI:
     /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`).
     ///
     /// # Errors
@@ -313,7 +312,7 @@ impl RecordBuffer {
         Ok(())
     }
 
-    /// What has been dropped since this was asked the last time.
+    /// The records dropped since the last call.
     pub fn dropped(&self) -> Drops {
         let now = self.buffer.dropped();
         let mut told = lock_std(&self.told);
@@ -325,12 +324,12 @@ impl RecordBuffer {
         Drops(since)
     }
 
-    /// What has been dropped since the buffer was created.
+    /// The records dropped since the buffer was created.
     pub fn dropped_in_total(&self) -> Drops {
         Drops(self.buffer.dropped())
     }
 
-    /// Whether its callback has panicked, so that records are no longer delivered.
+    /// Whether the callback has panicked, which ends delivery.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -354,14 +353,14 @@ impl Drop for RecordBuffer {
         if !is_delivering() {
             return self.end();
         }
-        // From within a buffer's callback: what it would wait for may be this very thread.
+        // Within a buffer's callback: the drop might wait for this very thread, so another one does it.
         let (board, key, collector) = (self.board.clone(), self.key, self.collector.clone());
         let later = move || {
             if board.remove_buffer(key).is_some() {
                 collector.finish();
             }
         };
-        // Where no thread can be had, the buffer lives on until the process ends.
+        // If no thread can be spawned, the buffer lives until the process ends.
         let _ = crate::platform::internal_thread::spawn(later);
     }
 }

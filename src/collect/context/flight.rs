@@ -1,9 +1,9 @@
-//! The flight recorder: keeps what was recorded last, and writes it out when something happens, while the
-//! program goes on.
+//! The flight recorder: keeps the latest records in memory, and writes them to a file on demand while the
+//! program continues.
 //!
-//! Names never fall out of it: a dump begins with everything that has been named, and with the readings of the
-//! clocks. What triggers a dump, besides the tool itself ([`FlightRecorder::dump`]): a signal, or a call that was slower
-//! than a threshold. Triggered dumps are written by a thread of ours, never by the thread that made the call.
+//! Names are never overwritten: a dump starts with all names and clock readings. A dump is triggered by the
+//! tool ([`FlightRecorder::dump`]), by a signal, or by a call that takes longer than a threshold. An internal
+//! thread writes triggered dumps, not the thread of the call.
 
 use super::{Context, ToolError, check_kinds};
 use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
@@ -24,27 +24,27 @@ use std::time::Duration;
 #[cfg(test)]
 mod tests;
 
-/// How a flight recorder works.
+/// The options of a flight recorder.
 #[derive(Clone, Debug)]
 pub struct FlightOptions {
-    /// Bytes that are kept, of all threads together.
+    /// The memory for records of all threads together, in bytes.
     pub keep_bytes: usize,
-    /// Time that is written out, counted back from the dump, as far as the memory reaches; `None` for all of it. Blocks
-    /// are written as a whole: a dump may begin somewhat earlier.
+    /// The time span before a dump that is written, as far as the memory reaches; `None` for everything.
+    /// Blocks are written completely, so a dump may begin somewhat earlier.
     pub keep_time: Option<Duration>,
-    /// Bytes of a block: the smallest piece that is overwritten. A multiple of 4096.
+    /// The size of a block in bytes, the unit of overwriting. A multiple of 4096.
     pub block_bytes: usize,
-    /// Threads that may record at a time.
+    /// The number of threads that may record at a time.
     pub threads: u32,
-    /// What is recorded.
+    /// The records to keep.
     pub selection: Selection,
-    /// Where triggered dumps go, as `flight-PROCESS-NUMBER.gputrail`.
+    /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`.
     pub folder: PathBuf,
-    /// Triggered dumps, at most.
+    /// The most triggered dumps.
     pub most_dumps: u32,
-    /// A call that takes at least as long triggers a dump.
+    /// The duration of a call that triggers a dump.
     pub slow_call: Option<Duration>,
-    /// This signal triggers a dump. It must be one that the program has no handler for.
+    /// The signal that triggers a dump. The program must not have a handler for it.
     pub signal: Option<i32>,
 }
 
@@ -64,18 +64,18 @@ impl Default for FlightOptions {
     }
 }
 
-/// A dump that has been written.
+/// A written dump.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dump {
     /// The capture.
     pub path: PathBuf,
-    /// Records in it, without names.
+    /// The number of records without names.
     pub records: u64,
-    /// Records that were dropped so far, since all blocks were being read: the capture has reports of them.
+    /// The number of records dropped so far because all blocks were being read, as reported in the capture.
     pub dropped: u64,
 }
 
-/// Records into memory that it goes over again and again. Dropping it ends it, and writes nothing.
+/// A running flight recorder. Dropping it ends recording without writing anything.
 #[derive(Debug)]
 pub struct FlightRecorder {
     inner: Arc<Inner>,
@@ -88,33 +88,33 @@ struct Inner {
     buffer: Buffer,
     options: FlightOptions,
     began: ClockSnapshot,
-    /// Held while a dump is written; the dumps that were triggered.
+    /// The triggered dumps. Locked while a dump is written.
     dumps: Mutex<Vec<Dump>>,
-    /// Calls that were slow.
+    /// The watch for slow calls.
     slow_calls: Option<SlowCalls>,
     ended: AtomicBool,
 }
 
-/// What triggered dumps wait for: changes with each trigger, of any recorder.
+/// The futex of triggered dumps: changes with each trigger of any recorder.
 static TRIGGERS: AtomicU32 = AtomicU32::new(0);
 
-/// Signals that a recorder has a handler for.
+/// The number of signals, which is the size of the table of handled ones.
 const SIGNALS: usize = 65;
-/// How often each signal has come.
+/// How often each signal has been received.
 static SIGNALLED: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 
-/// Something has happened: those that wait look what.
+/// Wakes the recorders to look for triggers.
 fn trigger() {
     TRIGGERS.fetch_add(1, Ordering::Release);
     wake(&TRIGGERS, u32::MAX >> 1);
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // Nothing here but atomics and one system call: both are allowed in handlers.
+    // Async-signal-safe: atomics and one system call.
     if let Some(count) = SIGNALLED.get(signal as usize) {
         count.fetch_add(1, Ordering::Release);
         let errno = system::errno();
-        // SAFETY: errno is the interrupted thread's; it is put back.
+        // SAFETY: errno of the interrupted thread, restored below.
         let before = unsafe { *errno };
         trigger();
         // SAFETY: as above.
@@ -122,12 +122,12 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
 }
 
-/// Lets `signal` count, unless the program has a handler for it.
+/// Installs the handler for `signal`, unless the program has one.
 fn handle(signal: i32) -> io::Result<()> {
     if !(1..SIGNALS as i32).contains(&signal) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: zeroed actions are valid memory, and `on_signal` does only what handlers may.
+    // SAFETY: zeroed actions are valid, and `on_signal` is async-signal-safe.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, std::ptr::null(), &mut now) != 0 {
@@ -151,19 +151,19 @@ fn handle(signal: i32) -> io::Result<()> {
 }
 
 impl FlightRecorder {
-    /// Begins to record this process.
+    /// Starts recording this process.
     ///
     /// # Errors
     ///
     /// [`ToolError::Layout`], [`ToolError::Memory`], [`ToolError::Thread`], [`ToolError::TooMany`],
-    /// [`ToolError::NotAvailable`] as for a buffer; [`ToolError::NotAlone`] for kinds that need others;
-    /// [`ToolError::Signal`] for a signal that cannot be had.
+    /// [`ToolError::NotAvailable`] as for a buffer; [`ToolError::NotAlone`] for kinds that complement others;
+    /// [`ToolError::Signal`].
     pub fn start(options: FlightOptions) -> Result<FlightRecorder, ToolError> {
         let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
         Self::start_on(board, options)
     }
 
-    /// Begins to record what comes by way of `board`.
+    /// Like [`FlightRecorder::start`], for `board`.
     ///
     /// # Errors
     ///
@@ -216,24 +216,24 @@ impl FlightRecorder {
         Ok(recorder)
     }
 
-    /// Writes what is kept now to a new capture at `path`, while the program goes on.
+    /// Writes the kept records to a new capture at `path` while the program continues.
     ///
     /// # Errors
     ///
-    /// The system's: among others where there is such a file already.
+    /// Errors of the system, for example if the file exists.
     pub fn dump(&self, path: &Path) -> io::Result<Dump> {
         let _alone = lock_std(&self.inner.dumps);
         self.inner.dump(path)
     }
 
-    /// The dumps that signals and slow calls have triggered so far.
+    /// The dumps triggered so far by signals and slow calls.
     pub fn triggered(&self) -> Vec<Dump> {
         lock_std(&self.inner.dumps).clone()
     }
 }
 
 impl Inner {
-    /// How often what triggers dumps has happened: signals, and slow calls.
+    /// The number of trigger events so far: signals, and slow calls.
     fn triggers(&self) -> (u32, u32) {
         let signal = self.options.signal.unwrap_or(0) as usize;
         let signals = SIGNALLED[signal % SIGNALS].load(Ordering::Acquire);
@@ -263,7 +263,7 @@ impl Inner {
             return;
         }
         let name = format!("flight-{}-{number}.gputrail", std::process::id());
-        // What cannot be written is not there: nobody is to be told on this thread.
+        // Errors are ignored: there is nobody to report them to on this thread.
         if let Ok(dump) = self.dump(&self.options.folder.join(name)) {
             dumps.push(dump);
         }
@@ -284,10 +284,10 @@ impl Inner {
         let mut records = 0;
         self.buffer.dump(since, |view: &BlockView<'_>| {
             records += view.records().count() as u64;
-            // An error stays with the writer.
+            // The writer holds its error.
             let _ = writer.records(view);
         });
-        // Once more: what was named meanwhile may be referred to.
+        // Once more: the records may refer to names added meanwhile.
         names.write_all_to(&writer);
         let _ = writer.metadata_record(&now);
         let _ = writer.end();
@@ -306,7 +306,7 @@ impl Inner {
     }
 }
 
-/// `duration` in ticks.
+/// Converts `duration` to ticks.
 pub(crate) fn ticks_of(duration: Duration) -> u64 {
     let ticks = duration.as_nanos() * u128::from(clock::frequency()) / 1_000_000_000;
     u64::try_from(ticks).unwrap_or(u64::MAX)
@@ -323,7 +323,7 @@ impl std::fmt::Debug for Inner {
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
-        // What follows computes the interests anew.
+        // What follows computes the interests again.
         self.inner.slow_calls.iter().for_each(SlowCalls::end);
         let _ = self.context.stop();
         self.inner.board.remove_buffer(self.inner.key);

@@ -1,16 +1,16 @@
-//! The tool API: contexts and their services, for people who write profilers.
+//! The tool API: contexts and their services, for authors of profilers.
 //!
-//! A tool makes a [`Context`], configures services in it, and starts and stops it:
+//! A tool creates a [`Context`], configures services in it, and starts and stops it:
 //!
-//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
-//!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
-//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
-//!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
-//!   ([`crate::collect::operations`] lists it all).
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations in a [`Selection`] go to a
+//!   [`RecordBuffer`], whose callback receives them in batches on an internal thread;
+//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its
+//!   enter and exit, when work is enqueued or completes, when objects are created or destroyed, and when the
+//!   host waits ([`crate::collect::operations`] lists all operations).
 //!
-//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
-//! first start; what they select may be changed at any time. Work in flight when a context stops is still
-//! completed: its completion goes to those buffers that got the record of its enqueuing.
+//! Several contexts may run at once, in one process and for one buffer. The first start of a context locks
+//! its services; their selections may be changed at any time. Work in flight when a context stops is still
+//! completed: its completion goes to the buffers that received its enqueue record.
 //!
 //! # Which of the two tool APIs
 //!
@@ -20,38 +20,42 @@
 //! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
 //!
-//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of them, of
-//! callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts made by the
-//! copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to that one by
-//! the C ABI, and its errors are statuses.
+//! They are the same contexts, buffers, subscribers and flight recorders with the same rules; this
+//! documentation, in particular that of callbacks, applies to all three. Each copy of this crate has its own
+//! objects, however: contexts of the copy in a tool's library would not see what the layer in the process
+//! observes. A tool therefore uses the C ABI of that copy, and its errors are statuses.
 //!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
 //!
 //! # Rules of callbacks
 //!
-//! * **Threads.** Calls, enqueues, allocations, waits and objects are reported on the thread that makes the call, while no
-//!   lock of the library is held; a callback may run on several threads at once. Completions are reported on a thread that
-//!   the runtime chooses, perhaps under the runtime's locks, in any order with the calls of other threads.
-//! * **Allowed calls.** In callbacks of calls: everything, also calls of the runtime that synchronize. In callbacks of
-//!   completions: what the runtime allows in its own callbacks (in OpenCL nothing that waits, builds, or creates queues and
-//!   contexts). Resource callbacks may query the object: its end is reported before it comes; the runtime may then still
-//!   refuse, or keep the object for as long as something uses it.
-//! * **Not reported.** What a callback itself calls on its thread is neither reported nor recorded, and does not recurse. Work
-//!   of the program that completes meanwhile on that thread is reported when the callback has returned. Completions of
-//!   work that cannot be tracked (the runtime gave no event, or too much is in flight) are not reported; work that has not
-//!   completed when the program ends is reported as unfinished.
-//! * **Pairs.** A subscriber that saw an enter sees the exit, also if its context is stopped in between; one that
-//!   subscribes in between sees neither. A call that is left by longjmp or an exception has no exit. A completion is
-//!   reported to the subscribers that wanted it when the work was enqueued.
-//! * **User data** is one word per subscriber: 0 at enter, kept until the exit, and copied from there to the completion of
-//!   the work. A call and the enqueues within it have words of their own; the parts of a command buffer share one word and
-//!   one completion, reported as that of its first kernel.
-//! * **Harm.** A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
-//!   else.
-//! * **Subscribing**, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
-//!   a destruction of a buffer in a callback is refused.
-//!
-//! A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
+//! * **Where they run.** Callbacks of calls, enqueues, allocations, waits and objects run on the thread that
+//!   makes the call, without any lock of the library held, possibly on several threads at once. Callbacks of
+//!   completions run on a thread chosen by the runtime, possibly with locks of the runtime held, and in any
+//!   order relative to the calls of other threads.
+//! * **What is allowed.** In callbacks of calls: everything, including calls of the runtime that synchronize,
+//!   as in CUPTI's API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL,
+//!   nothing that waits, builds, or creates queues or contexts). Resource callbacks may query the object,
+//!   which exists: its end is reported before the destruction, which the runtime may still refuse, or defer
+//!   while the object is in use.
+//! * **What is not reported.** Calls made by a callback on its thread are neither reported nor recorded, and
+//!   do not recurse. Work of the program that completes on that thread meanwhile is reported when the
+//!   callback has returned. Completions of work that cannot be tracked (the runtime returned no event, or too
+//!   much work is in flight) are not reported; work that has not completed when the program ends is reported
+//!   as [unfinished](crate::record::Unfinished).
+//! * **Pairs.** A subscriber that has seen an enter sees the exit, even if the context is stopped in between;
+//!   a subscriber added in between sees neither. A call that is left by a jump has no exit. Completions are
+//!   reported to those that were subscribed when the work was enqueued (rocprofiler-sdk: contexts that were
+//!   active then).
+//! * **User data** is one word per subscriber: 0 at the enter, kept until the exit, and copied from there to
+//!   the completion of the work. Its memory is bounded by the tracked work in flight. A call and the
+//!   activities within it have separate words; the parts of a command buffer share one word and one
+//!   completion, reported as that of the first kernel.
+//! * **Errors.** A slow callback delays only its own thread. One that panics is not called again. Changes to
+//!   the arguments of a callback are not visible to others.
+//! * **Concurrency.** Subscribing, unsubscribing and enabling are safe from any thread and from callbacks,
+//!   with calls in flight. See [`Subscriber`] for what its drop waits for. Flushing within a callback is
+//!   refused.
 //!
 //! ```no_run
 //! use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};
@@ -111,11 +115,11 @@ use crate::collect::switchboard::{
 use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
 use std::sync::Arc;
 
-/// Something that a tool asked for and did not get. The library goes on as before.
+/// An error of the tool API. The library continues to work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The process has forked or the library is being finalised, or the system refused memory.
+    /// The process has forked, the library is being finalised, or memory is exhausted.
     #[error("gputrail is not available in this process now")]
     NotAvailable,
     /// The context has been destroyed.
@@ -124,10 +128,10 @@ pub enum ToolError {
     /// The buffer has been destroyed, or belongs to another process or switchboard.
     #[error("the buffer has been destroyed, or is not of this process")]
     NoSuchBuffer,
-    /// The context has been started before, which locks its services.
+    /// The services of a context are locked by its first start.
     #[error("the context has been started before: its services are locked")]
     Locked,
-    /// The context has a service for this buffer already.
+    /// The context already has a service for this buffer.
     #[error("the context has such a service already")]
     Conflict,
     /// The context has no service for this buffer or subscriber.
@@ -142,48 +146,48 @@ pub enum ToolError {
     /// A kind that nothing produces for buffers.
     #[error("nothing produces records of kind {0:?} for buffers")]
     UnknownKind(Kind),
-    /// An operation or domain beyond the tables.
+    /// An operation or domain out of range.
     #[error("unknown operation {0:?}")]
     UnknownOperation(Operation),
-    /// A kind that says something about others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
+    /// A kind that complements others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
     #[error(
         "records of kind {0:?} come only together with the calls or the work that they belong to"
     )]
     NotAlone(Kind),
-    /// Not from within a callback.
+    /// Not allowed within a callback.
     #[error(
         "busy: a callback cannot flush buffers, nor a buffer's callback start and stop sampling"
     )]
     Busy,
-    /// A signal that cannot trigger anything.
+    /// The signal cannot trigger dumps.
     #[error("signal {signal} cannot be had: {source}")]
     Signal {
-        /// Which.
+        /// The signal.
         signal: i32,
-        /// Why: among others, that the program has a handler for it.
+        /// The reason, for example that the program has a handler for it.
         source: std::io::Error,
     },
-    /// Attributes hold for the whole process, and a context has been started.
+    /// Attributes apply to the whole process and are locked by the first start of a context.
     #[error("a context has been started: attributes are set before that")]
     AttributesLocked,
-    /// The buffer's sizes make no pool.
+    /// The sizes of the buffer are invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The buffer's memory could not be had.
+    /// The memory of the buffer could not be allocated.
     #[error(transparent)]
     Memory(#[from] MappingError),
     /// The buffer's thread could not be started.
     #[error("cannot start the thread that delivers records: {0}")]
     Thread(#[source] std::io::Error),
-    /// PC sampling that is not to be had.
+    /// An error of PC sampling.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
-    /// One thing too many.
+    /// A limit is reached.
     #[error("{what}: {most} at a time, and all are in use")]
     TooMany {
-        /// Of what.
+        /// The kind of object.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
 }
@@ -195,7 +199,7 @@ impl From<TooMany> for ToolError {
 }
 
 impl ToolError {
-    /// Why there is no callback thread.
+    /// The error for a callback thread that could not be started.
     fn of_thread(error: std::io::Error) -> ToolError {
         match error.kind() {
             std::io::ErrorKind::QuotaExceeded => ToolError::TooMany {
@@ -232,10 +236,10 @@ pub struct Context {
     key: ContextKey,
 }
 
-/// A function that is called back, from [`Context::call_back`] until this is dropped.
+/// A subscribed function, from [`Context::call_back`] until this is dropped.
 ///
-/// When the drop returns, the function is running on no thread and will not be called again. Dropped from
-/// within a callback, it does not wait for other threads: their callbacks may still be finishing.
+/// When the drop returns, the function is not running on any thread and will not be called again. A drop
+/// within a callback does not wait for callbacks on other threads.
 #[derive(Debug)]
 pub struct Subscriber {
     board: Arc<Switchboard>,
@@ -243,7 +247,7 @@ pub struct Subscriber {
 }
 
 impl Context {
-    /// A context of this process, with no services.
+    /// Creates a context of this process without services.
     ///
     /// # Errors
     ///
@@ -252,7 +256,7 @@ impl Context {
         Self::on(process::begin_for_tool().ok_or(ToolError::NotAvailable)?)
     }
 
-    /// A context for what comes by way of `board`: of the simulated GPU, say.
+    /// Creates a context for `board`, such as that of the simulated GPU.
     ///
     /// # Errors
     ///
@@ -264,7 +268,7 @@ impl Context {
         })
     }
 
-    /// Configures buffer tracing: what `selection` names goes to `buffer` while the context is started.
+    /// Configures buffer tracing: records in `selection` go to `buffer` while the context is started.
     ///
     /// # Errors
     ///
@@ -283,9 +287,9 @@ impl Context {
             .add_service(self.key, Consumer::Buffer(slot), selection)?)
     }
 
-    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the
-    /// thread on which they happen, possibly on several threads at once. What it calls itself is not traced and
-    /// does not recurse. If it panics, it is not called again.
+    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on
+    /// the thread of the event, possibly on several threads at once. Calls that it makes are not traced and
+    /// do not recurse. If it panics, it is not called again.
     ///
     /// # Errors
     ///
@@ -309,7 +313,7 @@ impl Context {
         Ok(subscriber)
     }
 
-    /// Enables or disables a kind of records for `buffer`, also while the context is started.
+    /// Enables or disables a kind of records for `buffer`. Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -339,8 +343,9 @@ impl Context {
             .change_service(self.key, Consumer::Buffer(slot), change)?
     }
 
-    /// Says whether `buffer` wants records of `kind` of one context of a runtime, which supersedes what it wants of all
-    /// others (CUPTI: `cuptiActivityEnableContext`); `None` takes that back. Also while the context is started.
+    /// Sets whether `buffer` wants records of `kind` in one runtime context, overriding the setting for all
+    /// contexts (CUPTI: `cuptiActivityEnableContext`); `None` removes the setting. Allowed while the context
+    /// is started.
     ///
     /// # Errors
     ///
@@ -360,7 +365,8 @@ impl Context {
         Ok(self.board.narrow(self.key, slot, of, kind, on)?)
     }
 
-    /// Enables or disables the records of one operation's calls for `buffer`, also while the context is started.
+    /// Enables or disables the records of one operation's calls for `buffer`. Allowed while the context is
+    /// started.
     ///
     /// # Errors
     ///
@@ -375,7 +381,7 @@ impl Context {
         self.change_operation(Consumer::Buffer(slot), operation, on)
     }
 
-    /// Enables or disables callbacks for one operation, also while the context is started.
+    /// Enables or disables callbacks for one operation. Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -389,7 +395,7 @@ impl Context {
         self.change_operation(Consumer::Subscriber(subscriber.key.slot), operation, on)
     }
 
-    /// Enables or disables callbacks for all operations of a domain, also while the context is started.
+    /// Enables or disables callbacks for all operations of a domain. Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -408,8 +414,8 @@ impl Context {
         }
     }
 
-    /// Enables or disables callbacks for all operations of all domains, also while the context is started (CUPTI:
-    /// `cuptiEnableAllDomains`).
+    /// Enables or disables callbacks for all operations of all domains (CUPTI: `cuptiEnableAllDomains`).
+    /// Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -425,8 +431,8 @@ impl Context {
         Ok(self.board.change_service(self.key, consumer, change)?)
     }
 
-    /// The operations for which callbacks are enabled: the state of all of them at once (CUPTI: `cuptiGetCallbackState`,
-    /// one by one). Operations that this version does not know may be among them.
+    /// The operations for which callbacks are enabled (CUPTI: `cuptiGetCallbackState`, for a single one).
+    /// They may include operations unknown to this version.
     ///
     /// # Errors
     ///
@@ -452,9 +458,9 @@ impl Context {
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
-    /// Configures PC sampling: `agent` is sampled as `request` says while the context is started, and the records go to
-    /// `buffer`. A context can sample several agents; only one context of the process has this service. The configuration
-    /// is valid for as long as the context lives (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
+    /// Configures PC sampling: `agent` is sampled according to `request` while the context is started, and
+    /// the records go to `buffer`. A context can sample several agents. Only one context of the process can
+    /// have this service, until it is dropped (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
     ///
     /// # Errors
     ///
@@ -473,7 +479,8 @@ impl Context {
             .sample(self.key, slot, agent, request, deliver)??)
     }
 
-    /// The same as CUPTI has it asked for (`cuptiActivityConfigurePCSampling`). Returns what that is.
+    /// Configures PC sampling with CUPTI's parameters (`cuptiActivityConfigurePCSampling`). Returns the
+    /// resulting request.
     ///
     /// # Errors
     ///
@@ -490,8 +497,8 @@ impl Context {
         Ok(request)
     }
 
-    /// How `agent` can be sampled at this moment: once somebody has configured it, only so; not at all if there is
-    /// nothing in the list.
+    /// The configurations with which `agent` can be sampled at this moment: only the active one if it is
+    /// configured, none if it cannot be sampled.
     ///
     /// # Errors
     ///
@@ -500,8 +507,8 @@ impl Context {
         Ok(self.board.sampling().configurations(agent)?)
     }
 
-    /// Says that the context collects counters of agents: by means of the tool's own, as there is no counter service yet.
-    /// It cannot sample then (rocprofiler-sdk: PC sampling and counter collection exclude each other).
+    /// Declares that the tool itself collects counters in this context, as there is no counter service yet.
+    /// It excludes PC sampling, as in rocprofiler-sdk.
     ///
     /// # Errors
     ///
@@ -523,7 +530,7 @@ impl Context {
         }
     }
 
-    /// Lets the services run. The first start locks them.
+    /// Starts the services. The first start locks them.
     ///
     /// # Errors
     ///
@@ -533,17 +540,17 @@ impl Context {
         Ok(self.board.start_context(self.key)?)
     }
 
-    /// Lets them rest. Calls in progress and work in flight are still recorded when they end.
+    /// Stops the services. Calls in progress and work in flight are still recorded when they end.
     ///
     /// # Errors
     ///
-    /// [`ToolError::Stopped`]; [`ToolError::Busy`] from within a buffer's callback if the context samples: what has been
-    /// sampled is written before this returns, and that may have to wait for the callback.
+    /// [`ToolError::Stopped`]; [`ToolError::Busy`] within a buffer's callback if the context samples: pending
+    /// samples are written first, which may have to wait for the callback.
     pub fn stop(&self) -> Result<(), ToolError> {
         Ok(self.board.stop_context(self.key)?)
     }
 
-    /// Whether it is started.
+    /// Whether the context is started.
     pub fn is_started(&self) -> bool {
         self.board.context_runs(self.key) == Some(true)
     }
@@ -552,7 +559,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let (board, key) = (self.board.clone(), self.key);
-        // It can be gone only by this.
+        // Only this drop removes it, so it exists.
         let remove = move || _ = board.remove_context(key);
         if !is_delivering() || !self.board.sampling().serves(key) {
             return remove();
@@ -564,7 +571,7 @@ impl Drop for Context {
 }
 
 impl Subscriber {
-    /// Whether its function is still called: it has not panicked.
+    /// Whether the function is still called, which ends with a panic.
     pub fn is_subscribed(&self) -> bool {
         self.board.is_subscribed(self.key)
     }

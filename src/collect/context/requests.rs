@@ -1,36 +1,37 @@
-//! The request service: a tool is asked for the external id of each call as it begins, instead of pushing and popping ids
-//! (rocprofiler-sdk: `rocprofiler_configure_external_correlation_id_request_service`).
+//! The request service: a tool supplies the external id of each call when it begins, instead of pushing and
+//! popping ids (rocprofiler-sdk: `rocprofiler_configure_external_correlation_id_request_service`).
 
 use super::{Context, OperationSet, Payload, Phase, Subscriber, ToolError};
 use crate::collect::switchboard::INSIDE_CALLS;
 use crate::record::{CorrelationId, Domain, ExternalId, Operation, ThreadId};
 
-/// A call that begins, and needs an external id.
+/// The request of an external id for a call.
 #[derive(Copy, Clone, Debug)]
 #[non_exhaustive]
 pub struct ExternalRequest {
     /// The function.
     pub operation: Operation,
-    /// Its name.
+    /// The name of the function.
     pub name: &'static str,
-    /// The thread that calls it, which is the calling one.
+    /// The calling thread.
     pub thread: ThreadId,
-    /// The call's id.
+    /// The id of the call.
     pub correlation: CorrelationId,
 }
 
 impl Context {
-    /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it,
-    /// while the context is started. The id stands in the call's record, and in those of the work, the memory and
-    /// the waits in it. `None` leaves it to the ids that are pushed ([`crate::collect::external`]), which are also what the
-    /// records of kind `external correlation` go on to tell.
+    /// Requests the external id of each call of `operations` from `supply`, at its enter, on its thread,
+    /// while the context is started. The id is stored in the record of the call, and in those of its work,
+    /// memory and waits. With `None` the pushed ids apply ([`crate::collect::external`]), which records of
+    /// kind `external correlation` always contain.
     ///
-    /// Calls that the runtime itself makes within the call, and for which nobody supplies an id, have the outer call's.
-    /// Of several tools that supply one for the same call, the one that asked for the service first is heard.
-    /// Operations that are no calls are not asked for. Calls of other operations pay nothing; those that are asked
-    /// for cost what callbacks cost, whose [rules](super#rules-of-callbacks) hold.
+    /// Calls that the runtime makes within the call, and for which no id is supplied, get the id of the outer
+    /// call. If several tools supply an id for a call, the one that subscribed first prevails. Operations
+    /// that are not calls are ignored. Calls of other operations cost nothing; requests cost as much as
+    /// callbacks, whose [rules](super#rules-of-callbacks) apply.
     ///
-    /// The result is a subscriber: operations are enabled and disabled by it, and dropping it ends the service.
+    /// The result is a subscriber, through which operations are enabled and disabled. Dropping it ends the
+    /// service.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Arguments of calls: those of calls in progress, which callbacks get, and those that records keep.
+//! Arguments of calls: those passed to callbacks of calls in progress, and those stored in records.
 
 use crate::platform::system::peek;
 use crate::record::{ArgumentType, StringId};
@@ -11,24 +11,24 @@ pub struct ArgumentInfo {
     pub name: &'static str,
     /// Its type, as Rust writes it.
     pub type_name: &'static str,
-    /// How records keep its value, if they do.
+    /// The type with which records store its value, if they do.
     pub kept: Option<ArgumentType>,
 }
 
 impl ArgumentInfo {
-    /// How many pointers lead to its last value: 0 for a number or handle.
+    /// The number of pointers to follow to its last value: 0 for a number or handle.
     pub fn dereference_depth(&self) -> usize {
         self.type_name.matches('*').count()
     }
 }
 
-/// Where values of arguments come from.
+/// The origin of argument values.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 enum Origin {
-    /// The call is in progress: all arguments, as the program passed them, and what they point to.
+    /// A call in progress: all arguments as passed by the program, whose pointers are valid.
     #[default]
     InProgress,
-    /// Those that records keep, as they keep them. What they pointed to may be gone.
+    /// A record: the stored arguments. Their pointers may be invalid.
     Kept,
 }
 
@@ -43,17 +43,17 @@ pub struct CallArguments<'a> {
 /// One argument with its value.
 #[derive(Copy, Clone, Debug)]
 pub struct Argument<'a> {
-    /// Name and type.
+    /// The name and type.
     pub info: &'static ArgumentInfo,
-    /// Numbers as they are, signed ones sign-extended, pointers and handles as addresses. A string that a record
-    /// keeps is a [`StringId`].
+    /// The value: numbers sign- or zero-extended, pointers and handles as addresses. A stored string is a
+    /// [`StringId`].
     pub value: u64,
     origin: Origin,
     call: std::marker::PhantomData<&'a ()>,
 }
 
 impl<'a> CallArguments<'a> {
-    /// Those of a call in progress: `values` are those of `infos`, bit by bit.
+    /// The arguments of a call in progress: `values` correspond to `infos`, as raw bits.
     pub(crate) fn in_progress(
         infos: &'static [ArgumentInfo],
         values: &'a [u64],
@@ -65,7 +65,7 @@ impl<'a> CallArguments<'a> {
         }
     }
 
-    /// `values` are those of the arguments among `infos` that records keep.
+    /// Stored arguments: `values` are those among `infos` that records store.
     pub(crate) fn kept(infos: &'static [ArgumentInfo], values: &'a [u64]) -> CallArguments<'a> {
         CallArguments {
             infos,
@@ -74,7 +74,7 @@ impl<'a> CallArguments<'a> {
         }
     }
 
-    /// Each argument with its value, in the order of the function's signature.
+    /// The arguments with their values, in the order of the signature.
     pub fn iter(&self) -> impl Iterator<Item = Argument<'a>> + use<'a> {
         let origin = self.origin;
         let there = self
@@ -91,12 +91,12 @@ impl<'a> CallArguments<'a> {
             })
     }
 
-    /// How many there are.
+    /// The number of arguments.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there are none.
+    /// Whether there are no arguments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -109,13 +109,12 @@ impl<'a> CallArguments<'a> {
     }
 }
 
-/// Bytes of a string that [`Argument::text`] shows.
+/// The most bytes of a string that [`Argument::text`] shows.
 const MAX_TEXT_BYTES: usize = 256;
 
 impl Argument<'_> {
-    /// The value for people. Of a call in progress up to `depth` pointers are followed, as far as they lead somewhere:
-    /// addresses that are not the program's are shown as they are, and nothing is read through `void`. What a pointer
-    /// to an array leads to is its first element. A string that a record keeps is shown as its id.
+    /// The value as text. For a call in progress, up to `depth` pointers are followed. Invalid addresses and
+    /// `void` pointers are shown as addresses, arrays as their first element, stored strings as their id.
     pub fn text(&self, depth: usize) -> String {
         match (self.origin, self.info.kept) {
             (Origin::Kept, Some(ArgumentType::STRING)) => {
@@ -133,14 +132,14 @@ impl Argument<'_> {
     }
 }
 
-/// What a pointer of type `type_name` leads to.
+/// The type to which a pointer of type `type_name` points.
 fn pointee(type_name: &str) -> Option<&str> {
     let rest = type_name.strip_prefix('*')?.trim_start();
     let rest = rest.strip_prefix("const").or(rest.strip_prefix("mut"))?;
     Some(rest.trim_start())
 }
 
-/// Bytes of a value of type `type_name`, and whether it is signed; `None` for what has no value.
+/// The size of a value of type `type_name` in bytes, and whether it is signed; `None` if it has no value.
 fn layout(type_name: &str) -> Option<(usize, bool)> {
     Some(match type_name {
         "u8" => (1, false),
@@ -190,13 +189,13 @@ fn show(text: &mut String, type_name: &str, value: u64, depth: usize) {
     }
 }
 
-/// The string at `address`, as far as it is shown.
+/// The string at `address`, up to the length shown.
 fn peek_string(address: u64) -> Option<String> {
     const PAGE: u64 = 4096;
     let mut bytes = Vec::new();
     let mut at = address;
     while bytes.len() < MAX_TEXT_BYTES {
-        // The next page may be nobody's.
+        // The next page may not be mapped.
         let length = (PAGE - at % PAGE).min((MAX_TEXT_BYTES - bytes.len()) as u64);
         let mut piece = vec![0; length as usize];
         if !peek(at, &mut piece) {

@@ -1,4 +1,4 @@
-//! What a subscriber is told.
+//! The data passed to subscribers.
 
 use super::CallArguments;
 use crate::capture::names::Names;
@@ -6,7 +6,7 @@ use crate::record::{
     CodeObject, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef, ThreadId,
 };
 
-/// The moment of what a callback is about.
+/// The phase of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum Phase {
@@ -16,54 +16,54 @@ pub enum Phase {
     Exit = 2,
     /// Work that was enqueued has completed.
     Complete = 3,
-    /// Something happened, of which nothing else will be told.
+    /// An instantaneous event without further phases.
     Instant = 4,
 }
 
-/// What a callback is about, beside its operation.
+/// The data of a callback besides its operation.
 #[derive(Copy, Clone, Debug)]
 #[non_exhaustive]
 pub enum Payload<'a> {
     /// A call.
     Call(CallArguments<'a>),
-    /// Work, a wait, an object: what a record says of it. Records that are told have no sequence number.
+    /// Work, a wait, or an object, as a record without sequence number.
     Record(RecordRef<'a>),
-    /// A code object with its machine code, empty where the runtime does not give it.
+    /// A code object with its machine code, which is empty if the runtime does not provide it.
     Code(&'a CodeObject, &'a [u8]),
-    /// Nothing.
+    /// No data.
     None,
 }
 
-/// What a subscriber is told, on the thread on which it happens.
+/// The arguments of a callback, which runs on the thread of the event.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Callback<'a> {
-    /// What happens.
+    /// The operation.
     pub operation: Operation,
     /// Its name.
     pub name: &'static str,
-    /// Which part of it.
+    /// The phase.
     pub phase: Phase,
     /// The thread.
     pub thread: ThreadId,
-    /// The call's id, or that of the call that caused it.
+    /// The id of the call, or of the call that caused the event.
     pub correlation: CorrelationId,
-    /// What the call returned, when it has.
+    /// The status that the call returned, at its exit.
     pub return_code: Option<i32>,
-    /// The kernel that is launched, where one is; [`Callback::kernel_name`] is its name (CUPTI: `symbolName`).
+    /// The launched kernel, if any; [`Callback::kernel_name`] is its name (CUPTI: `symbolName`).
     pub kernel: KernelId,
-    /// What else there is to know.
+    /// The data of the event.
     pub payload: Payload<'a>,
-    /// The subscriber's own: 0 at enter, at exit what it left there at enter, at a completion what it left there at
-    /// the exit of the enqueue.
+    /// The user data of the subscriber: 0 at the enter, at the exit the value set at the enter, and at the
+    /// completion the value set at the exit of the enqueue.
     pub user_data: u64,
-    /// The external id that records of the call are to carry, if it begins and the subscriber is asked for one.
+    /// The external id that the subscriber supplies for the call.
     pub(crate) external: Option<ExternalId>,
     names: Option<&'a Names>,
 }
 
 impl<'a> Callback<'a> {
-    /// Something about `operation`; the rest is still to be said.
+    /// A callback without further data.
     #[inline]
     pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
@@ -81,7 +81,7 @@ impl<'a> Callback<'a> {
         }
     }
 
-    /// The kernel that it is about, and the store that knows its name.
+    /// Sets the kernel, and the store with its name.
     #[inline]
     pub(crate) fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
         Callback {
@@ -91,8 +91,8 @@ impl<'a> Callback<'a> {
         }
     }
 
-    /// The name of the kernel that is launched, as the program calls it. `None` where no kernel is, or where its name
-    /// is one too many to be kept. Looked up when it is asked for.
+    /// The name of the launched kernel in the program, looked up on demand. `None` without a kernel, or if
+    /// the names store has dropped the name.
     pub fn kernel_name(&self) -> Option<String> {
         let names = self.names?;
         let symbol = names.get::<KernelSymbol>(self.kernel.0)?;

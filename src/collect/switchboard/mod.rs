@@ -1,11 +1,11 @@
-//! The switchboard of a process: who wants what, and where it goes.
+//! The switchboard of a process: which consumers want which records and callbacks.
 //!
-//! Sources ask it on the hot path, by one load, who is interested in an operation or a kind of record
-//! ([`Interest`], [`Buffers`]). Consumers are buffers, which get records, and subscribers, which are called back.
-//! What they want is said by the services of contexts ([`crate::collect::context`]); starting, stopping and
-//! changing one computes the words of the table anew, under a lock that the hot path never takes.
+//! On the hot path, sources find the interest in an operation or a kind of record with one load
+//! ([`Interest`], [`Buffers`]). Consumers are buffers, which receive records, and subscribers, which are
+//! called back. The services of contexts ([`crate::collect::context`]) define what they want; starting,
+//! stopping or changing a service computes the table again, under a lock that the hot path never takes.
 //!
-//! A switchboard lasts as long as its process: threads hold on to it.
+//! A switchboard is never freed, since threads refer to it.
 
 mod arguments;
 mod callback;
@@ -52,32 +52,32 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use subscriber::Subscribers;
 
-/// Looks at a thread that is in the middle of a write before its lane is given up for lost.
+/// The number of checks of a thread that is writing before its lane is abandoned.
 const PATIENCE: u32 = 100_000;
 
-/// What a source does with an operation, whoever wants it.
+/// What a source does for an operation, regardless of consumers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Observed {
     /// Nothing.
     #[default]
     No,
-    /// It keeps its books by the call.
+    /// It tracks state in the call.
     Books,
     /// The call enqueues device work, or makes records of other kinds than its own.
     Work,
 }
 
-/// See the module.
+/// The switchboard; see the module.
 pub struct Switchboard {
     table: Table,
     subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
-    /// The number of the subscription that was made last.
+    /// The number of the latest subscription.
     newest_subscription: AtomicU64,
     ids: Ids,
     names: Names,
     state: QuietMutex<State>,
     kernels: Kernels,
-    /// Buffers whose memory somebody looks at after the death of the process.
+    /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
     flush_hooks: FlushHooks,
     retirements: Retirements,
@@ -85,21 +85,21 @@ pub struct Switchboard {
     narrowed: Narrowed,
     agent_claims: Arc<Claims>,
     sampling: Sampling,
-    /// The callback thread of buffers that have none of their own.
+    /// The callback thread of buffers without one of their own.
     shared_thread: Mutex<SharedThread>,
-    /// Numbers of threads that are taken, a bit each.
+    /// The thread numbers in use, a bit each.
     thread_numbers: [AtomicU32; THREADS / 32],
 }
 
-/// The kernels that some buffers do not want.
+/// The kernels that some buffers exclude.
 struct Kernels {
-    /// Those buffers.
+    /// The buffers that exclude kernels.
     buffers: AtomicU32,
-    /// A bit for each kernel of which they want nothing.
+    /// A bit for each excluded kernel.
     left_out: Box<[AtomicU64]>,
 }
 
-/// Kernels that can be left out: later ones are recorded.
+/// The number of kernels that can be excluded; later ones are always recorded.
 const KERNELS: usize = 1 << 16;
 
 impl Kernels {
@@ -111,19 +111,19 @@ impl Kernels {
     }
 }
 
-/// Threads that have a number of their own.
+/// The number of thread numbers.
 const THREADS: usize = 1024;
 
-/// The memory of the hot path's table.
+/// The memory of the table on the hot path.
 enum Table {
     Own(Box<Wanted>),
-    /// The process's, which the kernel wipes in forked children.
+    /// The table of the process, which the kernel zeroes in forked children.
     Process(&'static Wanted),
 }
 
 #[derive(Default)]
 struct State {
-    /// With the incarnation of each.
+    /// The buffers with their incarnations.
     buffers: [Option<(u32, Buffer)>; BUFFERS],
     next_buffer: usize,
     last_incarnation: u32,
@@ -133,20 +133,20 @@ struct State {
 }
 
 impl State {
-    /// Whether `key` is of a buffer that is there.
+    /// Whether the buffer of `key` exists.
     fn has(&self, key: BufferKey) -> bool {
         let buffer = self.buffers[key.slot].as_ref();
         buffer.is_some_and(|(incarnation, _)| *incarnation == key.incarnation)
     }
 
-    /// The threads that have not ended.
+    /// The threads that have not exited.
     fn live_threads(&mut self) -> Vec<Arc<ThreadState>> {
         self.threads.retain(|thread| thread.strong_count() > 0);
         self.threads.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
-/// A buffer of the switchboard: its slot, and which of those that had the slot it is.
+/// A buffer of the switchboard: its slot, and its incarnation, which distinguishes successive users of the slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BufferKey {
     pub slot: usize,
@@ -154,19 +154,19 @@ pub(crate) struct BufferKey {
 }
 
 impl BufferKey {
-    /// This one alone.
+    /// The set with this buffer only.
     pub fn buffers(self) -> Buffers {
         Interest::buffer(self.slot).buffers()
     }
 }
 
-/// A buffer or subscriber too many.
+/// The limit of buffers or subscribers is reached.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}: {most} at a time, and all are in use")]
 pub struct TooMany {
-    /// Of what.
+    /// The kind of object.
     pub what: &'static str,
-    /// How many there may be.
+    /// The limit.
     pub most: usize,
 }
 
@@ -177,12 +177,12 @@ impl std::fmt::Debug for Switchboard {
 }
 
 impl Switchboard {
-    /// A switchboard with a table of its own.
+    /// Creates a switchboard with its own table.
     pub fn new() -> Arc<Switchboard> {
         Self::with_table(Table::Own(Box::new(Wanted::new())))
     }
 
-    /// The switchboard of the process, whose table is all zeros.
+    /// Creates the switchboard of the process, whose table is zeroed.
     pub(crate) fn of_process(wanted: &'static Wanted) -> Arc<Switchboard> {
         Self::with_table(Table::Process(wanted))
     }
@@ -219,32 +219,32 @@ impl Switchboard {
         }
     }
 
-    /// Who wants calls of `operation` now.
+    /// The current interest in calls of `operation`.
     #[inline]
     pub fn interest(&self, operation: Operation) -> Interest {
         self.wanted().operation(operation)
     }
 
-    /// The buffers that want records of `kind` now.
+    /// The buffers that currently want records of `kind`.
     #[inline]
     pub fn buffers_for(&self, kind: Kind) -> Buffers {
         self.wanted().kind(kind)
     }
 
-    /// Somebody looks at the memory of the buffer in `slot` after the death of the process: calls in progress stand
-    /// in it. Said before a service lets records go there; such a buffer is never removed.
+    /// Marks the buffer in `slot` as recovered after the death of the process: calls in progress are written
+    /// to its memory. Must be called before a service uses the buffer, which is never removed.
     pub(crate) fn is_recovered(&self, slot: usize) {
         let buffers = Interest::buffer(slot).buffers();
         self.recovered.fetch_or(buffers.0, Ordering::Relaxed);
     }
 
-    /// The buffers in which calls in progress stand.
+    /// The buffers to whose memory calls in progress are written.
     #[inline]
     pub(crate) fn recovered(&self) -> Buffers {
         Buffers(self.recovered.load(Ordering::Relaxed))
     }
 
-    /// `buffers` get no dispatches of `kernel`.
+    /// Excludes the dispatches of `kernel` from `buffers`.
     pub(crate) fn leave_out(&self, kernel: KernelId, buffers: Buffers) {
         if let Some(word) = self.kernels.left_out.get(kernel.0 as usize / 64) {
             word.fetch_or(1 << (kernel.0 % 64), Ordering::Relaxed);
@@ -252,7 +252,7 @@ impl Switchboard {
         }
     }
 
-    /// The buffers that want nothing of `kernel`.
+    /// The buffers that exclude `kernel`.
     #[inline]
     pub(crate) fn left_out(&self, kernel: KernelId) -> Buffers {
         let buffers = Buffers(self.kernels.buffers.load(Ordering::Relaxed));
@@ -280,7 +280,7 @@ impl Switchboard {
         &self.ids
     }
 
-    /// The callback thread of buffers that have none of their own; it is there while they are.
+    /// The callback thread of buffers without one of their own, which exists as long as such buffers do.
     pub(crate) fn shared_thread(&self) -> std::io::Result<CallbackThread> {
         CallbackThread::shared(&self.shared_thread)
     }
@@ -290,14 +290,14 @@ impl Switchboard {
     }
 
     fn opening(_: &State) -> Opening {
-        // SAFETY: whoever has the state has its lock, which is the one that belongs to the lanes of its threads.
+        // SAFETY: the state is locked, by the lock that protects the lanes of its threads.
         unsafe { Opening::locked() }
     }
 
-    /// Lets records go to `buffer`, as soon as a service says which.
+    /// Adds `buffer`. Services determine its records.
     pub(crate) fn add_buffer(&self, buffer: Buffer) -> Result<BufferKey, TooMany> {
         let mut state = self.state();
-        // In turn, so that a slot is not used again while work of the buffer that had it is in flight.
+        // In turn, so that a slot is not reused while work of its previous buffer is in flight.
         let slot = (0..BUFFERS)
             .map(|more| (state.next_buffer + more) % BUFFERS)
             .find(|slot| state.buffers[*slot].is_none())
@@ -312,8 +312,8 @@ impl Switchboard {
         Ok(BufferKey { slot, incarnation })
     }
 
-    /// Takes `key` away from all services and threads: when this returns, nobody writes to the buffer, and
-    /// what its lanes had written is committed. `None` if it is gone already.
+    /// Removes the buffer from all services and threads. When this returns, no thread writes to it, and the
+    /// records in its lanes are committed. Returns `None` if it was removed before.
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
         if self.state().has(key) {
             self.sampling.forget_buffer(key.slot);
@@ -325,7 +325,7 @@ impl Switchboard {
         let (_, buffer) = state.buffers[key.slot].take()?;
         state.services.forget(Consumer::Buffer(key.slot));
         self.publish(&state);
-        // Lanes that wait for an empty block go on.
+        // Releases lanes that wait for an empty block.
         buffer.end();
         let opening = Self::opening(&state);
         let threads = state.live_threads();
@@ -334,13 +334,13 @@ impl Switchboard {
         }
         every_thread_knows();
         for thread in threads {
-            // A lane that its thread does not leave stays where it is, and keeps its memory.
+            // A lane whose thread does not leave it is leaked with its memory.
             drop(thread.lanes().take(key.slot, PATIENCE, &opening));
         }
         Some(buffer)
     }
 
-    /// The buffers that are there.
+    /// The existing buffers.
     pub(crate) fn buffers(&self) -> Buffers {
         let state = self.state();
         let there = (0..BUFFERS).filter(|slot| state.buffers[*slot].is_some());
@@ -351,15 +351,15 @@ impl Switchboard {
 
     pub(crate) fn register(&self, thread: &Arc<ThreadState>) {
         let mut state = self.state();
-        // Those that have ended: their memory waits for this.
+        // Threads that have exited: their memory waits for this.
         if state.threads.len() == state.threads.capacity() {
             state.threads.retain(|thread| thread.strong_count() > 0);
         }
         state.threads.push(Arc::downgrade(thread));
     }
 
-    /// A lane for `thread` in the buffer of `slot`, put into `lanes`. `false` if the buffer is gone or has no
-    /// lane left.
+    /// Opens a lane for `thread` in the buffer of `slot` and adds it to `lanes`. Returns `false` if the
+    /// buffer does not exist or has no free lane.
     #[cold]
     pub(crate) fn open_lane(
         &self,
@@ -381,7 +381,7 @@ impl Switchboard {
         true
     }
 
-    /// Counts a record of `kind` that had no lane to be written to.
+    /// Counts a record of `kind` as dropped because there was no lane.
     pub(crate) fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
         let state = self.state();
         for slot in buffers.slots() {
@@ -391,12 +391,12 @@ impl Switchboard {
         }
     }
 
-    /// Counts a record of `kind` as lost in every buffer that wants it.
+    /// Counts a record of `kind` as dropped in every buffer that wants it.
     pub fn count_lost(&self, kind: Kind) {
         self.count_unlaned(self.buffers_for(kind), kind);
     }
 
-    /// A number below [`THREADS`] that no other thread has, while there are any.
+    /// A number below [`THREADS`] that no other thread has, or `None` if all are in use.
     pub(crate) fn take_thread_number(&self) -> Option<u32> {
         for (place, word) in self.thread_numbers.iter().enumerate() {
             let taken = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
@@ -415,7 +415,7 @@ impl Switchboard {
         }
     }
 
-    /// Computes the table anew.
+    /// Computes the table.
     fn publish(&self, state: &State) {
         let narrowed = state.services.narrowed();
         let hears = self.slow_calls.are_there();

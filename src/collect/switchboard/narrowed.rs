@@ -1,5 +1,5 @@
-//! Kinds per context of a runtime: what a buffer wants of the work in one of them, whatever it wants elsewhere (CUPTI:
-//! `cuptiActivityEnableContext`, which supersedes `cuptiActivityEnable`).
+//! Kinds per runtime context: what a buffer wants in one context, regardless of others (CUPTI:
+//! `cuptiActivityEnableContext`, which overrides `cuptiActivityEnable`).
 
 use super::{Buffers, Switchboard};
 use crate::platform::sync::QuietMutex;
@@ -7,7 +7,7 @@ use crate::record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Kinds of records that belong to a context of a runtime.
+/// Kinds of records that belong to a runtime context.
 pub(crate) const OF_CONTEXTS: [Kind; 5] = [
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
@@ -16,15 +16,15 @@ pub(crate) const OF_CONTEXTS: [Kind; 5] = [
     Kind::SYNCHRONIZATION,
 ];
 
-/// Who wants what in which context, as it follows from the services.
+/// The buffers by runtime context, computed from the services.
 #[derive(Default)]
 pub(super) struct Narrowed {
-    /// Whether anybody has asked for a context of its own.
+    /// Whether there is a setting for any context.
     any: AtomicBool,
     table: QuietMutex<Table>,
 }
 
-/// The words of contexts that are told apart, and those of all others.
+/// The buffers for contexts with settings, and for all others.
 #[derive(Default)]
 pub(super) struct Table {
     pub contexts: HashMap<(ContextId, Kind), Buffers>,
@@ -32,7 +32,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The buffers that want records of `kind` in any context.
+    /// The buffers that want records of `kind` in at least one context.
     pub fn anywhere(&self, kind: Kind) -> Buffers {
         let of_kind = self.contexts.iter().filter(|((_, of), _)| *of == kind);
         of_kind.fold(Buffers::NONE, |all, (_, buffers)| all.or(*buffers))
@@ -50,7 +50,7 @@ impl Narrowed {
 const _: () = assert!(KINDS >= OF_CONTEXTS.len());
 
 impl Switchboard {
-    /// The buffers that want records of `kind` in `context` now.
+    /// The buffers that currently want records of `kind` in `context`.
     #[inline]
     pub fn buffers_in(&self, kind: Kind, context: ContextId) -> Buffers {
         let wanted = self.buffers_for(kind);

@@ -1,6 +1,5 @@
-//! Retirements: when nothing more will come for a correlation id (rocprofiler-sdk: correlation-id retirement).
-//!
-//! Only where somebody wants these records: the work of each call has to be counted.
+//! Retirement of correlation ids (rocprofiler-sdk: correlation-id retirement). Enabled on demand, as the work
+//! of each call must be counted.
 
 use super::Switchboard;
 use crate::platform::sync::lock_std;
@@ -9,28 +8,28 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Calls whose work is counted at a time. Those beyond it are never said to be retired.
+/// The most calls whose work is counted at a time. Further ones never retire.
 const MAX_CALLS: usize = 1 << 20;
 
-/// Calls that wait for their work, or whose work has begun before their exit.
+/// Calls that wait for their work, or whose work began before their exit.
 #[derive(Default)]
 pub(super) struct Retirements {
     calls: Mutex<HashMap<CorrelationId, Open>>,
-    /// How many there are.
+    /// The number of calls.
     open: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Open {
-    /// Pieces of work that have not completed.
+    /// Work that has not completed.
     work: u32,
-    /// The call has returned.
+    /// Whether the call has exited.
     exited: bool,
 }
 
 impl Switchboard {
-    /// `call` enqueues a piece of work. Its exit `is_heard_of`, unless it was entered before anybody wanted that: then
-    /// nothing is expected to come after its work.
+    /// Counts work enqueued by `call`. `is_heard_of` is whether the exit of the call is reported, which it is
+    /// not if the call was entered before retirements were enabled. Then the call retires after its work.
     #[cold]
     pub(crate) fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
         let mut calls = lock_std(&self.retirements.calls);
@@ -42,7 +41,7 @@ impl Switchboard {
         }
     }
 
-    /// A piece of its work has completed, or will not be heard of. Whether that was the last of `call`.
+    /// Counts work as completed or untracked. Returns whether it was the last of `call`.
     #[inline]
     pub(crate) fn work_ends(&self, call: CorrelationId) -> bool {
         self.retirements.open.load(Ordering::Relaxed) > 0 && self.counted_work_ends(call)
@@ -56,7 +55,7 @@ impl Switchboard {
         };
         open.work = open.work.saturating_sub(1);
         let retires = open.work == 0 && open.exited;
-        // One that has not exited may enqueue more; its exit finds nothing to wait for.
+        // A call that has not exited may enqueue more work, and then waits again.
         if open.work == 0 {
             calls.remove(&call);
             self.retirements.open.store(calls.len(), Ordering::Relaxed);
@@ -64,7 +63,7 @@ impl Switchboard {
         retires
     }
 
-    /// `call` has returned. Whether nothing more will come of it.
+    /// Marks `call` as exited. Returns whether it retires.
     #[cold]
     pub(crate) fn call_exits(&self, call: CorrelationId) -> bool {
         match lock_std(&self.retirements.calls).get_mut(&call) {
@@ -98,7 +97,7 @@ mod tests {
         assert!(board.work_ends(late));
         assert!(!board.work_ends(late), "it has retired");
 
-        // Entered before anybody wanted to hear of exits.
+        // Entered before retirements were enabled.
         let unheard = CorrelationId(4);
         board.work_begins(unheard, false);
         assert!(board.work_ends(unheard));

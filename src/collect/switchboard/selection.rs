@@ -1,4 +1,4 @@
-//! What a service wants: kinds of records, and operations of domains.
+//! The selection of a service: kinds of records, and operations of domains.
 
 use super::interest::{DOMAINS, OPERATIONS};
 use crate::record::{Domain, KINDS, Kind, Operation};
@@ -8,12 +8,12 @@ use crate::record::{Domain, KINDS, Kind, Operation};
 pub struct KindSet(u64);
 
 impl KindSet {
-    /// No kind.
+    /// The empty set.
     pub const NONE: KindSet = KindSet(0);
-    /// Every kind, known or not.
+    /// All kinds, including unknown ones.
     pub const ALL: KindSet = KindSet(u64::MAX);
 
-    /// These kinds.
+    /// The set of `kinds`.
     pub const fn of(kinds: &[Kind]) -> KindSet {
         let (mut set, mut place) = (0, 0);
         while place < kinds.len() {
@@ -23,7 +23,7 @@ impl KindSet {
         KindSet(set)
     }
 
-    /// Whether `kind` is among them.
+    /// Whether the set contains `kind`.
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & 1 << kind.index() != 0
     }
@@ -41,18 +41,18 @@ impl KindSet {
         self.0 == 0
     }
 
-    /// Those in either.
+    /// The union.
     pub const fn or(self, other: KindSet) -> KindSet {
         KindSet(self.0 | other.0)
     }
 
-    /// Those that are not in `other`.
+    /// The difference.
     pub const fn without(self, other: KindSet) -> KindSet {
         KindSet(self.0 & !other.0)
     }
 }
 
-/// A set of operations, in any domains.
+/// A set of operations of any domains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OperationSet(Box<[[u64; OPERATIONS / 64]; DOMAINS]>);
 
@@ -63,12 +63,12 @@ impl Default for OperationSet {
 }
 
 impl OperationSet {
-    /// Every operation of every domain.
+    /// All operations of all domains.
     pub fn all() -> OperationSet {
         OperationSet(Box::new([[u64::MAX; OPERATIONS / 64]; DOMAINS]))
     }
 
-    /// Whether `operation` is among them.
+    /// Whether the set contains `operation`.
     pub fn has(&self, operation: Operation) -> bool {
         self.0
             .get(operation.domain.0 as usize)
@@ -76,12 +76,12 @@ impl OperationSet {
             .is_some_and(|word| word & 1 << (operation.number % 64) != 0)
     }
 
-    /// A bit for each operation of `domain`.
+    /// The operations of `domain`, a bit each.
     pub(super) fn of(&self, domain: Domain) -> [u64; OPERATIONS / 64] {
         self.0.get(domain.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Puts `operation` in, or takes it out. `false`: no table has room for it.
+    /// Adds or removes `operation`. Returns `false` if it is out of range.
     pub fn set(&mut self, operation: Operation, within: bool) -> bool {
         let word = self
             .0
@@ -95,21 +95,21 @@ impl OperationSet {
         true
     }
 
-    /// Puts those of `other` in.
+    /// Adds all operations of `other`.
     pub fn add(&mut self, other: &OperationSet) {
         for (words, others) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
             *words |= others;
         }
     }
 
-    /// Whether any operation of `domain` is among them.
+    /// Whether the set contains an operation of `domain`.
     pub fn has_any(&self, domain: Domain) -> bool {
         self.0
             .get(domain.0 as usize)
             .is_some_and(|words| words.iter().any(|word| *word != 0))
     }
 
-    /// Puts every operation of `domain` in, or takes them out. `false`: no table has room for the domain.
+    /// Adds or removes all operations of `domain`. Returns `false` if it is out of range.
     pub fn set_domain(&mut self, domain: Domain, within: bool) -> bool {
         let Some(words) = self.0.get_mut(domain.0 as usize) else {
             return false;
@@ -119,20 +119,20 @@ impl OperationSet {
     }
 }
 
-/// What a buffer service wants: records of `kinds`; of API calls only those of `operations`.
+/// The selection of a buffer service: records of `kinds`, with API calls limited to `operations`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// Kinds of records.
+    /// The kinds of records.
     pub kinds: KindSet,
-    /// Operations whose calls are recorded, if [`Kind::API`] is among the kinds.
+    /// The operations whose calls are recorded, if `kinds` contains [`Kind::API`].
     pub operations: OperationSet,
-    /// Whether the arguments of calls that enqueue work are recorded, if [`Kind::ARGUMENTS`] is among the kinds. Their
-    /// work shows most of them, and there are many.
+    /// Whether the arguments of enqueuing calls are recorded, if `kinds` contains [`Kind::ARGUMENTS`]. They
+    /// are numerous, and mostly repeated in the records of the work.
     pub enqueue_arguments: bool,
 }
 
 impl Selection {
-    /// Everything.
+    /// All kinds and operations.
     pub fn all() -> Selection {
         Selection {
             kinds: KindSet::ALL,
@@ -141,7 +141,7 @@ impl Selection {
         }
     }
 
-    /// These kinds, of all operations.
+    /// The given kinds and all operations.
     pub fn kinds(kinds: &[Kind]) -> Selection {
         Selection {
             kinds: KindSet::of(kinds),
@@ -150,7 +150,7 @@ impl Selection {
         }
     }
 
-    /// Nothing yet.
+    /// The empty selection.
     pub fn none() -> Selection {
         Selection {
             kinds: KindSet::NONE,

@@ -1,4 +1,4 @@
-//! Contexts and their services, and the table that follows from them.
+//! Contexts and their services, and the table computed from them.
 
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
@@ -9,7 +9,7 @@ use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
 use crate::record::{AgentId, ContextId, Domain, Kind, OperationGroup};
 
-/// Who gets what a service selects.
+/// The consumer of what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
     /// The buffer in this slot.
@@ -18,17 +18,17 @@ pub(crate) enum Consumer {
     Subscriber(usize),
 }
 
-/// A context: its place, and which of those that had the place it is.
+/// A context: its index, and its incarnation, which distinguishes successive users of the index.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ContextKey {
     place: usize,
     incarnation: u32,
 }
 
-/// Contexts of a process at a time.
+/// The most contexts of a process.
 pub(crate) const CONTEXTS: usize = 64;
 
-/// A change that a context does not allow.
+/// An error of a change to a context.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
     #[error("the context has been destroyed")]
@@ -53,13 +53,13 @@ pub(crate) enum ServiceError {
 pub(super) struct Services {
     contexts: Vec<Option<ContextState>>,
     last_incarnation: u32,
-    /// What sources do with operations, by domain and number; empty while there is no source.
+    /// What sources do for operations, by domain and number; empty without sources.
     observed: Vec<[Observed; OPERATIONS]>,
-    /// The operations of sources that enqueue work.
+    /// The operations that enqueue work.
     enqueues: OperationSet,
     /// Operations at which a recording may begin or end.
     gated: OperationSet,
-    /// The recording has ended.
+    /// Whether the recording has ended.
     ended: bool,
 }
 
@@ -68,9 +68,9 @@ struct ContextState {
     running: bool,
     locked: bool,
     services: Vec<(Consumer, Selection)>,
-    /// Kinds that a buffer wants, or does not want, of one context of a runtime.
+    /// Kinds that a buffer wants, or does not want, in one runtime context.
     narrowed: Vec<(usize, ContextId, Kind, bool)>,
-    /// Held while the tool collects counters by means of its own.
+    /// Held while the tool itself collects counters.
     counters: Option<Claim>,
 }
 
@@ -83,7 +83,7 @@ impl Services {
             .ok_or(ServiceError::NoSuchContext)
     }
 
-    /// `consumer` has gone.
+    /// Removes `consumer`.
     pub fn forget(&mut self, consumer: Consumer) {
         for context in self.contexts.iter_mut().flatten() {
             context.services.retain(|(of, _)| *of != consumer);
@@ -93,7 +93,7 @@ impl Services {
         }
     }
 
-    /// Who wants what in which context of a runtime.
+    /// The buffers by runtime context.
     pub fn narrowed(&self) -> Table {
         let mut table = Table::default();
         let running = || {
@@ -102,7 +102,7 @@ impl Services {
         };
         let named = running().flat_map(|context| &context.narrowed);
         for (_, of, kind, _) in named {
-            // Of those that have said nothing of this context, what they want of all.
+            // Services without a setting for this context use that for all contexts.
             let (mut here, mut others) = (Buffers::NONE, Buffers::NONE);
             for context in running() {
                 for (consumer, selection) in &context.services {
@@ -131,10 +131,10 @@ impl Services {
         table
     }
 
-    /// Writes the words that follow from the services into `wanted`.
+    /// Computes the table `wanted` from the services.
     ///
-    /// Calls stand in the memory of the buffers that are `recovered`. `hears` says whether somebody wants to hear of exits
-    /// even without records of them.
+    /// Calls in progress are written to the memory of the `recovered` buffers. `hears` is whether exits are
+    /// needed even without records of them.
     pub fn publish(&self, wanted: &Wanted, narrowed: &Table, recovered: Buffers, hears: bool) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
@@ -174,7 +174,7 @@ impl Services {
         if !inside.is_none() {
             inside = inside.with(exits);
         }
-        // What each wants of the operations that it selects, and of those among them that enqueue work.
+        // The interest of each consumer in its selected operations, and in those among them that enqueue work.
         let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
             Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
                 (Interest::NONE, Interest::NONE)
@@ -228,7 +228,7 @@ impl Services {
     }
 }
 
-/// Adds `interest` in those operations that have a bit.
+/// Adds `interest` to the operations whose bits are set.
 fn add(row: &mut [Interest; OPERATIONS], bits: &[u64; OPERATIONS / 64], interest: Interest) {
     for (some, bits) in row.chunks_exact_mut(64).zip(bits) {
         match *bits {
@@ -245,7 +245,7 @@ fn add(row: &mut [Interest; OPERATIONS], bits: &[u64; OPERATIONS / 64], interest
     }
 }
 
-/// Domains of what calls do: sources tell of it from inside of them.
+/// Domains of activities within calls.
 pub(crate) const INSIDE_CALLS: [Domain; 5] = [
     Domain::RESOURCE,
     Domain::KERNEL_DISPATCH,
@@ -256,7 +256,7 @@ pub(crate) const INSIDE_CALLS: [Domain; 5] = [
 
 const _: () = assert!(BUFFERS == 32 && SUBSCRIBERS == 23);
 
-/// Kinds of records that come without device work being followed.
+/// Kinds of records that do not require device work to be tracked.
 const OF_CALLS: KindSet = KindSet::of(&[
     Kind::API,
     Kind::ARGUMENTS,
@@ -264,7 +264,7 @@ const OF_CALLS: KindSet = KindSet::of(&[
     Kind::MARKER,
 ]);
 
-/// The part of the switchboard that contexts use.
+/// The interface of the switchboard for contexts.
 impl Switchboard {
     pub(crate) fn add_context(&self) -> Result<ContextKey, ServiceError> {
         let services = &mut self.state().services;
@@ -317,7 +317,7 @@ impl Switchboard {
         Ok(())
     }
 
-    /// Has the service that samples `agent` go to the buffer in `slot` while the context is started.
+    /// Delivers samples of `agent` to the buffer in `slot` while the context is started.
     pub(crate) fn sample(
         &self,
         key: ContextKey,
@@ -336,7 +336,7 @@ impl Switchboard {
         Ok(self.sampling().configure(key, agent, request, delivery))
     }
 
-    /// Claims the counters of all agents for the context, whose tool collects them by means of its own.
+    /// Claims the counters of all agents for the context, whose tool collects them itself.
     pub(crate) fn collects_counters(
         &self,
         key: ContextKey,
@@ -353,7 +353,7 @@ impl Switchboard {
         })
     }
 
-    /// Changes what a service selects, also while it runs.
+    /// Changes the selection of a service, also while it runs.
     pub(crate) fn change_service<R>(
         &self,
         key: ContextKey,
@@ -372,8 +372,8 @@ impl Switchboard {
         Ok(result)
     }
 
-    /// Says whether the buffer in `slot` wants records of `kind` of the runtime's context `of`, whatever it wants
-    /// of others; `None`: the same as of others.
+    /// Sets whether the buffer in `slot` wants records of `kind` in the runtime context `of`. `None` removes
+    /// the setting.
     pub(crate) fn narrow(
         &self,
         key: ContextKey,
@@ -409,13 +409,13 @@ impl Switchboard {
 
     pub(crate) fn stop_context(&self, key: ContextKey) -> Result<(), ServiceError> {
         if self.samples(key)? {
-            // What it has sampled is written while its buffers still listen.
+            // Pending samples are written while the buffers still accept them.
             self.sampling().stop(key);
         }
         self.switch(key, false, ServiceError::Stopped)
     }
 
-    /// Whether the context samples, which nobody can change from within a buffer's callback.
+    /// Whether the context samples, which a buffer's callback cannot change.
     fn samples(&self, key: ContextKey) -> Result<bool, ServiceError> {
         match self.sampling().serves(key) {
             true if is_delivering() => Err(ServiceError::Busy),
@@ -423,7 +423,7 @@ impl Switchboard {
         }
     }
 
-    /// Whether the context runs.
+    /// Whether the context is started.
     pub(crate) fn is_started(&self, key: ContextKey) -> bool {
         let mut state = self.state();
         state
@@ -443,7 +443,7 @@ impl Switchboard {
         Ok(())
     }
 
-    /// Whether the context is there, and then whether it is started.
+    /// Whether the context is started, or `None` if it does not exist.
     pub(crate) fn context_runs(&self, key: ContextKey) -> Option<bool> {
         let mut state = self.state();
         state
@@ -453,7 +453,7 @@ impl Switchboard {
             .map(|context| context.running)
     }
 
-    /// A source observes these operations from now on.
+    /// Declares the operations that a source observes.
     pub(crate) fn observe(&self, operations: &[OperationInfo]) {
         let mut state = self.state();
         let services = &mut state.services;
@@ -473,14 +473,14 @@ impl Switchboard {
         self.publish(&state);
     }
 
-    /// Has calls of these operations pass the gate of the recording, and no others.
+    /// Sets the operations that pass the gate of the recording.
     pub(crate) fn set_gated(&self, operations: OperationSet) {
         let mut state = self.state();
         state.services.gated = operations;
         self.publish(&state);
     }
 
-    /// Nothing is recorded any more; calls that come are late.
+    /// Ends the recording. Later calls are counted as late.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.services.ended = true;

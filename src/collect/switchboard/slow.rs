@@ -1,4 +1,4 @@
-//! Calls that take long, and those who want to hear of them.
+//! Watches for slow calls.
 
 use super::Switchboard;
 use crate::platform::sync::QuietMutex;
@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Counts calls that took as long as somebody wants to hear of, while it is there.
+/// Counts calls that take at least a given time while it exists.
 #[derive(Clone)]
 pub(crate) struct SlowCalls(Arc<Watched>);
 
 struct Watched {
-    /// In ticks.
+    /// The threshold in ticks.
     from: u64,
     count: AtomicU32,
-    /// Nobody asks any more.
+    /// Whether the watch has ended.
     ended: AtomicBool,
-    /// Called on the thread that made the call.
+    /// Called on the thread of the call.
     then: Box<dyn Fn() + Send + Sync>,
 }
 
-/// All who watch.
+/// All watches.
 pub(super) struct SlowCallWatches {
     watches: QuietMutex<Vec<Weak<Watched>>>,
-    /// Ticks of the shortest call that one of them wants to hear of, or `u64::MAX`.
+    /// The lowest threshold in ticks, or `u64::MAX`.
     from: AtomicU64,
 }
 
@@ -37,19 +37,19 @@ impl Default for SlowCallWatches {
 }
 
 impl SlowCalls {
-    /// How many there were.
+    /// The number of slow calls.
     pub fn count(&self) -> u32 {
         self.0.count.load(Ordering::Acquire)
     }
 
-    /// Counts no more. Calls go on being looked at until the interests are computed anew.
+    /// Stops counting. Calls are still timed until the interests are computed again.
     pub fn end(&self) {
         self.0.ended.store(true, Ordering::Release);
     }
 }
 
 impl SlowCallWatches {
-    /// Whether there is anybody. To be asked when somebody has come or gone.
+    /// Whether there are watches. Must be called after a change.
     pub fn are_there(&self) -> bool {
         let mut watches = self.watches.lock();
         let mut from = u64::MAX;
@@ -65,7 +65,7 @@ impl SlowCallWatches {
 }
 
 impl Switchboard {
-    /// Counts calls that take at least as long, and does `then` after each, on its thread.
+    /// Counts calls that take at least this long, and calls `then` after each, on its thread.
     pub(crate) fn watch_slow_calls(
         &self,
         from: Duration,
@@ -84,7 +84,7 @@ impl Switchboard {
         SlowCalls(watched)
     }
 
-    /// A call has taken `ticks`.
+    /// Reports the duration of a call.
     #[inline]
     pub(crate) fn call_took(&self, ticks: u64) {
         if ticks >= self.slow_calls.from.load(Ordering::Relaxed) {

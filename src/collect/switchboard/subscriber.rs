@@ -1,9 +1,8 @@
-//! Subscribers: who is called back on the thread that makes a call, and how one leaves while calls are in
-//! flight.
+//! Subscribers: calling them on the thread that makes a call, and removing them while calls are in flight.
 //!
-//! A thread says which subscriber it is calling, in a word of its own. Whoever ends a subscription takes it
-//! off the table, has every thread see that ([`every_thread_knows`]), and waits for those threads that had
-//! said so before. The hot path pays two plain stores.
+//! A thread publishes the subscriber that it is calling in a word of its own. Ending a subscription removes
+//! it from the table, makes every thread see that ([`every_thread_knows`]), and waits for the threads that
+//! are still calling it. The hot path costs two plain stores.
 
 use super::callback::Callback;
 use super::callback::Phase;
@@ -18,39 +17,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a subscriber wants to be called. It may be called on several threads at once.
+/// The function of a subscriber. It may run on several threads at once.
 pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
 
-/// One subscriber.
+/// A subscription.
 pub(crate) struct Subscription {
     call_back: CallBack,
-    /// Its number among all that there have been, from 1.
+    /// Its number among all subscriptions, from 1.
     number: u64,
-    /// Its callback panicked: it is not called any more.
+    /// Whether its callback has panicked, which ends the calls.
     failed: AtomicBool,
 }
 
-/// What subscribers leave for what comes later: from the enter of a call to its exit, from an enqueue to its
-/// completion.
+/// The user data of subscribers: kept from the enter of a call to its exit, and from an enqueue to its completion.
 #[derive(Copy, Clone)]
 pub(crate) struct UserData {
-    /// The newest subscription when it began. Those that came later are not told of the rest: a slot may be theirs
-    /// that was another's.
+    /// The newest subscription at the enter. Later ones do not see the rest: they may reuse the slot of an
+    /// earlier one.
     newest: u64,
-    /// Those who have been told of its enter and not of its exit.
+    /// The subscribers that have seen the enter but not the exit.
     told: SubscriberSet,
-    /// Those whose word is valid: that of others is 0.
+    /// The subscribers that have set their word; the others' are 0.
     left: SubscriberSet,
-    /// What they were told to begin.
+    /// The operation that was entered.
     operation: Operation,
-    /// The id of the work, if it is work.
+    /// The id of the work, if any.
     work: WorkId,
     /// By slot.
     words: [u64; SUBSCRIBERS],
 }
 
 impl UserData {
-    /// Nobody's.
+    /// Empty user data.
     pub const NONE: UserData = UserData {
         newest: 0,
         told: SubscriberSet::NONE,
@@ -63,14 +61,14 @@ impl UserData {
         words: [0; SUBSCRIBERS],
     };
 
-    /// Something new begins; what was left is forgotten.
+    /// Resets the user data at the enter.
     #[inline]
     fn begin(&mut self, newest: u64, work: WorkId) {
         (self.newest, self.work) = (newest, work);
         (self.told, self.left) = (SubscriberSet::NONE, SubscriberSet::NONE);
     }
 
-    /// What the subscriber in `slot` has left.
+    /// The word of the subscriber in `slot`.
     #[inline]
     fn word(&self, slot: usize) -> u64 {
         match self.left.0 >> slot & 1 {
@@ -85,40 +83,40 @@ impl UserData {
         self.left.0 |= 1 << slot;
     }
 
-    /// The id that the work has got.
+    /// The id of the work.
     pub fn work(&self) -> WorkId {
         self.work
     }
 
-    /// What was told to begin.
+    /// The operation that was entered.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Whether somebody was told of the enter and not of the exit.
+    /// Whether a subscriber has seen the enter but not the exit.
     pub fn is_open(&self) -> bool {
         !self.told.is_none()
     }
 }
 
-/// A subscriber of the switchboard.
+/// The key of a subscriber.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SubscriberKey {
     pub slot: usize,
     number: u64,
 }
 
-/// Slots of subscribers.
+/// The slots of subscribers.
 #[derive(Default)]
 pub(super) struct Subscribers {
-    /// Numbers of those who have a slot, 0 for nobody.
+    /// The subscription number in each slot, or 0.
     numbers: [u64; SUBSCRIBERS],
-    /// Subscriptions that have ended while a thread may have been in their callback.
+    /// Ended subscriptions that a thread may still be calling.
     leaving: Vec<(usize, Box<Subscription>)>,
 }
 
 impl Switchboard {
-    /// Lets `call_back` be called, as soon as a service says for what.
+    /// Adds a subscriber. Services determine when it is called.
     pub(crate) fn subscribe(&self, call_back: CallBack) -> Result<SubscriberKey, TooMany> {
         self.let_go_of_those_who_left();
         let mut state = self.state();
@@ -132,7 +130,7 @@ impl Switchboard {
                 what: "subscribers",
                 most: SUBSCRIBERS,
             })?;
-        // The lock is held: nobody else counts.
+        // The lock is held: no other thread increments the number.
         let number = self.newest_subscription.load(Ordering::Relaxed) + 1;
         self.newest_subscription.store(number, Ordering::Release);
         subscribers.numbers[slot] = number;
@@ -145,9 +143,9 @@ impl Switchboard {
         Ok(SubscriberKey { slot, number })
     }
 
-    /// Ends a subscription. When this returns, the callback is not running on any thread and will not be
-    /// called again; but called from within a callback it does not wait for those that run elsewhere. `false`: it
-    /// has ended before.
+    /// Ends a subscription. When this returns, the callback is not running and will not be called again.
+    /// Within a callback, it does not wait for callbacks on other threads. Returns `false` if the
+    /// subscription has ended before.
     pub(crate) fn unsubscribe(&self, key: SubscriberKey) -> bool {
         let threads;
         {
@@ -159,15 +157,15 @@ impl Switchboard {
             state.services.forget(Consumer::Subscriber(key.slot));
             self.publish(&state);
             let subscription = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
-            // SAFETY: it was made by `subscribe` from a box, and the swap gives it to this thread alone.
-            // Threads that still use it are waited for before it is dropped.
+            // SAFETY: `subscribe` made it from a box, and the swap gives it to this thread alone. It is
+            // dropped after the last thread has stopped using it.
             let subscription = unsafe { Box::from_raw(subscription) };
             state.subscribers.leaving.push((key.slot, subscription));
             threads = state.live_threads();
         }
         every_thread_knows();
         let here = here();
-        // Two callbacks that wait for each other would do so for ever.
+        // Two callbacks that wait for each other would deadlock.
         let in_callback = |thread: &ThreadState| thread.runs_on(here) && thread.is_in_callback();
         if !threads.iter().any(|thread| in_callback(thread)) {
             for thread in threads {
@@ -180,7 +178,7 @@ impl Switchboard {
         true
     }
 
-    /// Drops subscriptions that have ended and that no thread is calling.
+    /// Drops ended subscriptions that no thread is calling.
     fn let_go_of_those_who_left(&self) {
         let gone: Vec<_> = {
             let mut state = self.state();
@@ -189,29 +187,30 @@ impl Switchboard {
             let leaving = &mut state.subscribers.leaving;
             leaving.extract_if(.., |(slot, _)| !in_use(*slot)).collect()
         };
-        // What the callback owns is dropped without the lock.
+        // Drops the callbacks without holding the lock.
         drop(gone);
     }
 
-    /// Whether the subscription is there and its callback has not panicked.
+    /// Whether the subscription exists and its callback has not panicked.
     pub(crate) fn is_subscribed(&self, key: SubscriberKey) -> bool {
         let state = self.state();
         let subscription = self.subscriptions[key.slot].load(Ordering::Acquire);
-        // SAFETY: null or a subscription that is not dropped while the state is locked and it has its slot.
+        // SAFETY: null, or a subscription that is not dropped while the state is locked.
         let failed = unsafe { subscription.as_ref() }
             .is_none_or(|subscription| subscription.failed.load(Ordering::Relaxed));
         state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
-    /// Something begins within the call at `depth`: what is left there of an earlier one is forgotten.
+    /// Resets the user data of an activity within the call at `depth`.
     #[inline]
     pub(crate) fn begin_within(&self, thread: &ThreadState, place: (u32, Within), work: WorkId) {
         let newest = self.newest_subscription.load(Ordering::Acquire);
         self.with_user_data(thread, place, |user_data| user_data.begin(newest, work));
     }
 
-    /// Tells `subscribers`, on `thread`, which is the calling one, of a moment of the call at `depth`. What they leave
-    /// at its enter, with which it begins, they find at what follows. Returns what [`Switchboard::tell`] does.
+    /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling
+    /// one. The user data set at the enter is passed to later phases. Returns the result of
+    /// [`Switchboard::tell`].
     #[inline(always)]
     pub(crate) fn tell_within(
         &self,
@@ -233,7 +232,7 @@ impl Switchboard {
         })?
     }
 
-    /// Tells of the exit those who have been told of the enter.
+    /// Notifies the subscribers that have seen the enter of the exit.
     pub(crate) fn tell_exit(
         &self,
         thread: &ThreadState,
@@ -245,7 +244,7 @@ impl Switchboard {
         });
     }
 
-    /// The exit has been told. What subscribers have left is theirs to find at a completion.
+    /// Ends an activity after its exit, and returns its user data for the completion.
     pub(crate) fn end_within(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
         let end = |user_data: &mut UserData| {
             user_data.told = SubscriberSet::NONE;
@@ -255,13 +254,13 @@ impl Switchboard {
             .unwrap_or(UserData::NONE)
     }
 
-    /// What subscribers have left in the call at `depth` so far.
+    /// The current user data of an activity within the call at `depth`.
     pub(crate) fn user_data(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
         self.with_user_data(thread, place, |user_data| *user_data)
             .unwrap_or(UserData::NONE)
     }
 
-    /// `None`, and nothing is done, in a callback.
+    /// Runs `work`, or returns `None` within a callback.
     #[inline]
     fn with_user_data<R>(
         &self,
@@ -272,11 +271,11 @@ impl Switchboard {
         if thread.is_in_callback() {
             return None;
         }
-        // SAFETY: this is the thread itself, and it is not in a callback, which is all that `work` lets in.
+        // SAFETY: the calling thread owns the data and is not in a callback, so there is no other reference.
         Some(unsafe { thread.with_user_data(depth, within, work) })
     }
 
-    /// User data of something that begins now.
+    /// User data for a new activity.
     pub(crate) fn new_user_data(&self) -> UserData {
         UserData {
             newest: self.newest_subscription.load(Ordering::Acquire),
@@ -284,10 +283,11 @@ impl Switchboard {
         }
     }
 
-    /// Tells `subscribers`, on `thread`, which is the calling one. Nothing happens within a callback. A panic ends
-    /// the subscription of the callback that raised it, and goes no further. The last of them may change `callback`.
+    /// Notifies `subscribers` on `thread`, the calling one. Does nothing within a callback. A panic is
+    /// contained and ends the subscription. Changes to `callback` by the last subscriber are visible to the
+    /// caller.
     ///
-    /// Returns the external id that one of them has supplied: of several, whoever has subscribed first.
+    /// Returns the supplied external id, that of the earliest subscriber if there are several.
     pub(crate) fn tell(
         &self,
         thread: &ThreadState,
@@ -301,7 +301,7 @@ impl Switchboard {
         }
     }
 
-    /// The same on a thread that is not in a callback.
+    /// Like [`Switchboard::tell`], on a thread that is not in a callback.
     #[inline(always)]
     fn tell_each(
         &self,
@@ -312,19 +312,19 @@ impl Switchboard {
     ) -> Option<ExternalId> {
         let mut supplied: Option<(u64, ExternalId)> = None;
         let mut copy;
-        // A cancellation point in a callback would unwind through us.
+        // A cancellation point in a callback would unwind our frames.
         let _uncancelled = Uncancelled::begin();
         let mut slots = Slots(subscribers.0);
         while let Some(slot) = slots.next() {
             thread.calls(Some(slot));
             fence_light();
             let subscription = self.subscriptions[slot].load(Ordering::Acquire);
-            // SAFETY: null or not dropped before this thread says that it is not calling it any more.
+            // SAFETY: null, or not dropped while this thread has it published as being called.
             if let Some(subscription) = unsafe { subscription.as_ref() }
                 && subscription.number <= user_data.newest
                 && !subscription.failed.load(Ordering::Relaxed)
             {
-                // A copy for each but the last: what one of them changes is nobody else's business.
+                // Each subscriber but the last gets a copy, so that changes remain private.
                 let callback = if slots.0 == 0 {
                     &mut *callback
                 } else {
@@ -335,7 +335,7 @@ impl Switchboard {
                 let call = AssertUnwindSafe(|| (subscription.call_back)(callback));
                 if let Err(panic) = catch_unwind(call) {
                     subscription.failed.store(true, Ordering::Relaxed);
-                    // Its payload may be anything, and may panic when it is dropped.
+                    // The payload may panic when it is dropped.
                     std::mem::forget(panic);
                 }
                 user_data.leave(slot, callback.user_data);
@@ -356,7 +356,7 @@ impl Drop for Switchboard {
         for subscription in &self.subscriptions {
             let subscription = subscription.swap(ptr::null_mut(), Ordering::AcqRel);
             if !subscription.is_null() {
-                // SAFETY: made by `subscribe` from a box; no thread holds the switchboard any more.
+                // SAFETY: `subscribe` made it from a box; no thread uses the switchboard any more.
                 drop(unsafe { Box::from_raw(subscription) });
             }
         }

@@ -1,4 +1,4 @@
-//! The code of a module's kernels as it is loaded: where each instruction lies, and which line it comes from.
+//! The code of a loaded module: the offset and the source line of each instruction.
 
 use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
@@ -10,36 +10,36 @@ use crate::record::CodeObjectId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What a kernel executes, and its source.
+/// The code of a kernel.
 #[derive(Debug)]
 pub(super) struct Code {
-    /// The source, as lines.
+    /// The source text.
     pub(super) source: &'static str,
-    /// The disassembly; see `waves::program`.
+    /// The disassembly in the format of `waves::program`.
     pub(super) text: &'static str,
 }
 
-/// The file that sources are said to come from.
+/// The name of the source file.
 const FILE: &str = "train/kernels.cl";
-/// Kernels begin at multiples of this.
+/// The alignment of kernels.
 const ALIGNMENT: u64 = 256;
 
-/// The code of a module.
+/// The loaded code of a module.
 #[derive(Debug)]
 pub(super) struct Loaded {
     source: String,
     kernels: Vec<Arc<LoadedKernel>>,
 }
 
-/// The code of a kernel.
+/// The loaded code of a kernel.
 pub(super) struct LoadedKernel {
     name: &'static str,
     program: Program,
-    /// Bytes of the code object before it.
+    /// The offset in the code object.
     begin: u64,
-    /// Lines of the file before its source.
+    /// The line of the file before its source.
     lines_before: u32,
-    /// What it does on a compute unit, by workgroups there: made when somebody looks.
+    /// The simulated execution on a compute unit, by the number of workgroups there. Created on first use.
     windows: Mutex<HashMap<u64, Arc<Window>>>,
 }
 
@@ -52,9 +52,11 @@ impl std::fmt::Debug for LoadedKernel {
 }
 
 impl Loaded {
+    /// Loads the code of `sources`.
+    ///
     /// # Panics
     ///
-    /// If a kernel's code is not a program: it is the simulator's own.
+    /// If the text of a kernel is malformed: it is part of the simulator.
     pub(super) fn new(sources: &'static [KernelSource]) -> Loaded {
         let mut source = String::new();
         let mut lines: HashMap<*const Code, u32> = HashMap::new();
@@ -85,13 +87,13 @@ impl Loaded {
         &self.source
     }
 
-    /// The code of the kernel at `place`.
-    pub(super) fn of(&self, place: usize) -> Arc<LoadedKernel> {
-        self.kernels[place].clone()
+    /// The code of kernel `index`.
+    pub(super) fn kernel(&self, index: usize) -> Arc<LoadedKernel> {
+        self.kernels[index].clone()
     }
 
-    /// Keeps the instructions as the bytes of `code`.
-    pub(super) fn keep(&self, names: &Names, code: CodeObjectId) {
+    /// Stores the instructions as the bytes of `code`.
+    pub(super) fn store_bytes(&self, names: &Names, code: CodeObjectId) {
         let lines = self.kernels.iter().flat_map(|kernel| {
             kernel.program.lines.iter().map(|line| Line {
                 offset: CodeOffset(kernel.begin + line.offset),
@@ -106,20 +108,20 @@ impl Loaded {
 }
 
 impl LoadedKernel {
-    /// Bytes from the code object's beginning to the instruction at `place`.
-    pub(super) fn offset(&self, place: usize) -> u64 {
-        self.begin + self.program.lines[place].offset
+    /// The offset of instruction `index` in the code object.
+    pub(super) fn offset(&self, index: usize) -> u64 {
+        self.begin + self.program.lines[index].offset
     }
 
-    /// The lanes for which it is executed, a bit each.
-    pub(super) fn lanes(&self, place: usize) -> u64 {
-        match self.program.lines[place].lanes {
+    /// The execution mask of instruction `index`.
+    pub(super) fn lanes(&self, index: usize) -> u64 {
+        match self.program.lines[index].lanes {
             64.. => u64::MAX,
             lanes => (1 << lanes) - 1,
         }
     }
 
-    /// What a compute unit does with `resident` workgroups of `waves` waves. The same for the same seed.
+    /// The execution of `resident` workgroups of `waves` waves each on a compute unit, deterministic for a seed.
     pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<Window> {
         let mut windows = crate::platform::sync::lock_std(&self.windows);
         let window = windows.entry(resident).or_insert_with(|| {

@@ -1,5 +1,5 @@
-//! A collective library on top of the runtime: all-reduce over a ring of devices, by peer copies and
-//! kernels that add up, all of them inside one call.
+//! A collective library on top of the runtime: all-reduce over a ring of devices, with peer copies and
+//! summing kernels inside one call.
 
 use super::enqueue::{Launch, Module};
 use super::memory::Pointer;
@@ -10,25 +10,25 @@ use super::thread::{Status, Thread};
 /// One device's part in a collective.
 pub(super) struct Participant<'a> {
     pub(super) module: &'a Module,
-    /// The kernel of `module` that adds up.
+    /// The kernel of `module` that sums.
     pub(super) reduce: usize,
-    /// Where its work goes.
+    /// The stream for its work.
     pub(super) stream: Stream,
-    /// What is to be reduced has been computed.
+    /// Recorded when the input is ready.
     pub(super) ready: Event,
-    /// A chunk has been received; for the library's own use.
+    /// Recorded when a chunk has been received; for the library's own use.
     pub(super) received: Event,
-    /// The result is there.
+    /// Recorded when the result is ready.
     pub(super) reduced: Event,
-    /// What is to be reduced, and where the result will be.
+    /// The input, and later the result.
     pub(super) data: Pointer,
-    /// Room for a chunk that was received.
+    /// Memory for a received chunk.
     pub(super) scratch: Pointer,
 }
 
 impl Thread {
-    /// Adds up `bytes` of every participant (device 0, 1, ...) and gives all of them the sum: chunks travel
-    /// around the ring twice, first being added up, then as they are.
+    /// Sums `bytes` over all participants (devices 0, 1, ...) into all of them. Chunks travel around the ring
+    /// twice: the first time they are summed, the second time copied.
     pub(super) async fn all_reduce(
         &mut self,
         participants: &[Participant<'_>],
@@ -54,14 +54,14 @@ impl Thread {
             let adds_up = round < devices - 1;
             for (device, sender) in ring.iter().enumerate() {
                 let receiver = &ring[(device + 1) % devices];
-                let place = chunk * ((device + 2 * devices - round) % devices) as u64;
+                let offset = chunk * ((device + 2 * devices - round) % devices) as u64;
                 let to = if adds_up {
                     receiver.scratch
                 } else {
-                    receiver.data.offset(place)
+                    receiver.data.offset(offset)
                 };
                 self.set_device(device).await?;
-                let from = sender.data.offset(place);
+                let from = sender.data.offset(offset);
                 self.memcpy_peer_async(to, from, chunk, sender.stream)
                     .await?;
                 self.event_record(receiver.received, sender.stream).await;

@@ -1,4 +1,4 @@
-//! A device as the runtime sees it: its names, its hardware queues, its clock.
+//! A device of the runtime: its names, hardware queues and clock.
 
 use super::executor::Gate;
 use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub const COMPUTE_UNITS: u64 = 80;
 /// Memory of a device, bytes.
 pub const DEVICE_MEMORY: u64 = 24 << 30;
-/// Compute queues of a device.
+/// Number of compute queues of a device.
 pub(super) const COMPUTE_QUEUES: usize = 3;
-/// What a link to a peer carries in one direction.
+/// Bandwidth of a peer link in one direction, in thousandths of a byte per nanosecond.
 const PEER_BANDWIDTH: u64 = 42_000;
 
-/// Which of a device's hardware queues.
+/// A kind of hardware queue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueueChoice {
     /// The compute queue of the stream.
@@ -38,18 +38,18 @@ pub(super) struct Device {
     pub(super) agent: AgentId,
     pub(super) name: String,
     pub(super) context: ContextId,
-    /// Its compute units.
+    /// The engine of its compute units.
     pub(super) compute: EngineIndex,
     pub(super) sampler: Arc<DeviceSampler>,
     queues: Vec<HardwareQueue>,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
-    /// Ended on the device, and not yet seen by the thread that writes completions.
+    /// Work that has ended and whose completion has not been recorded.
     pub(super) finished: RefCell<VecDeque<Finished>>,
     pub(super) finished_gate: Gate,
 }
 
-/// A hardware queue: what the machine and what records call it.
+/// A hardware queue: its index in the machine, its id and number in records.
 #[derive(Copy, Clone)]
 pub(super) struct HardwareQueue {
     pub(super) index: QueueIndex,
@@ -58,7 +58,7 @@ pub(super) struct HardwareQueue {
 }
 
 impl Device {
-    /// Device `number`, whose copies from and to the host go through `host_link`.
+    /// Creates device `number`. `host_link` carries its copies from and to the host.
     pub(super) fn new(
         recorder: &Recorder,
         machine: &mut Machine,
@@ -104,18 +104,18 @@ impl Device {
         let copy_queues = copy_queues
             .map(|(engine, name)| (engine, name.to_owned(), queue_properties::COPY_ENGINE));
         let queues = compute_queues.chain(copy_queues).enumerate();
-        let queues = queues.map(|(place, (engine, name, properties))| {
+        let queues = queues.map(|(index, (engine, name, properties))| {
             let mut record = Queue::blank();
             record.context = context;
             record.agent = agent;
             record.properties = properties | queue_properties::PROFILING;
-            record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + place) as u64;
+            record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + index) as u64;
             record.name = names.string(&name);
-            record.number = place as u32;
+            record.number = index as u32;
             HardwareQueue {
                 index: machine.queue(engine),
                 id: names.queue(record),
-                number: place as u32,
+                number: index as u32,
             }
         });
         let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
@@ -138,7 +138,7 @@ impl Device {
         }
     }
 
-    /// The queue for work of a stream whose compute queue is `compute_queue`.
+    /// The hardware queue for work of a stream with this compute queue.
     pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> HardwareQueue {
         self.queues[match choice {
             QueueChoice::Compute => compute_queue,

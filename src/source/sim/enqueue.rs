@@ -1,14 +1,13 @@
-//! The calls that put work into streams: copies, fills, kernels, events between streams; and libraries
-//! on top of them.
+//! The calls that enqueue work in streams: copies, fills, kernels, event waits, and libraries on top of them.
 
+use super::callbacks;
 use super::code::{Code, Loaded};
 use super::device::{COMPUTE_UNITS, QueueChoice};
 use super::machine::Demand;
-use super::memory::{Place, Pointer};
+use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
-use super::runtime::{Enqueued, Event, Stream, count};
+use super::runtime::{EnqueuedWork, Event, Stream, count};
 use super::sampler::Launched;
-use super::tell;
 use super::thread::{Status, Thread};
 use crate::collect::correlation::Call;
 use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
@@ -16,37 +15,37 @@ use crate::record::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A kernel as its module declares it.
+/// A kernel in the source of a module.
 #[derive(Debug)]
 pub(super) struct KernelSource {
-    /// Its name, as the linker sees it.
+    /// The mangled name.
     pub(super) name: &'static str,
-    /// Its name for people.
+    /// The demangled name.
     pub(super) demangled: &'static str,
     /// Work-items of a workgroup in x, y, z.
     pub(super) workgroup: [u32; 3],
     /// Registers per work-item.
     pub(super) registers: u32,
-    /// Local memory, bytes per workgroup.
+    /// Local memory per workgroup, in bytes.
     pub(super) local_memory: u32,
-    /// Workgroups that fit on a compute unit together.
+    /// Workgroups that fit on a compute unit at once.
     pub(super) resident: u64,
-    /// Nanoseconds that a compute unit takes for `resident` workgroups.
+    /// The time that a compute unit takes for `resident` workgroups, in nanoseconds.
     pub(super) group_time: u64,
-    /// What it executes.
+    /// The code.
     pub(super) code: &'static Code,
 }
 
-/// A module's kernels, as loaded on one device.
+/// A module loaded on one device.
 #[derive(Debug)]
 pub(super) struct Module {
     id: ModuleId,
     code: CodeObjectId,
     device: usize,
     kernels: Vec<Kernel>,
-    /// What they execute.
+    /// The code of the kernels.
     executed: Rc<Loaded>,
-    /// Which of them have been compiled for the device: the first launch does that.
+    /// Whether each kernel has been compiled for the device, which its first launch does.
     compiled: RefCell<Vec<bool>>,
 }
 
@@ -56,39 +55,39 @@ struct Kernel {
     source: &'static KernelSource,
 }
 
-/// A launch's size and place.
+/// The size and the stream of a launch.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Launch {
     /// Workgroups in x, y, z.
     pub(super) groups: [u32; 3],
-    /// Local memory beyond what the kernel declares, bytes per workgroup.
+    /// Local memory per workgroup beyond the kernel's own, in bytes.
     pub(super) local_memory: u32,
     pub(super) stream: Stream,
 }
 
-/// Most local memory that a workgroup can have.
+/// The most local memory of a workgroup.
 const MAX_LOCAL_MEMORY: u32 = 96 << 10;
-/// What a copy engine moves of page-locked memory, in thousandths of a byte a nanosecond.
+/// Bandwidth of a copy engine for page-locked memory, in thousandths of a byte per nanosecond.
 const PINNED_WIDTH: u64 = 24_000;
-/// The same of pageable memory, which goes through a staging buffer.
+/// Bandwidth for pageable memory, which goes through a staging buffer.
 const PAGEABLE_WIDTH: u64 = 9_000;
-/// What one link to a peer can carry.
+/// Bandwidth of a peer link.
 const PEER_WIDTH: u64 = 40_000;
-/// Thousandths of a compute unit's nanosecond that a byte takes, where compute units move it.
+/// The time that a compute unit takes to move a byte, in thousandths of a nanosecond.
 const BYTE_TIME: u64 = 100;
 
 impl Module {
-    /// The place of a kernel whose name for people contains `name`.
+    /// The index of the kernel whose demangled name contains `name`.
     ///
     /// # Panics
     ///
     /// If there is none.
     pub(super) fn find(&self, name: &str) -> usize {
-        let place = self
+        let index = self
             .kernels
             .iter()
             .position(|one| one.source.demangled.contains(name));
-        place.unwrap_or_else(|| panic!("no kernel is called {name}"))
+        index.unwrap_or_else(|| panic!("no kernel is called {name}"))
     }
 }
 
@@ -116,12 +115,12 @@ impl Thread {
         code.load_size = 0x4_0000;
         let code = names.code_object(code);
         if sampled {
-            executed.keep(&names, code);
+            executed.store_bytes(&names, code);
         }
         let loaded = resource::MODULE_LOADED;
-        tell::object::<crate::record::Module>(&self.host(), &call, loaded, module.0);
+        callbacks::object::<crate::record::Module>(&self.host(), &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
-        tell::object::<CodeObject>(&self.host(), &call, loaded, code.0);
+        callbacks::object::<CodeObject>(&self.host(), &call, loaded, code.0);
         let _ = self.exit(call, Ok(())).await;
 
         let mut kernels = Vec::new();
@@ -138,7 +137,7 @@ impl Thread {
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
-            tell::object::<KernelSymbol>(&self.host(), &call, registered, id.0);
+            callbacks::object::<KernelSymbol>(&self.host(), &call, registered, id.0);
             kernels.push(Kernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
@@ -157,24 +156,24 @@ impl Thread {
             .enter(Function::ModuleUnload, &[module.id.0.into()])
             .await;
         for kernel in &module.kernels {
-            let gone = resource::KERNEL_SYMBOL_UNREGISTERED;
-            tell::object::<KernelSymbol>(&self.host(), &call, gone, kernel.id.0);
+            let unloaded = resource::KERNEL_SYMBOL_UNREGISTERED;
+            callbacks::object::<KernelSymbol>(&self.host(), &call, unloaded, kernel.id.0);
         }
-        let gone = resource::CODE_OBJECT_UNLOADED;
-        tell::object::<CodeObject>(&self.host(), &call, gone, module.code.0);
-        let gone = resource::MODULE_UNLOADED;
-        tell::object::<crate::record::Module>(&self.host(), &call, gone, module.id.0);
+        let unloaded = resource::CODE_OBJECT_UNLOADED;
+        callbacks::object::<CodeObject>(&self.host(), &call, unloaded, module.code.0);
+        let unloaded = resource::MODULE_UNLOADED;
+        callbacks::object::<crate::record::Module>(&self.host(), &call, unloaded, module.id.0);
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// Launches the kernel at `place` of the module.
+    /// Launches kernel `index` of the module.
     pub(super) async fn launch(
         &mut self,
         module: &Module,
-        place: usize,
+        index: usize,
         launch: Launch,
     ) -> Result<(), Status> {
-        let Kernel { id, source } = &module.kernels[place];
+        let Kernel { id, source } = &module.kernels[index];
         let [x, y, z] = launch.groups.map(u64::from);
         let local = u64::from(launch.local_memory);
         let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
@@ -183,10 +182,10 @@ impl Thread {
         if groups == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
             return self.exit(call, Err(Status::INVALID_VALUE)).await;
         }
-        if !std::mem::replace(&mut module.compiled.borrow_mut()[place], true) {
+        if !std::mem::replace(&mut module.compiled.borrow_mut()[index], true) {
             self.compile(&call, module, source).await;
         }
-        // Workgroups fill compute units; what they then take is the device's to share out.
+        // The number of compute units that the launch fills; the device shares them between kernels.
         let busy = groups.div_ceil(source.resident);
         let demand = Demand {
             amount: self.random.around(busy * source.group_time * 1_000, 3),
@@ -201,7 +200,7 @@ impl Thread {
             external: enqueued.work.external,
             kernel: *id,
             code_object: module.code,
-            code: module.executed.of(place),
+            code: module.executed.kernel(index),
             groups: launch.groups,
             waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
             resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
@@ -224,8 +223,8 @@ impl Thread {
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
         self.host().write(record);
-        let told = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
-        self.tell_enqueued(&call, told, *id, &record);
+        let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+        self.report_enqueued(&call, operations, *id, &record);
         count(&self.runtime.counts.kernels);
         self.exit(call, Ok(())).await
     }
@@ -246,7 +245,7 @@ impl Thread {
         self.host().write(record);
     }
 
-    /// Copies `bytes`, in the order of the stream. The direction follows from the pointers.
+    /// Copies `bytes` in stream order. The pointers determine the direction.
     pub(super) async fn memcpy_async(
         &mut self,
         destination: Pointer,
@@ -288,7 +287,7 @@ impl Thread {
         self.exit(call, Ok(())).await
     }
 
-    /// Copies `bytes` and waits for it.
+    /// Copies `bytes` and waits for completion.
     pub(super) async fn memcpy(
         &mut self,
         destination: Pointer,
@@ -317,13 +316,13 @@ impl Thread {
     ) {
         let (from, to) = {
             let memory = self.runtime.memory.borrow();
-            (memory.place(source), memory.place(destination))
+            (memory.location(source), memory.location(destination))
         };
         let (transfer, queue, mut demand) = direction(from, to, bytes);
         demand.amount = self.random.around(demand.amount, 2);
         let enqueued = self.enqueue(call, stream, queue, demand);
-        let agent = |place: Place| {
-            place
+        let agent = |location: MemoryLocation| {
+            location
                 .device
                 .map_or(AgentId::NONE, |device| self.runtime.devices[device].agent)
         };
@@ -336,12 +335,12 @@ impl Thread {
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
         self.host().write(record);
-        let told = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);
-        self.tell_enqueued(call, told, KernelId::NONE, &record);
+        let operations = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);
+        self.report_enqueued(call, operations, KernelId::NONE, &record);
         count(&self.runtime.counts.copies);
     }
 
-    /// Sets `bytes` to `value`, in the order of the stream.
+    /// Sets `bytes` to `value` in stream order.
     pub(super) async fn memset_async(
         &mut self,
         pointer: Pointer,
@@ -363,22 +362,22 @@ impl Thread {
         (record.value, record.pattern_bytes) = (value.into(), 1);
         record.memory = MemoryKind::DEVICE;
         self.host().write(record);
-        let told = (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
-        self.tell_enqueued(&call, told, KernelId::NONE, &record);
+        let operations = (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
+        self.report_enqueued(&call, operations, KernelId::NONE, &record);
         count(&self.runtime.counts.fills);
         self.exit(call, Ok(())).await
     }
 
-    /// Tells that the work that was just enqueued has been; its followers wait with it.
-    fn tell_enqueued<R: Record>(
+    /// Reports enqueued work to subscribers, and stores the followers of its completion.
+    fn report_enqueued<R: Record>(
         &mut self,
         call: &Call,
-        told: (Operation, Operation),
+        operations: (Operation, Operation),
         kernel: KernelId,
         record: &R,
     ) {
-        let followers = tell::enqueued(&self.host(), call, told, kernel, record);
-        self.runtime.follow(followers);
+        let followers = callbacks::enqueued(&self.host(), call, operations, kernel, record);
+        self.runtime.set_followers(followers);
     }
 
     fn enqueue(
@@ -387,12 +386,12 @@ impl Thread {
         stream: Stream,
         queue: QueueChoice,
         demand: Demand,
-    ) -> Enqueued {
+    ) -> EnqueuedWork {
         let runtime = self.runtime.clone();
         runtime.enqueue(&mut self.host(), call, stream, queue, demand)
     }
 
-    /// Lets `event` stand for everything in `stream` so far.
+    /// Records `event` in `stream`.
     pub(super) async fn event_record(&mut self, event: Event, stream: Stream) {
         let arguments = [self.event_id(event).0.into(), self.stream_id(stream)];
         let call = self.enter(Function::EventRecord, &arguments).await;
@@ -400,7 +399,7 @@ impl Thread {
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// Lets what comes next in `stream` wait for `event`.
+    /// Makes later work in `stream` wait for `event`.
     pub(super) async fn stream_wait_event(&mut self, stream: Stream, event: Event) {
         let id = self.event_id(event);
         let arguments = [self.stream_id(stream), id.0.into()];
@@ -418,35 +417,39 @@ impl Thread {
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// A matrix product: a library's call that launches a kernel.
+    /// A matrix product: a library call that launches a kernel.
     pub(super) async fn blas_gemm(
         &mut self,
         module: &Module,
-        place: usize,
+        index: usize,
         [m, n, k]: [u32; 3],
         stream: Stream,
     ) -> Result<(), Status> {
         let arguments = [m.into(), n.into(), k.into(), self.stream_id(stream)];
         let call = self.enter(Function::BlasGemm, &arguments).await;
-        // A workgroup computes a tile of 128 x 256, in slices of 32 along k; the launch says with
-        // the third dimension how the slices are split up.
+        // A workgroup computes a tile of 128 x 256, in slices of 32 along k. The third dimension of the grid
+        // splits the slices.
         let launch = Launch {
             groups: [m.div_ceil(128), n.div_ceil(256), k.div_ceil(1_024)],
             local_memory: 48 << 10,
             stream,
         };
-        let result = self.launch(module, place, launch).await;
+        let result = self.launch(module, index, launch).await;
         self.exit(call, result).await
     }
 }
 
-/// What kind of transfer it is, which queue does it, and what that takes.
-fn direction(from: Place, to: Place, bytes: u64) -> (TransferKind, QueueChoice, Demand) {
+/// The kind of a transfer, its queue, and its demand.
+fn direction(
+    from: MemoryLocation,
+    to: MemoryLocation,
+    bytes: u64,
+) -> (TransferKind, QueueChoice, Demand) {
     let by_engine = |width| Demand {
         amount: bytes * 1_000,
         width,
     };
-    let with_host = |host: Place| match host.kind {
+    let with_host = |host: MemoryLocation| match host.kind {
         MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH),
         _ => by_engine(PINNED_WIDTH),
     };

@@ -1,7 +1,7 @@
-//! Host threads in virtual time: each is a future, and the one whose time has come is polled next.
+//! Host threads in virtual time: each is a future, polled when its time has come.
 //!
-//! One real thread runs everything, in an order that depends on virtual time and on the order of
-//! spawning alone. A thread gives way only where it waits: for time to pass, or for a [`Gate`].
+//! One real thread runs everything, in an order that depends only on virtual time and on the order of
+//! spawning. A thread yields only where it waits: for time to pass, or for a [`Gate`].
 
 use super::time::Moment;
 use crate::record::Nanos;
@@ -16,19 +16,19 @@ use std::task::{Context, Poll, Waker};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TaskId(usize);
 
-/// What a thread does.
+/// The future of a thread.
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Runs threads in virtual time.
 #[derive(Debug)]
 pub(super) struct Executor {
     now: Cell<Moment>,
-    /// Who is to be polled when; equal times in the order of asking.
+    /// The threads to poll, by time, equal times in the order of their requests.
     timers: RefCell<BinaryHeap<Reverse<(Moment, u64, TaskId)>>>,
     asked: Cell<u64>,
-    /// Who is being polled.
+    /// The thread being polled.
     current: Cell<TaskId>,
-    /// Spawned and not yet taken over by `run`.
+    /// Threads that `run` has not started yet.
     spawned: RefCell<Vec<Spawned>>,
     tasks: Cell<usize>,
 }
@@ -46,11 +46,11 @@ impl std::fmt::Debug for Spawned {
     }
 }
 
-/// What goes on beside the threads.
+/// A simulation that runs along with the threads.
 pub(super) trait World {
-    /// When something will next happen in it.
+    /// The time of its next event.
     fn next(&self) -> Option<Moment>;
-    /// Lets happen what happens up to `now`; it may open gates.
+    /// Processes all events up to `now`. It may open gates.
     fn advance(&self, now: Moment);
     /// Time has come to `now`, for the threads and the world.
     fn reach(&self, now: Moment) {
@@ -58,10 +58,10 @@ pub(super) trait World {
     }
 }
 
-/// Every thread that is left waits for something that will not happen.
+/// All remaining threads wait for something that will not happen.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stuck {
-    /// How many.
+    /// The number of waiting threads.
     pub(super) threads: usize,
 }
 
@@ -81,12 +81,12 @@ impl Executor {
         self.now.get()
     }
 
-    /// Adds a thread that begins now.
+    /// Spawns a thread that starts now.
     pub(super) fn spawn(&self, body: impl Future<Output = ()> + 'static) {
         self.add(Box::pin(body), false);
     }
 
-    /// Adds a thread that serves the others: the run does not wait for its end.
+    /// Spawns a service thread: [`Executor::run`] does not wait for its end.
     pub(super) fn spawn_service(&self, body: impl Future<Output = ()> + 'static) {
         self.add(Box::pin(body), true);
     }
@@ -102,7 +102,7 @@ impl Executor {
         self.timers.borrow_mut().push(Reverse((at, asked, task)));
     }
 
-    /// Runs until nothing is left to happen. The world goes first where times are equal.
+    /// Runs until no events remain. At equal times the world comes first.
     pub(super) fn run(&self, world: &dyn World) -> Result<(), Stuck> {
         let mut tasks: Vec<Option<Spawned>> = Vec::new();
         loop {
@@ -146,7 +146,7 @@ impl Executor {
         }
     }
 
-    /// Lets `span` pass for the calling thread.
+    /// Suspends the calling thread for `span`.
     pub(super) async fn sleep(&self, span: Nanos) {
         let until = self.now() + span;
         if span.is_some() {
@@ -160,7 +160,7 @@ impl Executor {
     }
 }
 
-/// A count that only grows and that threads wait for: the simulated machine's condition variable.
+/// A counter that only grows and that threads can wait for: the condition variable of the simulation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gate(Rc<GateState>);
 
@@ -175,7 +175,7 @@ impl Gate {
         self.0.count.get()
     }
 
-    /// Adds one to the count. Those whom that lets through are awake `delay` later.
+    /// Increments the count. Threads whose count is reached wake `delay` later.
     pub(super) fn open(&self, executor: &Executor, delay: Nanos) {
         let count = self.count() + 1;
         self.0.count.set(count);

@@ -1,12 +1,12 @@
-//! The devices of the simulated machine: engines that do work, and the hardware queues that feed them.
+//! The devices of the simulated machine: engines that execute work, and the hardware queues that feed them.
 //!
-//! A queue starts one piece of work at a time, in the order of submission, each once the command
-//! has reached the device and the work it depends on has ended. An engine (the compute units of a
-//! device, a copy engine, the link to a peer) is shared by the queues that feed it: each running work
-//! gets as much as it can use, up to an equal share, and gets more as soon as others end.
+//! A queue runs its commands one at a time in the order of submission. A command starts once it has arrived
+//! at the device and the work that it depends on has ended. The queues of an engine (compute units, a copy
+//! engine, or a peer link) share its capacity: each running command gets as much as it can use, up to an
+//! equal share, and more when others end.
 //!
-//! How long a kernel takes is decided in one place, its [`Demand`]; a model of waves can take the place
-//! of that without anything else changing. Nothing here knows about records, threads or clocks.
+//! The duration of a kernel is determined only by its [`Demand`]. This module does not know about records,
+//! threads or clocks.
 
 use super::recent::Recent;
 use super::time::Moment;
@@ -21,34 +21,34 @@ pub(super) struct EngineIndex(usize);
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueueIndex(usize);
 
-/// A piece of work of a [`Machine`], in the order of submission.
+/// A command of a [`Machine`], numbered in the order of submission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct WorkIndex(pub(super) usize);
 
-/// What a piece of work asks of its engine, in the engine's own unit: compute units, or bytes per
-/// nanosecond. Both fields count thousandths of it, so that all arithmetic is exact.
+/// The demand of a command on its engine, in the engine's unit: compute units, or bytes per nanosecond. Both
+/// fields count thousandths, so that all arithmetic is exact.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Demand {
     /// Thousandths of the unit, times nanoseconds.
     pub(super) amount: u64,
-    /// The most it can use at once, in thousandths of the unit.
+    /// The largest usable share, in thousandths of the unit.
     pub(super) width: u64,
 }
 
-/// Work as it is submitted.
+/// A command to be submitted.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
     pub(super) queue: QueueIndex,
     pub(super) demand: Demand,
-    /// When the command has reached the device.
+    /// The time at which it arrives at the device.
     pub(super) arrives: Moment,
-    /// How long the queue takes to start it.
+    /// The time that the queue takes to start it.
     pub(super) latency: Nanos,
-    /// Work that has to end before.
+    /// Submitted that must end before it starts.
     pub(super) after: Vec<WorkIndex>,
 }
 
-/// Work that has ended.
+/// A command that has ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finished {
     pub(super) work: WorkIndex,
@@ -61,18 +61,18 @@ pub(super) struct Finished {
 pub(super) struct Machine {
     engines: Vec<Engine>,
     queues: Vec<Queue>,
-    works: Recent<Work>,
-    /// What ran on engines that are watched; see [`Machine::watch`].
+    works: Recent<Submitted>,
+    /// The use of watched engines; see [`Machine::watch`].
     spans: Vec<Span>,
 }
 
-/// A stretch of time in which the shares of an engine stayed the same.
+/// A span of time in which the shares of an engine did not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) engine: EngineIndex,
     pub(super) from: Moment,
     pub(super) to: Moment,
-    /// What ran, and how much of the engine it had, in thousandths of its unit.
+    /// The running work and its shares, in thousandths of the engine's unit.
     pub(super) shares: Vec<(WorkIndex, u64)>,
 }
 
@@ -81,7 +81,7 @@ struct Engine {
     watched: bool,
     capacity: u64,
     running: Vec<Running>,
-    /// Up to when the running work's `remaining` is accounted for.
+    /// The time for which the `remaining` of running work is valid.
     updated: Moment,
 }
 
@@ -90,7 +90,7 @@ struct Running {
     work: WorkIndex,
     remaining: u64,
     width: u64,
-    /// Its share now; in range `1 ..= width`.
+    /// Its current share, in `1 ..= width`.
     rate: u64,
 }
 
@@ -103,20 +103,20 @@ struct Queue {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum QueueState {
-    /// Nothing runs since this moment.
+    /// Idle since this moment.
     Idle(Moment),
     Running,
 }
 
 #[derive(Debug)]
-struct Work {
+struct Submitted {
     command: Command,
     start: Option<Moment>,
     end: Option<Moment>,
 }
 
 impl Machine {
-    /// Adds an engine with so many thousandths of its unit.
+    /// Adds an engine. `capacity` is in thousandths of its unit.
     pub(super) fn engine(&mut self, capacity: u64) -> EngineIndex {
         self.engines.push(Engine {
             watched: false,
@@ -127,12 +127,12 @@ impl Machine {
         EngineIndex(self.engines.len() - 1)
     }
 
-    /// From now on what runs on `engine` is kept, for [`Machine::take_spans`].
+    /// Starts recording the use of `engine` for [`Machine::take_spans`].
     pub(super) fn watch(&mut self, engine: EngineIndex) {
         self.engines[engine.0].watched = true;
     }
 
-    /// What has run on the watched engines since this was asked the last time, in the order of time.
+    /// The use of the watched engines since the last call, in order of time.
     pub(super) fn take_spans(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.spans)
     }
@@ -147,13 +147,12 @@ impl Machine {
         QueueIndex(self.queues.len() - 1)
     }
 
-    /// Puts work into its queue. Work can only come after work that was submitted before it, so no
-    /// queue waits for ever.
+    /// Submits a command. Its dependencies must have been submitted before, so deadlock is impossible.
     pub(super) fn submit(&mut self, command: Command) -> WorkIndex {
         let index = self.works.next();
         debug_assert!(command.after.iter().all(|&other| other < index));
         self.queues[command.queue.0].waiting.push_back(index);
-        let work = Work {
+        let work = Submitted {
             command,
             start: None,
             end: None,
@@ -162,15 +161,14 @@ impl Machine {
         index
     }
 
-    /// When something will next happen on a device, if nothing else is submitted.
+    /// The time of the next event, if nothing else is submitted.
     pub(super) fn next(&self) -> Option<Moment> {
         let starts = self.queues.iter().filter_map(|queue| self.start_of(queue));
         let ends = self.engines.iter().filter_map(Engine::next_end);
         starts.chain(ends).min()
     }
 
-    /// Lets everything up to and including `until` happen; what ended is added to `finished` in the order
-    /// of its end.
+    /// Processes all events up to and including `until`, and appends the ended commands to `finished`, in order.
     pub(super) fn advance(&mut self, until: Moment, finished: &mut Vec<Finished>) {
         while let Some(now) = self.next().filter(|&next| next <= until) {
             self.end_work(now, finished);
@@ -178,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// When the first work of a queue starts, if it is known already.
+    /// The time at which the first command of a queue starts, if it is known.
     fn start_of(&self, queue: &Queue) -> Option<Moment> {
         let QueueState::Idle(since) = queue.state else {
             return None;
@@ -186,7 +184,7 @@ impl Machine {
         let command = &self.works.live(*queue.waiting.front()?).command;
         let mut ready = since.max(command.arrives);
         for &other in &command.after {
-            // What is forgotten ended before this came.
+            // Forgotten work ended before this command was submitted.
             if let Some(other) = self.works.get(other) {
                 ready = ready.max(other.end?);
             }
@@ -195,11 +193,11 @@ impl Machine {
     }
 
     fn end_work(&mut self, now: Moment, finished: &mut Vec<Finished>) {
-        for (place, engine) in self.engines.iter_mut().enumerate() {
+        for (index, engine) in self.engines.iter_mut().enumerate() {
             if engine.watched && now > engine.updated && !engine.running.is_empty() {
                 let shares = engine.running.iter();
                 self.spans.push(Span {
-                    engine: EngineIndex(place),
+                    engine: EngineIndex(index),
                     from: engine.updated,
                     to: now,
                     shares: shares.map(|running| (running.work, running.rate)).collect(),
@@ -264,14 +262,14 @@ impl Engine {
         self.updated = now;
     }
 
-    /// Divides the capacity: narrow work gets what it can use, and what it leaves goes to the wide.
+    /// Divides the capacity: narrow work gets all that it can use, wide work shares the rest.
     fn share(&mut self) {
         let mut order: Vec<usize> = (0..self.running.len()).collect();
-        order.sort_by_key(|&place| self.running[place].width);
+        order.sort_by_key(|&index| self.running[index].width);
         let mut left = self.capacity;
-        for (done, &place) in order.iter().enumerate() {
+        for (done, &index) in order.iter().enumerate() {
             let others = (order.len() - done) as u64;
-            let running = &mut self.running[place];
+            let running = &mut self.running[index];
             running.rate = running.width.min(left / others).max(1);
             left = left.saturating_sub(running.rate);
         }
@@ -296,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Runs everything; start and end of each work, counted from the beginning.
+    /// Runs everything, and returns start and end of each command relative to the beginning.
     fn run(mut machine: Machine) -> Vec<(u64, u64)> {
         let mut finished = Vec::new();
         machine.advance(Moment(u64::MAX), &mut finished);
@@ -326,7 +324,7 @@ mod tests {
         let (one, two) = (machine.queue(engine), machine.queue(engine));
         machine.submit(command(one, 100, 1_000, &[]));
         machine.submit(command(two, 50, 1_000, &[]));
-        // Half a share each until 100, when the short one is done; the other has 50 left.
+        // Half each until 100, when the short one ends; the other one has 50 left.
         assert_eq!(run(machine), [(0, 150), (0, 100)]);
     }
 
@@ -337,7 +335,7 @@ mod tests {
         let (one, two) = (machine.queue(engine), machine.queue(engine));
         machine.submit(command(one, 100, 1_000, &[]));
         machine.submit(command(two, 80, 200, &[]));
-        // The narrow one is not slowed; the wide one has 800 of 1000 for 80 ns, then all.
+        // The narrow one runs at full speed; the wide one has 800 of 1000 for 80 ns, then everything.
         assert_eq!(run(machine), [(0, 116), (0, 80)]);
     }
 

@@ -1,5 +1,5 @@
-//! The address space of the simulated machine: who owns which addresses, so that a copy's direction
-//! follows from its pointers alone.
+//! The address space of the simulated machine. It knows the owner of each address, so that the direction of a
+//! copy follows from its pointers.
 
 use crate::record::MemoryKind;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(super) struct Pointer(pub(super) u64);
 
 impl Pointer {
-    /// Pageable memory of the host, which the runtime knows nothing about.
+    /// Pageable host memory, which the runtime does not track.
     pub(super) const fn pageable(offset: u64) -> Pointer {
         Pointer(0x5581_2000_0000 + offset)
     }
@@ -20,84 +20,90 @@ impl Pointer {
     }
 }
 
-/// Where memory lies.
+/// The memory of a pointer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The device, by its number, or the host.
+pub(super) struct MemoryLocation {
+    /// The number of the device, or `None` for the host.
     pub(super) device: Option<usize>,
     pub(super) kind: MemoryKind,
 }
 
-impl Place {
+impl MemoryLocation {
     /// Page-locked memory of the host.
-    pub(super) const PINNED: Place = Place {
+    pub(super) const PINNED: MemoryLocation = MemoryLocation {
         device: None,
         kind: MemoryKind::PINNED,
     };
-    const PAGEABLE: Place = Place {
+    const PAGEABLE: MemoryLocation = MemoryLocation {
         device: None,
         kind: MemoryKind::PAGEABLE,
     };
 
     /// Memory of a device.
-    pub(super) const fn device(number: usize) -> Place {
-        Place {
+    pub(super) const fn device(number: usize) -> MemoryLocation {
+        MemoryLocation {
             device: Some(number),
             kind: MemoryKind::DEVICE,
         }
     }
 }
 
-/// Memory that was allocated.
+/// An allocation.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Allocated {
-    pub(super) place: Place,
+    pub(super) location: MemoryLocation,
     pub(super) bytes: u64,
 }
 
-/// What is allocated.
+/// All allocations.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     allocated: BTreeMap<Pointer, Allocated>,
-    /// Bytes of addresses handed out per place; addresses are not used again.
+    /// Bytes of addresses used per device; addresses are not reused.
     handed_out: BTreeMap<Option<usize>, u64>,
 }
 
-/// Allocations begin at multiples of this.
+/// The alignment of allocations.
 const GRANULARITY: u64 = 2 << 20;
 
 impl Memory {
-    /// Allocates `bytes`, or `None` where `capacity` does not allow it.
-    pub(super) fn allocate(&mut self, place: Place, bytes: u64, capacity: u64) -> Option<Pointer> {
-        if bytes == 0 || bytes > capacity.saturating_sub(self.in_use(place.device)) {
+    /// Allocates `bytes`, or returns `None` if they exceed the free part of `capacity`.
+    pub(super) fn allocate(
+        &mut self,
+        location: MemoryLocation,
+        bytes: u64,
+        capacity: u64,
+    ) -> Option<Pointer> {
+        if bytes == 0 || bytes > capacity.saturating_sub(self.in_use(location.device)) {
             return None;
         }
-        let offset = self.handed_out.entry(place.device).or_default();
-        let base = match place.device {
+        let offset = self.handed_out.entry(location.device).or_default();
+        let base = match location.device {
             None => 0x7f30_0000_0000,
             Some(device) => 0x7e00_0000_0000 + 0x20_0000_0000 * device as u64,
         };
         let pointer = Pointer(base + *offset);
         *offset += bytes.next_multiple_of(GRANULARITY);
-        self.allocated.insert(pointer, Allocated { place, bytes });
+        self.allocated
+            .insert(pointer, Allocated { location, bytes });
         Some(pointer)
     }
 
-    /// Takes back what was allocated at `pointer`.
+    /// Frees the allocation at `pointer`.
     pub(super) fn free(&mut self, pointer: Pointer) -> Option<Allocated> {
         self.allocated.remove(&pointer)
     }
 
-    /// Where `pointer` leads: whatever was not allocated here is pageable memory of the host.
-    pub(super) fn place(&self, pointer: Pointer) -> Place {
+    /// The memory at `pointer`. Unknown addresses are pageable host memory.
+    pub(super) fn location(&self, pointer: Pointer) -> MemoryLocation {
         match self.allocated.range(..=pointer).next_back() {
-            Some((start, found)) if pointer.0 < start.0 + found.bytes => found.place,
-            _ => Place::PAGEABLE,
+            Some((start, found)) if pointer.0 < start.0 + found.bytes => found.location,
+            _ => MemoryLocation::PAGEABLE,
         }
     }
 
     fn in_use(&self, device: Option<usize>) -> u64 {
-        let there = |one: &&Allocated| one.place.device == device;
+        let there = |one: &&Allocated| one.location.device == device;
         self.allocated
             .values()
             .filter(there)
@@ -111,26 +117,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_into_an_allocation_leads_to_its_place() {
+    fn a_pointer_into_an_allocation_leads_to_its_location() {
         let mut memory = Memory::default();
-        let pinned = memory.allocate(Place::PINNED, 100, 1_000).unwrap();
-        let device = memory.allocate(Place::device(1), 100, 1_000).unwrap();
-        assert_eq!(memory.place(pinned.offset(99)), Place::PINNED);
-        assert_eq!(memory.place(device), Place::device(1));
-        assert_eq!(memory.place(device.offset(100)), Place::PAGEABLE);
-        assert_eq!(memory.place(Pointer::pageable(64)), Place::PAGEABLE);
+        let pinned = memory.allocate(MemoryLocation::PINNED, 100, 1_000).unwrap();
+        let device = memory
+            .allocate(MemoryLocation::device(1), 100, 1_000)
+            .unwrap();
+        assert_eq!(memory.location(pinned.offset(99)), MemoryLocation::PINNED);
+        assert_eq!(memory.location(device), MemoryLocation::device(1));
+        assert_eq!(
+            memory.location(device.offset(100)),
+            MemoryLocation::PAGEABLE
+        );
+        assert_eq!(
+            memory.location(Pointer::pageable(64)),
+            MemoryLocation::PAGEABLE
+        );
     }
 
     #[test]
     fn memory_runs_out_and_comes_back() {
         let mut memory = Memory::default();
-        let place = Place::device(0);
-        let first = memory.allocate(place, 600, 1_000).unwrap();
-        assert_eq!(memory.allocate(place, 600, 1_000), None);
-        assert!(memory.allocate(Place::device(1), 600, 1_000).is_some());
+        let location = MemoryLocation::device(0);
+        let first = memory.allocate(location, 600, 1_000).unwrap();
+        assert_eq!(memory.allocate(location, 600, 1_000), None);
+        assert!(
+            memory
+                .allocate(MemoryLocation::device(1), 600, 1_000)
+                .is_some()
+        );
         assert_eq!(memory.free(first).unwrap().bytes, 600);
         assert!(memory.free(first).is_none());
-        let second = memory.allocate(place, 600, 1_000).unwrap();
+        let second = memory.allocate(location, 600, 1_000).unwrap();
         assert_ne!(first, second);
     }
 }

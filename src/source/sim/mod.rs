@@ -1,17 +1,19 @@
-//! The simulated GPU: a machine with devices, streams and events in virtual time, a runtime with an API
-//! of its own, and a program that uses it. The embedded default, and the ground of deterministic
-//! tests: one seed gives the same records, byte for byte.
+//! The simulated GPU: a machine with devices, streams and events in virtual time, a runtime with its own API,
+//! and a program that uses it. It is the built-in demo and the basis of deterministic tests: equal seeds give
+//! equal records, byte for byte.
 //!
-//! * `machine` has the devices: engines that share their power, hardware queues that feed them.
+//! * `machine` has the devices: engines with a limited capacity, and the hardware queues that feed them.
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
-//! * `waves` is what goes on inside compute units, `code` what they execute, `sampler` samples it.
-//! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on top.
+//! * `waves` simulates compute units, `code` the kernels that they execute, and `sampler` samples them.
+//! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
+//!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
 //!
 //! Threads and records come from a [`Recorder`] whose ticks are
-//! [`TickSource::Virtual`](crate::clock::TickSource::Virtual); everything behind it is the same as
-//! for any other source.
+//! [`TickSource::Virtual`](crate::clock::TickSource::Virtual). Everything behind it is shared with the other
+//! sources.
 
+mod callbacks;
 mod code;
 mod collective;
 mod device;
@@ -24,7 +26,6 @@ mod random;
 mod recent;
 mod runtime;
 mod sampler;
-mod tell;
 mod thread;
 mod time;
 mod training;
@@ -36,7 +37,7 @@ mod tests;
 pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
 
-/// The ways in which its devices can be sampled.
+/// The sampling configurations that the simulated devices support.
 pub fn sampling_configurations() -> Vec<Configuration> {
     sampler::CONFIGURATIONS.to_vec()
 }
@@ -77,7 +78,7 @@ impl Source for Simulated {
 pub struct Demo {
     /// The same seed gives the same records.
     pub seed: u64,
-    /// Steps of the training; each takes some 20 ms of virtual time and makes some 1500 records.
+    /// Steps of the training. Each takes about 20 ms of virtual time and makes about 1500 records.
     pub steps: u64,
 }
 
@@ -87,7 +88,7 @@ impl Default for Demo {
     }
 }
 
-/// What a [`Demo`] did.
+/// The work done by a [`Demo`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct DemoReport {
     /// Devices of the machine.
@@ -108,7 +109,7 @@ pub struct DemoReport {
     pub duration: Nanos,
 }
 
-/// A [`Demo`] that has not begun.
+/// A [`Demo`] that is ready to run.
 pub struct Simulation {
     steps: u64,
     runtime: Rc<Runtime>,
@@ -121,7 +122,7 @@ impl Simulation {
         devices.map(|device| device.agent).collect()
     }
 
-    /// Has another process configure PC sampling of `agent`, or give it back.
+    /// Simulates that another process has configured PC sampling of `agent`, or released it (`None`).
     pub fn sampled_elsewhere(&self, agent: AgentId, request: Option<Request>) {
         let mut devices = self.runtime.devices.iter();
         if let Some(device) = devices.find(|device| device.agent == agent) {
@@ -129,11 +130,11 @@ impl Simulation {
         }
     }
 
-    /// Runs it to its end. Where the recording's scope says how, the devices are sampled.
+    /// Runs the demo to its end, sampling the devices if the recording's scope asks for that.
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Sampling`], which says what the agents can do, before anything has happened.
+    /// [`SimulationError::Sampling`] if the devices do not support that. Nothing has been recorded then.
     pub fn run(self) -> Result<DemoReport, SimulationError> {
         let runtime = self.runtime;
         for device in &runtime.devices {
@@ -161,21 +162,21 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// Devices of the demo's machine.
+/// The number of devices.
 const DEVICES: usize = 2;
-/// The virtual process; its threads' ids follow on it.
+/// The id of the virtual process. The ids of its threads follow.
 const PROCESS: ProcessId = ProcessId(4_000);
 
 impl Demo {
     /// The process id of the simulated program.
     pub const PROCESS: ProcessId = PROCESS;
 
-    /// Runs it into `recorder`, whose ticks are virtual; [`Recorder::finish`] is the caller's.
+    /// Runs the demo with virtual ticks into `recorder`. The caller calls [`Recorder::finish`].
     pub fn run(&self, recorder: &Recorder) -> Result<DemoReport, SimulationError> {
         self.prepare(recorder).run()
     }
 
-    /// Makes the machine, and lets it wait: its agents can be asked for, and be sampled.
+    /// Creates the machine without running it, so that its agents can be queried and configured.
     pub fn prepare(&self, recorder: &Recorder) -> Simulation {
         self.describe(recorder);
         Simulation {

@@ -1,12 +1,11 @@
-//! The functions of the simulated runtime: one table of their numbers, names, recorded arguments and
-//! what they cost the thread that calls them.
+//! The functions of the simulated runtime: one table of numbers, names, recorded arguments and host time.
 
 use crate::capture::names::Names;
 use crate::collect::operations::OperationInfo;
 use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::record::{ArgumentType, Domain, Nanos, Operation, OperationGroup};
 
-/// What the runtime calls the types of its arguments.
+/// The runtime's names of argument types.
 const fn type_name(kind: ArgumentType) -> &'static str {
     match kind {
         ArgumentType::SIGNED => "int",
@@ -29,7 +28,7 @@ macro_rules! functions {
         }
 
         impl Function {
-            /// All of them.
+            /// All functions.
             pub(super) const ALL: &'static [Function] = &[$(Function::$variant),*];
 
             fn entry(self) -> (&'static str, OperationGroup, u64, &'static [ArgumentInfo]) {
@@ -92,7 +91,7 @@ functions! {
 }
 
 impl Function {
-    /// The operation that records name it by.
+    /// The operation that identifies the function in records.
     pub(super) const fn operation(self) -> Operation {
         Operation {
             domain: Domain::SIM,
@@ -100,7 +99,7 @@ impl Function {
         }
     }
 
-    /// How long a call takes on the host, waiting not counted.
+    /// The host time of a call, excluding waits.
     pub(super) fn cost(self) -> Nanos {
         Nanos(self.entry().2)
     }
@@ -118,7 +117,7 @@ impl Function {
         }
     }
 
-    /// What is known of it.
+    /// The description of the function for subscribers.
     pub(super) fn info(self) -> OperationInfo {
         let (name, group, _, arguments) = self.entry();
         OperationInfo {

@@ -1,8 +1,8 @@
-//! The simulator's random numbers: xoshiro256++ (Blackman and Vigna, "Scrambled linear
-//! pseudorandom number generators", 2019), seeded by splitmix64 as its authors recommend.
+//! Random numbers of the simulator: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
+//! generators", 2019), seeded by splitmix64 as its authors recommend.
 //!
-//! Own code, because that one seed gives the same records in every version is part of the
-//! simulator's contract, and no crate promises it. Integers only: no result depends on a libm.
+//! It is implemented here because equal seeds must give equal records in every version, which no crate
+//! guarantees. It uses integers only, so that no result depends on a libm.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// The stream of a seed.
+    /// Creates the generator for a seed.
     pub(super) fn new(seed: u64) -> Random {
         let mut state = seed;
         Random {
@@ -19,8 +19,8 @@ impl Random {
         }
     }
 
-    /// A stream of its own for each thread, device, ... of a simulation: what one of them draws does
-    /// not change what the others see.
+    /// Creates an independent generator for a thread, a device and so on. The numbers that one of them draws
+    /// do not affect the others.
     pub(super) fn fork(seed: u64, purpose: Purpose, number: usize) -> Random {
         let mut state = seed ^ ((purpose as u64) << 56) ^ ((number as u64) << 40);
         Random::new(splitmix(&mut state))
@@ -39,21 +39,19 @@ impl Random {
         result
     }
 
-    /// A number below `bound`, which is not 0 (Lemire's multiplication; its bias is below
-    /// `bound / 2^64`).
+    /// A number below `bound`, which must not be 0 (Lemire's multiplication; its bias is below `bound / 2^64`).
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// `value` give or take `percent` of it.
+    /// `value` plus or minus `percent`.
     pub(super) fn around(&mut self, value: u64, percent: u64) -> u64 {
         let reach = value / 100 * percent + value % 100 * percent / 100;
         value - reach + self.below(2 * reach + 1)
     }
 
-    /// A duration that is mostly near `value` and now and then much longer, as those of host code
-    /// are: one in 64 takes up to eight times as long.
+    /// A random duration of host code: close to `value`, but one in 64 takes up to eight times as long.
     pub(super) fn host(&mut self, value: u64) -> u64 {
         let usual = self.around(value, 20);
         match self.below(64) {
@@ -63,7 +61,7 @@ impl Random {
     }
 }
 
-/// What a stream of random numbers is for.
+/// The use of a generator.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Purpose {
     Thread = 1,

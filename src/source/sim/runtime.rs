@@ -1,11 +1,13 @@
-//! The simulated runtime: devices, streams and events as the program's threads share them, and the
-//! records of what completes.
+//! The simulated runtime: devices, streams and events shared by the threads of the program, and the records
+//! of completions.
 //!
-//! A stream is an order of work; the hardware queue that runs it depends on what it is: kernels go to
-//! the compute queue that the stream was given, copies to the copy engine of their direction. A
-//! thread of the runtime's own, one per device, learns of completions and writes their records.
+//! A stream is an order of work. Its hardware queue depends on the kind of work: kernels go to the compute
+//! queue of the stream, copies to the copy engine of their direction. A thread of the runtime per device
+//! receives completions and writes their records.
 
 use super::Simulated;
+use super::callbacks;
+use super::callbacks;
 use super::code::Loaded;
 use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
 use super::enqueue::KernelSource;
@@ -15,7 +17,6 @@ use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
 use super::recent::Recent;
-use super::tell;
 use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
 use crate::collect::correlation::{Call, HostThread};
@@ -30,53 +31,53 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Memory of the host that can be page-locked.
+/// Host memory that can be page-locked.
 pub(super) const HOST_MEMORY: u64 = 64 << 30;
-/// What the host's memory delivers to all copy engines together, in thousandths of a byte a nanosecond.
+/// Bandwidth of the host's memory for all copy engines together, in thousandths of a byte per nanosecond.
 const HOST_BANDWIDTH: u64 = 36_000;
-/// How often clocks are read beside each other.
+/// The interval of clock pairs.
 const CLOCK_PERIOD: Nanos = us(10_000);
-/// First of the virtual threads' ids.
+/// The id of the first virtual thread.
 pub(super) const FIRST_THREAD: u32 = 4_001;
 /// The same in a real process: ids that the system gives to no thread.
 const FIRST_THREAD_HERE: u32 = 1 << 23;
 /// How far simulated time may run ahead of real time.
 const AHEAD: Duration = Duration::from_millis(1);
 
-/// A stream of the program's.
+/// A stream of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stream(pub(super) usize);
 
-/// An event of the program's.
+/// An event of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event(pub(super) usize);
 
-/// A recording that had no room for the simulation, or a simulation that came to a halt.
+/// A failure of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
-    /// No lane was free for one of its threads.
+    /// The recording had no lane for a thread.
     #[error("no lane is free for thread {0:?} of the simulation")]
     NoLane(String),
-    /// A call failed that its program cannot do without.
+    /// A call returned an error that the program does not handle.
     #[error("thread {thread:?} of the simulation ended by status {status}")]
     Ended {
         /// The thread.
         thread: String,
-        /// What the call returned.
+        /// The status that the call returned.
         status: i32,
     },
     /// The process in which it was to run is not recorded.
     #[error("this process is not recorded")]
     NotRecorded,
-    /// Its devices cannot be sampled as the recording asks.
+    /// The devices do not support the sampling that the recording asks for.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
-    /// Its threads wait for each other.
+    /// The threads wait for each other.
     #[error("{0} threads of the simulation wait for something that will not happen")]
     Stuck(usize),
 }
 
-/// What the program's threads share.
+/// The state shared by the threads of the program.
 pub(super) struct Runtime {
     pub(super) executor: Executor,
     pub(super) recorder: Recorder,
@@ -85,7 +86,7 @@ pub(super) struct Runtime {
     pub(super) events: RefCell<Vec<EventState>>,
     pub(super) memory: RefCell<Memory>,
     pub(super) counts: Counts,
-    /// Code that has been loaded, by its kernels: every device loads the same.
+    /// Loaded code by its kernels, shared by the devices.
     loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
     machine: RefCell<Machine>,
     works: RefCell<Recent<WorkState>>,
@@ -97,7 +98,7 @@ pub(super) struct Runtime {
     failure: RefCell<Option<SimulationError>>,
 }
 
-/// How much was recorded.
+/// Counts for the report.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) calls: Cell<u64>,
@@ -107,7 +108,7 @@ pub(super) struct Counts {
     pub(super) fills: Cell<u64>,
 }
 
-/// Adds one to a count.
+/// Increments a count.
 pub(super) fn count(one: &Cell<u64>) {
     one.set(one.get() + 1);
 }
@@ -121,7 +122,7 @@ pub(super) struct StreamState {
     /// Work of other streams that the next work has to wait for.
     waits: Vec<WorkIndex>,
     submitted: u64,
-    /// How much of it the host knows to have completed.
+    /// The number of commands whose completion the host has seen.
     completed: Gate,
 }
 
@@ -131,12 +132,12 @@ pub(super) struct EventState {
     recorded: Option<Recorded>,
 }
 
-/// What an event stands for: everything in the stream up to here.
+/// The state of a stream when an event was recorded: everything submitted until then.
 struct Recorded {
     stream: Stream,
     submitted: u64,
     last: Option<WorkIndex>,
-    /// What the stream was told to wait for and no work has taken up yet.
+    /// Waits of the stream that no work has taken over yet.
     waits: Vec<WorkIndex>,
 }
 
@@ -147,13 +148,13 @@ struct WorkState {
     stream: Stream,
     queued: Moment,
     submitted: Moment,
-    /// Subscribers that are told when it completes.
+    /// Subscribers to its completion.
     followers: Option<Followers>,
-    /// Its completion has been told.
+    /// Whether its completion was recorded.
     completed: bool,
 }
 
-/// What a wait of the host waits for.
+/// The target of a host wait.
 pub(super) struct Awaited {
     pub(super) completed: Gate,
     pub(super) count: u64,
@@ -161,16 +162,16 @@ pub(super) struct Awaited {
     pub(super) stream: Stream,
 }
 
-/// Work that a call has enqueued.
-pub(super) struct Enqueued {
+/// Enqueued work.
+pub(super) struct EnqueuedWork {
     pub(super) work: WorkHeader,
     pub(super) queue_number: u32,
     pub(super) index: WorkIndex,
 }
 
 impl Runtime {
-    /// A machine with so many devices, which records into `recorder` by the ticks of `time`. In real time its first thread is the
-    /// one that calls [`Runtime::run`].
+    /// Creates a machine that records into `recorder` with the ticks of `time`. In real time its first thread is
+    /// the one that calls [`Runtime::run`].
     pub(super) fn new(
         recorder: &Recorder,
         seed: u64,
@@ -212,7 +213,7 @@ impl Runtime {
         Rc::new(runtime)
     }
 
-    /// The time now.
+    /// The current time.
     pub(super) fn now(&self) -> Moment {
         self.executor.now()
     }
@@ -253,13 +254,13 @@ impl Runtime {
         });
     }
 
-    /// Runs everything to its end.
+    /// Runs the program to its end.
     pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
         for (number, device) in self.devices.iter().enumerate() {
             if device.sampler.is_configured() {
                 self.machine.borrow_mut().watch(device.compute);
                 if let Some((host, _)) = self.new_thread(&format!("sim sampling {number}")) {
-                    device.sampler.writes_by(host, &self.recorder);
+                    device.sampler.set_writer(host, &self.recorder);
                 }
             }
         }
@@ -280,7 +281,7 @@ impl Runtime {
         }
     }
 
-    /// The code of a module's kernels.
+    /// The code of a module's kernels, loaded once.
     pub(super) fn load(&self, sources: &'static [KernelSource]) -> Rc<Loaded> {
         let mut loaded = self.loaded.borrow_mut();
         let of = loaded.entry(sources.as_ptr());
@@ -298,7 +299,7 @@ impl Runtime {
             return None;
         };
         if is_virtual {
-            // Nobody would empty a block while it waits: see `keep_room`.
+            // Waiting for an empty block would never end: nothing else runs meanwhile. See `keep_room`.
             host.set_may_wait(false);
         }
         self.recorder.names().thread(thread, name);
@@ -307,24 +308,24 @@ impl Runtime {
 
     /// Counts a new thread, and returns its random numbers.
     fn count_thread(&self) -> Random {
-        let place = self.threads();
+        let index = self.threads();
         self.threads.set(self.threads.get() + 1);
-        Random::fork(self.seed, Purpose::Thread, place as usize)
+        Random::fork(self.seed, Purpose::Thread, index as usize)
     }
 
-    /// Has full blocks written when few are empty: a simulation has no collector that does it in time.
+    /// Flushes if few blocks are empty: in a simulation the collector does not run in time.
     pub(super) fn keep_room(&self) {
         if self.recorder.buffer().empty_blocks() < 2 {
             self.recorder.flush();
         }
     }
 
-    /// The threads that have been started.
+    /// The number of threads started.
     pub(super) fn threads(&self) -> u32 {
         self.threads.get() - self.first_thread
     }
 
-    /// A new stream on a device; streams share its compute queues in turn.
+    /// Creates a stream on a device. Streams use its compute queues in turn.
     pub(super) fn new_stream(&self, device: usize, name: &str, priority: i32) -> Stream {
         let mut streams = self.streams.borrow_mut();
         let before = streams
@@ -349,7 +350,7 @@ impl Runtime {
         Stream(streams.len() - 1)
     }
 
-    /// A new event on a device.
+    /// Creates an event on a device.
     pub(super) fn new_event(&self, device: usize) -> Event {
         let mut events = self.events.borrow_mut();
         let mut record = crate::record::Event::blank();
@@ -362,7 +363,7 @@ impl Runtime {
         Event(events.len() - 1)
     }
 
-    /// Puts work into `stream`.
+    /// Enqueues work in `stream`.
     pub(super) fn enqueue(
         &self,
         host: &mut HostThread,
@@ -370,7 +371,7 @@ impl Runtime {
         stream: Stream,
         queue: QueueChoice,
         demand: Demand,
-    ) -> Enqueued {
+    ) -> EnqueuedWork {
         let state = &mut self.streams.borrow_mut()[stream.0];
         let device = &self.devices[state.device];
         let queue = device.queue(queue, state.compute_queue);
@@ -406,7 +407,7 @@ impl Runtime {
             completed: false,
         };
         self.works.borrow_mut().push(new, |work| work.completed);
-        Enqueued {
+        EnqueuedWork {
             work: WorkHeader {
                 id: work,
                 correlation: call.correlation,
@@ -424,14 +425,14 @@ impl Runtime {
         }
     }
 
-    /// `followers` are told when the work that was enqueued last completes.
-    pub(super) fn follow(&self, followers: Option<Followers>) {
+    /// Sets the followers of the work enqueued last.
+    pub(super) fn set_followers(&self, followers: Option<Followers>) {
         if let Some(work) = self.works.borrow_mut().last_mut() {
             work.followers = followers;
         }
     }
 
-    /// Lets `event` stand for everything in `stream` so far.
+    /// Records `event` in `stream`.
     pub(super) fn record(&self, event: Event, stream: Stream) {
         let streams = self.streams.borrow();
         let state = &streams[stream.0];
@@ -443,7 +444,7 @@ impl Runtime {
         });
     }
 
-    /// Lets the next work of `stream` wait for `event`, unless that was never recorded.
+    /// Makes the next work of `stream` wait for `event`, if that has been recorded.
     pub(super) fn wait(&self, stream: Stream, event: Event) {
         if let Some(recorded) = &self.events.borrow()[event.0].recorded {
             let waits = &mut self.streams.borrow_mut()[stream.0].waits;
@@ -452,7 +453,7 @@ impl Runtime {
         }
     }
 
-    /// Everything in `stream` so far.
+    /// The target of a wait for everything in `stream`.
     pub(super) fn awaited(&self, stream: Stream) -> Awaited {
         let streams = self.streams.borrow();
         let state = &streams[stream.0];
@@ -464,7 +465,7 @@ impl Runtime {
         }
     }
 
-    /// What `event` stands for, if it was recorded.
+    /// The target of a wait for `event`, if it has been recorded.
     pub(super) fn awaited_event(&self, event: Event) -> Option<Awaited> {
         let events = self.events.borrow();
         let recorded = events[event.0].recorded.as_ref()?;
@@ -482,7 +483,7 @@ impl Runtime {
         work.map_or(WorkId::NONE, |work| work.id)
     }
 
-    /// The runtime's thread that learns of completions on one device.
+    /// The thread of the runtime that receives the completions of one device.
     async fn complete(&self, number: usize, mut host: HostThread, mut random: Random) {
         let device = &self.devices[number];
         for one in 1.. {
@@ -510,7 +511,7 @@ impl Runtime {
             host.write(record);
             host.work_ends(record.correlation, record.completed);
             if let Some(mut followers) = followers {
-                tell::completed(&host, &mut followers, &record);
+                callbacks::completed(&host, &mut followers, &record);
             }
             let streams = self.streams.borrow();
             streams[stream.0]
@@ -519,7 +520,7 @@ impl Runtime {
         }
     }
 
-    /// Reads the clocks as often as it has been time for that until `now`.
+    /// Reads the clocks for each period up to `now`.
     fn read_due_clocks(&self, now: Moment) {
         while self.next_clocks.get() <= now {
             self.read_clocks(self.next_clocks.get());
@@ -565,7 +566,7 @@ impl World for Runtime {
             let device = &self.devices[self.works.borrow().live(one.work).device];
             device.sampler.ended(one.work);
             device.finished.borrow_mut().push_back(one);
-            // The device raises an interrupt.
+            // The delay of the device's interrupt.
             device.finished_gate.open(&self.executor, us(2));
         }
     }

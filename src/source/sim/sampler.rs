@@ -1,12 +1,13 @@
 //! PC sampling of a simulated device.
 //!
-//! At the moments that its interval gives, dithered within the interval so that they do not beat with a kernel's loops, the
-//! device visits one active wave of each compute unit, the next one in turn. By the stochastic method it sees what the wave
-//! does; by the host-trap method it stops the wave, which goes on for up to two instructions, and knows where it stands, or,
-//! if the wave has ended meanwhile, nothing (an invalid sample).
+//! Once per interval, at a random moment within it so that samples do not resonate with the loops of a
+//! kernel, the device visits one active wave of each compute unit, in turn. Stochastic sampling sees the
+//! state of the wave. Host-trap sampling stops the wave, which executes up to two more instructions, and sees
+//! its program counter only; if the wave has ended meanwhile, the sample is invalid.
 //!
-//! Samples go through a memory of the device that the host empties at a certain rate; when it is full they are dropped, and
-//! counted for their dispatch. Some more stay in the device until it is flushed or the dispatch ends.
+//! Samples pass through a memory of the device that the host empties at a limited rate. When it is full,
+//! samples are dropped and counted for their dispatch. Up to [`MAX_BUFFERED`] samples stay in the device
+//! until it is flushed or the dispatch ends.
 
 use super::code::LoadedKernel;
 use super::device::COMPUTE_UNITS;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex};
 #[cfg(test)]
 mod tests;
 
-/// The ways in which a device can be sampled.
+/// The supported configurations.
 pub(super) const CONFIGURATIONS: [Configuration; 2] = [
     Configuration {
         method: SamplingMethod::HOST_TRAP,
@@ -46,16 +47,16 @@ pub(super) const CONFIGURATIONS: [Configuration; 2] = [
     },
 ];
 
-/// Cycles of 2 nanoseconds: the device's clock has 1500 MHz.
+/// Cycles per 2 nanoseconds: the device runs at 1500 MHz.
 const CYCLES_OF_2_NS: u64 = 3;
-/// Samples that the device's memory holds.
+/// The capacity of the device's memory, in samples.
 const DEVICE_SAMPLES: u64 = 16_384;
-/// Samples that the host takes from it in a microsecond.
-const TAKEN: u64 = 100;
-/// Samples that stay in the device until there are as many, or it is flushed.
-const HELD: usize = 256;
+/// The samples that the host reads per microsecond.
+const SAMPLES_PER_MICROSECOND: u64 = 100;
+/// The number of samples buffered in the device.
+const MAX_BUFFERED: usize = 256;
 
-/// A kernel as it is launched.
+/// A kernel launch.
 pub(super) struct Launched {
     pub(super) work: WorkId,
     pub(super) correlation: CorrelationId,
@@ -66,34 +67,34 @@ pub(super) struct Launched {
     /// Workgroups in x, y, z.
     pub(super) groups: [u32; 3],
     pub(super) waves_per_group: u32,
-    /// Workgroups on a compute unit.
+    /// Workgroups per compute unit.
     pub(super) resident: u64,
-    /// Number of the hardware queue.
+    /// The number of the hardware queue.
     pub(super) queue: u32,
 }
 
-/// The sampler of one device: what the service is offered.
+/// The sampler of one device, offered to the sampling service.
 pub(super) struct DeviceSampler(Mutex<State>);
 
 struct State {
     agent: AgentId,
     seed: u64,
     random: Random,
-    /// What another process has configured.
+    /// The configuration of another process.
     elsewhere: Option<Request>,
     request: Option<Request>,
-    /// While it is started.
+    /// Set while sampling is started.
     delivery: Option<Delivery>,
     host: Option<(HostThread, Recorder)>,
-    /// Visits so far.
+    /// The number of visits.
     turn: u64,
-    /// The number of the interval whose moment comes next, and that moment, in cycles since the beginning.
+    /// The number of the next interval, and the moment of its sample in cycles since the beginning.
     next: (u64, u64),
     dispatches: BTreeMap<WorkIndex, Dispatch>,
-    held: Vec<Held>,
+    buffered: Vec<BufferedSample>,
     aggregates: Aggregates,
     lines: Lines,
-    /// Samples in the device's memory, in thousandths, at this moment.
+    /// The fill level of the device's memory in thousandths of a sample, at this moment.
     memory: (u64, Moment),
 }
 
@@ -106,8 +107,8 @@ struct Dispatch {
     dropped: u64,
 }
 
-/// A sample in the device.
-enum Held {
+/// A sample buffered in the device.
+enum BufferedSample {
     HostTrap(HostTrapSample),
     Stochastic(StochasticSample),
     Invalid(InvalidSample),
@@ -126,14 +127,14 @@ impl DeviceSampler {
             turn: 0,
             next: (0, 0),
             dispatches: BTreeMap::new(),
-            held: Vec::new(),
+            buffered: Vec::new(),
             aggregates: Aggregates::default(),
             lines: Lines::default(),
             memory: (0, Moment::BEGIN),
         }))
     }
 
-    /// Another process configures the device, or gives it back.
+    /// Simulates that another process configures the device, or releases it.
     pub(super) fn configured_elsewhere(&self, request: Option<Request>) {
         lock_std(&self.0).elsewhere = request;
     }
@@ -142,12 +143,12 @@ impl DeviceSampler {
         lock_std(&self.0).request.is_some()
     }
 
-    /// The thread that writes its records.
-    pub(super) fn writes_by(&self, host: HostThread, recorder: &Recorder) {
+    /// Sets the thread that writes the records.
+    pub(super) fn set_writer(&self, host: HostThread, recorder: &Recorder) {
         lock_std(&self.0).host = Some((host, recorder.clone()));
     }
 
-    /// A kernel has been put into a queue.
+    /// Adds a launched kernel.
     pub(super) fn launched(&self, index: WorkIndex, launched: impl FnOnce() -> Launched) {
         let mut state = lock_std(&self.0);
         if state.request.is_some() {
@@ -162,7 +163,7 @@ impl DeviceSampler {
         }
     }
 
-    /// The device's compute units have been in use in this way.
+    /// Samples a span of use of the compute units.
     pub(super) fn ran(&self, span: &Span, clock: &mut DeviceClock) {
         let mut state = lock_std(&self.0);
         for (work, _) in &span.shares {
@@ -175,10 +176,10 @@ impl DeviceSampler {
         }
     }
 
-    /// A piece of work has ended.
+    /// Ends a dispatch: writes its samples and totals.
     pub(super) fn ended(&self, index: WorkIndex) {
         let state = &mut *lock_std(&self.0);
-        state.write_held();
+        state.write_buffered();
         let Some(dispatch) = state.dispatches.remove(&index) else {
             return;
         };
@@ -209,14 +210,14 @@ impl DeviceSampler {
     }
 }
 
-/// Has full blocks written when few are empty: a simulation has no collector that does it in time.
+/// Flushes if few blocks are empty: in a simulation the collector does not run in time.
 fn keep_room(recorder: &Recorder) {
     if recorder.buffer().empty_blocks() < 2 {
         recorder.flush();
     }
 }
 
-/// The first moment that is as many cycles after the beginning.
+/// The first moment at or after this number of cycles.
 fn moment(cycles: u64) -> Moment {
     Moment::BEGIN + Nanos((cycles * 2).div_ceil(CYCLES_OF_2_NS))
 }
@@ -257,7 +258,7 @@ impl State {
         self.next = (number, number * interval + self.random.below(interval));
     }
 
-    /// Looks at one wave of each compute unit that is in use.
+    /// Samples one wave of each compute unit in use.
     fn visit(
         &mut self,
         at: Moment,
@@ -269,10 +270,13 @@ impl State {
         self.turn += 1;
         let time = clock.read(at);
         let (elapsed, level) = (at - self.memory.1, self.memory.0);
-        self.memory = (level.saturating_sub(elapsed.0 * TAKEN), at);
+        self.memory = (
+            level.saturating_sub(elapsed.0 * SAMPLES_PER_MICROSECOND),
+            at,
+        );
         let mut before = 0;
         for (work, share) in &span.shares {
-            // Units of which the work has the greater part.
+            // The units of which this work has the greater part.
             let units = (before + 500) / 1_000..(before + share + 500) / 1_000;
             before += share;
             for unit in units.start..units.end.min(COMPUTE_UNITS) {
@@ -298,7 +302,7 @@ impl State {
             let (waves, resident) = (launched.waves_per_group, launched.resident);
             launched.code.window(waves, resident, self.seed)
         });
-        // Each unit is at another place of what it repeats.
+        // Each unit is at another position in the repeated window.
         let phase = (launched.work.0 * COMPUTE_UNITS + unit).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let visit = Visit {
             cycle: phase % window.cycles() + cycles(at - start),
@@ -320,33 +324,37 @@ impl State {
             return;
         }
         self.memory.0 += 1_000;
-        let held = dispatch.held(self.agent, method, unit, (at, start, time), &seen);
-        match (delivery.deliver, held) {
-            (Deliver::Aggregates, Held::HostTrap(sample)) => self.aggregates.host_trap(&sample),
-            (Deliver::Aggregates, Held::Stochastic(sample)) => self.aggregates.stochastic(&sample),
-            (_, held) => {
-                self.held.push(held);
-                if self.held.len() >= HELD {
-                    self.write_held();
+        let buffered = dispatch.buffered(self.agent, method, unit, (at, start, time), &seen);
+        match (delivery.deliver, buffered) {
+            (Deliver::Aggregates, BufferedSample::HostTrap(sample)) => {
+                self.aggregates.host_trap(&sample)
+            }
+            (Deliver::Aggregates, BufferedSample::Stochastic(sample)) => {
+                self.aggregates.stochastic(&sample)
+            }
+            (_, buffered) => {
+                self.buffered.push(buffered);
+                if self.buffered.len() >= MAX_BUFFERED {
+                    self.write_buffered();
                 }
             }
         }
     }
 
-    /// What the device holds goes to the buffer.
-    fn write_held(&mut self) {
+    /// Writes the samples buffered in the device.
+    fn write_buffered(&mut self) {
         let (Some(delivery), Some((host, recorder))) = (self.delivery, &mut self.host) else {
             return;
         };
-        if self.held.is_empty() {
+        if self.buffered.is_empty() {
             return;
         }
         keep_room(recorder);
-        for held in self.held.drain(..) {
-            let (written, work) = match held {
-                Held::HostTrap(one) => (host.write_to(delivery.buffers, one), one.work),
-                Held::Stochastic(one) => (host.write_to(delivery.buffers, one), one.work),
-                Held::Invalid(one) => (host.write_to(delivery.buffers, one), one.work),
+        for buffered in self.buffered.drain(..) {
+            let (written, work) = match buffered {
+                BufferedSample::HostTrap(one) => (host.write_to(delivery.buffers, one), one.work),
+                BufferedSample::Stochastic(one) => (host.write_to(delivery.buffers, one), one.work),
+                BufferedSample::Invalid(one) => (host.write_to(delivery.buffers, one), one.work),
             };
             if !written {
                 let mut dispatches = self.dispatches.values_mut();
@@ -359,14 +367,14 @@ impl State {
 }
 
 impl Dispatch {
-    fn held(
+    fn buffered(
         &self,
         agent: AgentId,
         method: SamplingMethod,
         unit: u64,
         (at, start, time): (Moment, Moment, DeviceTime),
         seen: &Seen,
-    ) -> Held {
+    ) -> BufferedSample {
         let Launched {
             work,
             correlation,
@@ -380,7 +388,7 @@ impl Dispatch {
             let mut invalid = InvalidSample::blank();
             (invalid.time, invalid.work) = (time, work);
             (invalid.agent, invalid.method) = (agent, method);
-            return Held::Invalid(invalid);
+            return BufferedSample::Invalid(invalid);
         }
         let waves = (self.launched.waves_per_group as usize).max(1);
         let (slot, group) = (seen.slot as u64, (seen.slot / waves) as u64);
@@ -410,13 +418,13 @@ impl Dispatch {
             ..HostTrapSample::blank()
         };
         if method != SamplingMethod::STOCHASTIC {
-            return Held::HostTrap(sample);
+            return BufferedSample::HostTrap(sample);
         }
         let issue = match seen.did {
             Did::Issued(kind) => Issue(0).with_issued(1).with_instruction(kind.0),
             Did::Waited(_) => Issue(0).with_instruction(InstructionType::NO_INST.0),
         };
-        Held::Stochastic(StochasticSample {
+        BufferedSample::Stochastic(StochasticSample {
             issue,
             snapshot: seen.snapshot,
             memory_counters: seen.counters,
@@ -426,7 +434,7 @@ impl Dispatch {
         })
     }
 
-    /// Which workgroup is in that place: they are begun in order, as those before them end.
+    /// The workgroup in a slot: workgroups start in order as earlier ones end.
     fn workgroup(&self, unit: u64, group: u64, since: Nanos) -> [u32; 3] {
         let [x, y, z] = self.launched.groups.map(|of| u64::from(of).max(1));
         let round = cycles(since) / 50_000;
@@ -466,11 +474,11 @@ impl Provider<Request> for DeviceSampler {
 
     fn stop(&self) {
         let mut state = lock_std(&self.0);
-        state.write_held();
+        state.write_buffered();
         state.delivery = None;
     }
 
     fn flush(&self) {
-        lock_std(&self.0).write_held();
+        lock_std(&self.0).write_buffered();
     }
 }

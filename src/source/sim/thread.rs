@@ -1,15 +1,15 @@
-//! A thread of the program, and the calls it can make: each takes virtual time, is recorded from enter to
-//! exit, and returns a status as a vendor's runtime would.
+//! A thread of the program, and the calls it can make. Each call takes virtual time, is recorded, and returns
+//! a status.
 //!
-//! Here is what every call has in common and what does not put work into streams; see `enqueue` for
-//! that.
+//! This module has the common part of all calls and those that do not enqueue work; see `enqueue` for the others.
 
+use super::callbacks;
+use super::callbacks;
 use super::device::DEVICE_MEMORY;
-use super::memory::{Place, Pointer};
+use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
-use super::tell;
 use crate::collect::correlation::{Call, Extra, HostThread};
 use crate::collect::operations::{memory_allocation, resource, synchronization};
 use crate::collect::process::{Borrowed, Current};
@@ -18,7 +18,7 @@ use crate::record::*;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-/// What a call of the simulated runtime returns.
+/// The status that a call returns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Status(pub(super) i32);
 
@@ -34,7 +34,7 @@ pub(super) struct Thread {
     pub(super) runtime: Rc<Runtime>,
     host: Host,
     pub(super) random: Random,
-    /// The device that its calls refer to.
+    /// The current device.
     pub(super) device: usize,
     last_error: Status,
     /// Calls in progress: their functions and arguments.
@@ -75,7 +75,7 @@ impl DerefMut for HostRef<'_> {
     }
 }
 
-/// The operation that a wait is told as.
+/// The operation that a wait is operation as.
 fn wait(what: SynchronizationType) -> Operation {
     Operation {
         number: what.0.into(),
@@ -83,9 +83,9 @@ fn wait(what: SynchronizationType) -> Operation {
     }
 }
 
-/// Where a thread's stack begins.
+/// The address of a thread's stack.
 const STACK: usize = 0x7ffd_0000_0000;
-/// What a call takes of it.
+/// The size of a stack frame.
 const FRAME: usize = 0xc0;
 
 impl Thread {
@@ -109,13 +109,13 @@ impl Thread {
         }
     }
 
-    /// Computes for about `span`, outside of any call.
+    /// Computes for about `span` outside of the runtime.
     pub(super) async fn compute(&mut self, span: Nanos) {
         let span = Nanos(self.random.host(span.0));
         self.runtime.executor.sleep(span).await;
     }
 
-    /// Enters a call: its time on the host passes before what it does takes effect.
+    /// Enters a call. Its host time passes before it takes effect.
     pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> Call {
         self.runtime.keep_room();
         self.open.push((function, arguments.to_vec()));
@@ -125,14 +125,14 @@ impl Thread {
         if function.has_arguments() {
             self.host().write_arguments(&call, arguments);
         }
-        if let Some(id) = tell::call(&self.host(), &call, function, arguments, None) {
+        if let Some(id) = callbacks::call(&self.host(), &call, function, arguments, None) {
             self.host().supply_external(&call, id);
         }
         self.compute(function.cost()).await;
         call
     }
 
-    /// Leaves it.
+    /// Exits a call.
     pub(super) async fn exit<R>(
         &mut self,
         call: Call,
@@ -145,7 +145,7 @@ impl Thread {
         let mut extra = Extra::NONE;
         let status = match &result {
             Ok(_) => Status::SUCCESS,
-            // An answer, not an error.
+            // Not an error.
             Err(Status::NOT_READY) => Status::NOT_READY,
             Err(status) => {
                 count(&counts.failed_calls);
@@ -157,18 +157,18 @@ impl Thread {
         let now = self.runtime.ticks();
         self.host().exit(&call, now, status.0, extra);
         if let Some((function, arguments)) = open {
-            tell::call(&self.host(), &call, function, &arguments, Some(status.0));
+            callbacks::call(&self.host(), &call, function, &arguments, Some(status.0));
         }
         result
     }
 
-    /// A call that does nothing that is recorded beside it.
+    /// A call without further records.
     async fn plain(&mut self, function: Function, arguments: &[u64]) {
         let call = self.enter(function, arguments).await;
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// Everything that follows belongs to the external id, until it is popped.
+    /// Pushes an external id.
     pub(super) fn push_external(&mut self, id: ExternalId) {
         let now = self.runtime.ticks();
         self.host().push_external(ExternalKind::CUSTOM0, id, now);
@@ -210,27 +210,32 @@ impl Thread {
         self.plain(Function::MemGetInfo, &[]).await;
     }
 
-    /// The last error of this thread, which is forgotten.
+    /// Returns and clears the last error of this thread.
     pub(super) async fn last_error(&mut self) -> Status {
         self.plain(Function::GetLastError, &[]).await;
         std::mem::replace(&mut self.last_error, Status::SUCCESS)
     }
 
     pub(super) async fn malloc(&mut self, bytes: u64) -> Result<Pointer, Status> {
-        let place = Place::device(self.device);
-        self.allocate(Function::Malloc, place, bytes, DEVICE_MEMORY)
+        let location = MemoryLocation::device(self.device);
+        self.allocate(Function::Malloc, location, bytes, DEVICE_MEMORY)
             .await
     }
 
     pub(super) async fn malloc_host(&mut self, bytes: u64) -> Result<Pointer, Status> {
-        self.allocate(Function::MallocHost, Place::PINNED, bytes, HOST_MEMORY)
-            .await
+        self.allocate(
+            Function::MallocHost,
+            MemoryLocation::PINNED,
+            bytes,
+            HOST_MEMORY,
+        )
+        .await
     }
 
     async fn allocate(
         &mut self,
         function: Function,
-        place: Place,
+        location: MemoryLocation,
         bytes: u64,
         capacity: u64,
     ) -> Result<Pointer, Status> {
@@ -239,16 +244,22 @@ impl Thread {
             .runtime
             .memory
             .borrow_mut()
-            .allocate(place, bytes, capacity);
+            .allocate(location, bytes, capacity);
         let result = pointer.ok_or(Status::OUT_OF_MEMORY);
         if let Some(pointer) = pointer {
-            self.allocation(&call, AllocationOperation::ALLOCATE, place, pointer, bytes);
+            self.allocation(
+                &call,
+                AllocationOperation::ALLOCATE,
+                location,
+                pointer,
+                bytes,
+            );
         }
         self.exit(call, result).await
     }
 
     pub(super) async fn free(&mut self, pointer: Pointer) -> Result<(), Status> {
-        let pinned = self.runtime.memory.borrow().place(pointer) == Place::PINNED;
+        let pinned = self.runtime.memory.borrow().location(pointer) == MemoryLocation::PINNED;
         let function = if pinned {
             Function::FreeHost
         } else {
@@ -258,7 +269,7 @@ impl Thread {
         let freed = self.runtime.memory.borrow_mut().free(pointer);
         if let Some(freed) = freed {
             let free = AllocationOperation::FREE;
-            self.allocation(&call, free, freed.place, pointer, freed.bytes);
+            self.allocation(&call, free, freed.location, pointer, freed.bytes);
         }
         self.exit(call, freed.map(|_| ()).ok_or(Status::INVALID_VALUE))
             .await
@@ -268,7 +279,7 @@ impl Thread {
         &mut self,
         call: &Call,
         operation: AllocationOperation,
-        place: Place,
+        location: MemoryLocation,
         pointer: Pointer,
         bytes: u64,
     ) {
@@ -278,28 +289,33 @@ impl Thread {
         record.start = call.start;
         record.end = self.runtime.ticks();
         (record.address, record.bytes) = (pointer.0, bytes);
-        if let Some(device) = place.device {
+        if let Some(device) = location.device {
             record.agent = self.runtime.devices[device].agent;
         }
         record.context = self.runtime.devices[self.device].context;
         record.thread = self.host().thread();
         record.operation = operation;
-        record.memory = place.kind;
-        let told = match operation {
+        record.memory = location.kind;
+        let operation = match operation {
             AllocationOperation::FREE => memory_allocation::FREE,
             _ => memory_allocation::ALLOCATE,
         };
         let none = KernelId::NONE;
-        tell::begin(&self.host(), call, Within::Work, told, none, &record);
+        callbacks::begin(&self.host(), call, Within::Work, operation, none, &record);
         self.host().write(record);
-        tell::end(&self.host(), call, Within::Work, told, none, &record);
+        callbacks::end(&self.host(), call, Within::Work, operation, none, &record);
     }
 
     pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
         let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
         let stream = self.runtime.new_stream(self.device, name, priority);
         let id = self.stream_id(stream) as u32;
-        tell::object::<crate::record::Stream>(&self.host(), &call, resource::STREAM_CREATED, id);
+        callbacks::object::<crate::record::Stream>(
+            &self.host(),
+            &call,
+            resource::STREAM_CREATED,
+            id,
+        );
         let _ = self.exit(call, Ok(())).await;
         stream
     }
@@ -308,7 +324,7 @@ impl Thread {
         let id = self.stream_id(stream);
         let call = self.enter(Function::StreamDestroy, &[id]).await;
         let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
-        tell::object::<crate::record::Stream>(&self.host(), &call, gone, id);
+        callbacks::object::<crate::record::Stream>(&self.host(), &call, gone, id);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -324,7 +340,7 @@ impl Thread {
         self.plain(Function::EventDestroy, &[id.0.into()]).await;
     }
 
-    /// Whether everything that the event stands for has completed.
+    /// Returns `NOT_READY` unless the work captured by the event has completed.
     pub(super) async fn event_query(&mut self, event: Event) -> Result<(), Status> {
         let id = self.event_id(event);
         let call = self.enter(Function::EventQuery, &[id.0.into()]).await;
@@ -335,7 +351,7 @@ impl Thread {
         self.exit(call, result).await
     }
 
-    /// Waits for everything in the stream.
+    /// Waits for all work in the stream.
     pub(super) async fn stream_synchronize(&mut self, stream: Stream) {
         let id = self.stream_id(stream);
         let call = self.enter(Function::StreamSynchronize, &[id]).await;
@@ -345,7 +361,7 @@ impl Thread {
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// Waits for everything that the event stands for.
+    /// Waits for the work captured by the event.
     pub(super) async fn event_synchronize(&mut self, event: Event) {
         let id = self.event_id(event);
         let call = self.enter(Function::EventSynchronize, &[id.0.into()]).await;
@@ -356,7 +372,7 @@ impl Thread {
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// Waits for everything on the device.
+    /// Waits for all work on the device.
     pub(super) async fn device_synchronize(&mut self) {
         let call = self.enter(Function::DeviceSynchronize, &[]).await;
         let streams = self.runtime.streams.borrow().len();
@@ -368,8 +384,8 @@ impl Thread {
             .collect();
         let what = SynchronizationType::CONTEXT_SYNCHRONIZE;
         let before = self.synchronization(&call, what);
-        let (told, none) = (wait(what), KernelId::NONE);
-        tell::begin(&self.host(), &call, Within::Wait, told, none, &before);
+        let (operation, none) = (wait(what), KernelId::NONE);
+        callbacks::begin(&self.host(), &call, Within::Wait, operation, none, &before);
         for awaited in &all {
             awaited
                 .completed
@@ -381,11 +397,11 @@ impl Thread {
             record.waited_for = last.last;
             self.host().write(record);
         }
-        tell::end(&self.host(), &call, Within::Wait, told, none, &record);
+        callbacks::end(&self.host(), &call, Within::Wait, operation, none, &record);
         let _ = self.exit(call, Ok(())).await;
     }
 
-    /// The host's part of a wait, and its record.
+    /// Waits on the host, and writes the record.
     pub(super) async fn synchronize(
         &mut self,
         call: &Call,
@@ -394,9 +410,9 @@ impl Thread {
         event: Option<EventId>,
     ) {
         let before = self.synchronization(call, what);
-        let told = wait(what);
+        let operation = wait(what);
         let none = KernelId::NONE;
-        tell::begin(&self.host(), call, Within::Wait, told, none, &before);
+        callbacks::begin(&self.host(), call, Within::Wait, operation, none, &before);
         awaited
             .completed
             .wait(&self.runtime.executor, awaited.count)
@@ -407,10 +423,10 @@ impl Thread {
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
         self.host().write(record);
-        tell::end(&self.host(), call, Within::Wait, told, none, &record);
+        callbacks::end(&self.host(), call, Within::Wait, operation, none, &record);
     }
 
-    /// A synchronization of `call` that ends now.
+    /// The record of a synchronization that ends now.
     pub(super) fn synchronization(
         &mut self,
         call: &Call,

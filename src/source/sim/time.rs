@@ -1,5 +1,4 @@
-//! Virtual time, and the clocks that the simulated machine reads it with: the host's ticks, and a clock for
-//! each device that has its own offset and drifts.
+//! Virtual time and its clocks: the host's ticks, and for each device a clock with its own offset and drift.
 
 use super::random::{Purpose, Random};
 use crate::clock;
@@ -7,12 +6,12 @@ use crate::record::{AgentId, ClockPair, DeviceTime, Nanos, Ticks};
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A moment in virtual time: nanoseconds since the simulated machine was started.
+/// A moment of virtual time, in nanoseconds since the machine was started.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(pub(super) u64);
 
 impl Moment {
-    /// When every simulation begins: a machine that has been up for two minutes.
+    /// The beginning of every simulation: the machine has been up for two minutes.
     pub(super) const BEGIN: Moment = Moment(120_000_000_000);
 }
 
@@ -84,23 +83,23 @@ impl HostTime {
     }
 }
 
-/// A device's clock: nanoseconds of its own, from its own start, at a rate that differs from the
-/// host's by some parts per million and wanders.
+/// The clock of a device: nanoseconds from its own start, at a varying rate that differs from the host's by
+/// some parts per million.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceClock {
     random: Random,
-    /// Where each segment of [`SEGMENT`] nanoseconds begins on the device; never empty.
+    /// The device times at which segments of [`SEGMENT`] nanoseconds begin; never empty.
     segments: Vec<Segment>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Segment {
     device: u64,
-    /// Parts per billion that the device is fast (or slow, if negative).
+    /// The deviation of the device's rate in parts per billion.
     drift: i64,
 }
 
-/// The rate changes every this many nanoseconds.
+/// The interval in which the rate changes, in nanoseconds.
 const SEGMENT: u64 = 25_000_000;
 
 impl DeviceClock {
@@ -117,21 +116,21 @@ impl DeviceClock {
         }
     }
 
-    /// What it shows at `moment`.
+    /// The reading at `moment`.
     pub(super) fn read(&mut self, moment: Moment) -> DeviceTime {
         let since = moment.0 - Moment::BEGIN.0;
-        let place = (since / SEGMENT) as usize;
-        while self.segments.len() <= place {
+        let index = (since / SEGMENT) as usize;
+        while self.segments.len() <= index {
             let last = *self.segments.last().expect("never empty");
             self.segments.push(Segment {
                 device: last.at(SEGMENT),
                 drift: last.drift + self.random.below(2_001) as i64 - 1_000,
             });
         }
-        DeviceTime(self.segments[place].at(since % SEGMENT))
+        DeviceTime(self.segments[index].at(since % SEGMENT))
     }
 
-    /// The clock beside the host's ticks, read at `moment`.
+    /// Reads the clock together with the host's ticks at `moment`.
     pub(super) fn pair(&mut self, agent: AgentId, moment: Moment, host: HostTime) -> ClockPair {
         let before = Nanos(300 + self.random.below(400));
         let after = Nanos(300 + self.random.below(400));

@@ -439,9 +439,11 @@ fn a_flush_brings_what_the_device_holds() {
         ThreadId(77),
         false,
     );
-    sampler.writes_by(host.unwrap(), &tool.simulation.runtime.recorder);
+    sampler.set_writer(host.unwrap(), &tool.simulation.runtime.recorder);
     let sample = StochasticSample::blank();
-    lock_std(&sampler.0).held.push(Held::Stochastic(sample));
+    lock_std(&sampler.0)
+        .buffered
+        .push(BufferedSample::Stochastic(sample));
     assert!(lock_std(&tool.got).stochastic.is_empty());
     buffer.flush().unwrap();
     assert_eq!(lock_std(&tool.got).stochastic.len(), 1);

@@ -1,4 +1,4 @@
-//! The kernels of the training run, as a compiler would name them.
+//! The kernels of the training, as a compiler would name them.
 
 use super::super::code::Code;
 use super::super::enqueue::KernelSource;
@@ -24,8 +24,8 @@ const fn kernel(
     }
 }
 
-/// Name, name for people, workgroup, registers and local memory, workgroups on a compute unit and their
-/// nanoseconds, and what they execute.
+/// Name, demangled name, workgroup, registers and local memory, workgroups per compute unit and their time in
+/// nanoseconds, and code.
 #[rustfmt::skip]
 pub(super) static KERNELS: &[KernelSource] = &[
     kernel("_ZN4data7augmentIh4halfEEvPKT_PT0_mii",

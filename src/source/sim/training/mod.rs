@@ -1,9 +1,9 @@
-//! The demo's program: a small vision transformer, trained on all devices at once.
+//! The program of the demo: a small vision transformer, trained on all devices at once.
 //!
-//! Each device has a thread that runs the forward pass and the optimizer, one for the backward
-//! pass, and one that loads batches while the one before is being computed. One thread for all of
-//! them sums gradients up, block by block, as soon as the backward pass has them; and one writes a
-//! checkpoint while the training goes on. Streams order the work of each, events tie them together.
+//! Each device has a thread for the forward pass and the optimizer, one for the backward pass, and one that
+//! loads the next batch. One thread for all devices sums gradients block by block as the backward pass
+//! produces them, and one writes a checkpoint during the training. Streams order the work, and events
+//! synchronize streams.
 
 mod kernels;
 mod passes;
@@ -23,42 +23,42 @@ use std::rc::Rc;
 
 /// Blocks of the network.
 const BLOCKS: usize = 6;
-/// Pieces of the gradient that are summed up on their own: one per block, one for the rest.
+/// Parts of the gradient that are summed separately: one per block, and one for the rest.
 const BUCKETS: usize = BLOCKS + 1;
 /// Bytes of parameters in one bucket.
 const BUCKET_BYTES: u64 = 14_180_352;
-/// Bytes of a batch of images, as they come from the disk.
+/// Bytes of a batch of images as read from disk.
 const BATCH_BYTES: u64 = 64 * 3 * 512 * 512;
-/// Bytes of a checkpoint's piece.
+/// Bytes of one part of a checkpoint.
 const CHECKPOINT_PIECE: u64 = 2 * BUCKET_BYTES;
 
-/// The whole run, as its threads share it.
+/// The state shared by the threads of the program.
 pub(super) struct Training {
     steps: u64,
     replicas: Vec<Replica>,
-    /// Steps whose gradients have been given to the devices to sum up.
+    /// Counts the steps whose gradient reductions have been enqueued.
     reduced: Gate,
-    /// The parameters have been set aside for the checkpoint.
+    /// Opens when the parameters have been copied for the checkpoint.
     aside: Gate,
-    /// Threads that are done.
+    /// Counts the threads that have finished.
     done: Gate,
 }
 
-/// One device's part.
+/// The state of one device.
 struct Replica {
     device: usize,
     equipment: OnceCell<Equipment>,
-    /// The equipment is there.
+    /// Opens when the equipment is ready.
     equipped: Gate,
-    /// Batches that have been given to the device.
+    /// Counts the batches whose upload has been enqueued.
     loaded: Gate,
-    /// Steps whose forward pass has been enqueued.
+    /// Counts the steps whose forward pass has been enqueued.
     forward: Gate,
-    /// Buckets whose backward pass has been enqueued, over all steps.
+    /// Counts the buckets whose backward pass has been enqueued, over all steps.
     buckets: Gate,
 }
 
-/// What a device's threads work with.
+/// The resources of a device's threads.
 struct Equipment {
     module: Module,
     streams: Streams,
@@ -80,13 +80,13 @@ struct Buffers {
     scratch: Pointer,
     loss: Pointer,
     loss_on_host: Pointer,
-    /// Parameters that were set aside.
+    /// The copy of the parameters for the checkpoint.
     aside: Pointer,
     checkpoint: Pointer,
-    /// Two batches: one is computed with while the other is loaded.
+    /// Two batches: one is used while the other is loaded.
     images: [Pointer; 2],
     staging: [Pointer; 2],
-    /// Everything that has to be freed.
+    /// All allocations.
     all: Vec<Pointer>,
 }
 
@@ -107,7 +107,7 @@ struct Bucket {
 }
 
 impl Training {
-    /// Starts the program's main thread, which starts the others.
+    /// Starts the main thread, which starts the others.
     pub(super) fn start(runtime: &Rc<Runtime>, steps: u64) {
         let replica = |device| Replica {
             device,
@@ -173,7 +173,7 @@ impl Training {
         self.done.open(&thread.runtime.executor, us(8));
     }
 
-    /// Loads batches, one ahead of the step that computes.
+    /// Loads batches, one ahead of the computation.
     async fn load(self: Rc<Self>, mut thread: Thread, device: usize) -> Result<(), Status> {
         let replica = self.replica(device);
         let equipment = replica.equipment(&thread).await;
@@ -181,7 +181,7 @@ impl Training {
         thread.set_device(device).await?;
         for step in 0..self.steps {
             let slot = (step % 2) as usize;
-            // Decoding and shuffling, on the host.
+            // Decoding and shuffling on the host.
             thread.compute(us(4_500)).await;
             if step >= 2 {
                 replica
@@ -225,7 +225,7 @@ impl Training {
             thread.push_external(step_id(step));
             replica.loaded.wait(&runtime.executor, step + 1).await;
             if step >= 2 {
-                // Not more than two steps are under way.
+                // At most two steps are in flight.
                 thread.event_synchronize(events.stepped[slot]).await;
             }
             thread
@@ -273,7 +273,7 @@ impl Training {
         Ok(())
     }
 
-    /// Sums gradients up over all devices.
+    /// Sums the gradients over all devices.
     async fn reduce(self: Rc<Self>, mut thread: Thread) -> Result<(), Status> {
         let mut equipment = Vec::new();
         for replica in &self.replicas {
@@ -300,7 +300,7 @@ impl Training {
         Ok(())
     }
 
-    /// Writes a checkpoint in the middle of the run, from the first device.
+    /// Writes a checkpoint of the first device in the middle of the run.
     async fn checkpoint(self: Rc<Self>, mut thread: Thread) -> Result<(), Status> {
         let equipment = self.replica(0).equipment(&thread).await;
         let runtime = thread.runtime.clone();
@@ -323,7 +323,7 @@ impl Training {
             thread.compute(us(2_500)).await;
         }
         thread.event_destroy(written).await;
-        // To the file.
+        // Writing the file.
         thread.compute(us(3_000)).await;
         self.finished(&thread);
         Ok(())
@@ -331,7 +331,7 @@ impl Training {
 }
 
 impl Replica {
-    /// What the device's threads work with, once it is there.
+    /// The resources of the device's threads, once they are ready.
     async fn equipment(&self, thread: &Thread) -> &Equipment {
         self.equipped.wait(&thread.runtime.executor, 1).await;
         self.equipment

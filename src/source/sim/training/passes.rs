@@ -12,9 +12,9 @@ const ROWS: u32 = 64 * 197;
 const WIDTH: u32 = 768;
 /// Width inside a block's second half.
 const INNER: u32 = 4 * WIDTH;
-/// Classes of the images, filled up to a multiple of a tile.
+/// The number of classes, rounded up to a multiple of a tile.
 const CLASSES: u32 = 1_024;
-/// Workgroups that go over all rows.
+/// Workgroups of an operation over all rows.
 const BY_ROW: [u32; 3] = [ROWS / 8, 1, 1];
 /// Workgroups of the attention: tiles of a sequence, heads, images.
 const BY_HEAD: [u32; 3] = [2, 12, 64];
@@ -24,7 +24,7 @@ const fn by_element(columns: u32) -> [u32; 3] {
     [ROWS * columns / 2_048, 1, 1]
 }
 
-/// A thread that launches kernels of one module into one stream.
+/// Launches kernels of one module into one stream.
 struct Launcher<'a> {
     thread: &'a mut Thread,
     module: &'a Module,
@@ -33,7 +33,7 @@ struct Launcher<'a> {
 
 impl Launcher<'_> {
     async fn kernel(&mut self, name: &str, groups: [u32; 3]) -> Result<(), Status> {
-        // What a framework does on the host between two launches.
+        // The host time of a framework between launches.
         self.thread.compute(us(5)).await;
         let launch = Launch {
             groups,
@@ -55,7 +55,7 @@ impl Launcher<'_> {
 }
 
 impl Replica {
-    /// Turns the images of a batch into the network's input.
+    /// Converts the images of a batch to the input of the network.
     pub(super) async fn augment(
         &self,
         thread: &mut Thread,
@@ -75,7 +75,7 @@ impl Replica {
         .await
     }
 
-    /// The forward pass up to the loss, whose way to the host begins too.
+    /// The forward pass up to the loss, and the copy of the loss to the host.
     pub(super) async fn forward(
         &self,
         thread: &mut Thread,
@@ -129,8 +129,7 @@ impl Replica {
         thread.memcpy_async(to, from, 8, streams.metrics).await
     }
 
-    /// The backward pass, from the last block to the first. Each bucket is announced as soon as it
-    /// has been enqueued.
+    /// The backward pass, from the last block to the first. Announces each bucket once it is enqueued.
     pub(super) async fn backward(
         &self,
         thread: &mut Thread,
@@ -152,7 +151,7 @@ impl Replica {
         launch.gemm("gemm_f16_nn", [64, WIDTH, CLASSES]).await?;
         launch.kernel("layer_norm_backward", BY_ROW).await?;
         for block in 0..BLOCKS {
-            // For each product one for the gradient of its input, one for that of its weights.
+            // Each product has one for the gradient of its input and one for that of its weights.
             launch.gemm("gemm_f16_nn", [ROWS, INNER, WIDTH]).await?;
             launch.gemm("gemm_f16_nt", [WIDTH, INNER, ROWS]).await?;
             launch
@@ -175,7 +174,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Waits for the summed-up gradients, on the device, and takes a step.
+    /// Waits on the device for the summed gradients, and updates the parameters.
     pub(super) async fn optimize(
         &self,
         thread: &mut Thread,
@@ -203,8 +202,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Copies the parameters within the device, so that the training can go on while they are
-    /// written.
+    /// Copies the parameters within the device, so that the training can continue while they are written.
     pub(super) async fn set_aside(
         &self,
         thread: &mut Thread,
@@ -224,7 +222,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Waits for the loss, and looks at it.
+    /// Waits for the loss and reads it.
     pub(super) async fn read_loss(
         &self,
         thread: &mut Thread,
@@ -237,7 +235,7 @@ impl Replica {
 }
 
 impl Launcher<'_> {
-    /// Says that a bucket's gradients are under way.
+    /// Announces that a bucket's gradients have been enqueued.
     async fn announce(&mut self, replica: &Replica, ready: Event) {
         self.thread.event_record(ready, self.stream).await;
         replica.buckets.open(&self.thread.runtime.executor, us(4));

@@ -1,7 +1,7 @@
-//! What the kernels of the training run execute: invented sources, and the disassembly that a compiler might make of them.
+//! The code of the training's kernels: invented sources, and a plausible disassembly.
 //!
-//! Line numbers before instructions are those of the kernel's own source, from 1; loading a module puts the sources into
-//! one file.
+//! The line numbers before instructions refer to the kernel's own source, from 1. Loading a module
+//! concatenates the sources.
 
 use super::super::code::Code;
 

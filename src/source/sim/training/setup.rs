@@ -1,4 +1,4 @@
-//! What the training has before its first step and gives back after its last.
+//! The resources of the training, allocated before its first step and freed after its last.
 
 use super::super::memory::Pointer;
 use super::super::thread::{Status, Thread};
@@ -6,15 +6,15 @@ use super::super::time::us;
 use super::kernels::KERNELS;
 use super::*;
 
-/// What the activations of a step take.
+/// Bytes of the activations of a step.
 const ACTIVATION_BYTES: u64 = 5 << 30;
-/// The workspace that is tried first: more than there is.
+/// The workspace that is tried first, larger than the free memory.
 const WISHED_WORKSPACE: u64 = 32 << 30;
-/// The one that is made do with.
+/// The workspace that is used.
 const WORKSPACE: u64 = 1 << 30;
 
 impl Replica {
-    /// Gets everything ready on the replica's device, which is the thread's.
+    /// Allocates the resources of the device.
     pub(super) async fn equip(&self, thread: &mut Thread) -> Result<&Equipment, Status> {
         let module = thread
             .module_load("/opt/train/lib/kernels.sim1.co", KERNELS)
@@ -57,7 +57,7 @@ impl Replica {
         Ok(equipment)
     }
 
-    /// Gives everything back.
+    /// Frees all resources.
     pub(super) async fn tear_down(&self, thread: &mut Thread) -> Result<(), Status> {
         let equipment = self.equipment(thread).await;
         let Streams {

@@ -1,10 +1,10 @@
-//! What goes on inside a compute unit while a kernel runs: waves that fetch instructions, wait for operands and for memory,
-//! compete for issue, meet at barriers, sleep. Why a wave does not issue in a cycle is a consequence of that.
+//! The simulation of a compute unit that runs a kernel: waves fetch instructions, wait for operands and
+//! memory, compete for issue, meet at barriers, and sleep. The reasons for stalls follow from that.
 //!
-//! * `program` reads a kernel's disassembly, which is also what the model executes.
-//! * `unit` is a compute unit, cycle by cycle.
-//! * `window` keeps what a unit did in a stretch of its steady state: a long kernel repeats it, so that it need not be
-//!   simulated cycle by cycle, and every cycle of the kernel still has one state that can be counted exactly.
+//! * `program` parses a kernel's disassembly, which the model executes.
+//! * `unit` simulates a compute unit cycle by cycle.
+//! * `window` stores the cycles of a stretch of steady state. A long kernel repeats it, so that not all
+//!   cycles need to be simulated, and every cycle still has one well-defined state.
 
 mod program;
 mod unit;

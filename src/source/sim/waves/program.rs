@@ -1,4 +1,4 @@
-//! Programs: a kernel's disassembly, with the line of its source before each instruction.
+//! Programs: the disassembly of a kernel, with a source line number before each instruction.
 //!
 //! ```text
 //! 4   s_load_dwordx4 s[0:3], s[4:5], 0x0
@@ -9,26 +9,26 @@
 //! 11  s_endpgm
 //! ```
 //!
-//! An instruction without a line has that of the one before. `;x48`: the branch is taken 48 times before it falls
-//! through. `;lanes 16`: only so many lanes are active. `s_cbranch_execz` is taken by all waves of a workgroup but the
-//! first, as where one wave finishes what all have begun. Mnemonics are those of AMD's CDNA instruction set, as far as the
-//! model tells them apart; operands say what depends on what.
+//! An instruction without a line number has the line of the previous one. `;x48` states that the branch is
+//! taken 48 times before it falls through, `;lanes 16` the number of active lanes. `s_cbranch_execz` is taken
+//! by all waves of a workgroup but the first. The mnemonics are those of AMD's CDNA instruction set, as far
+//! as the model distinguishes them; operands state dependencies.
 
 use std::collections::HashMap;
 
-/// An instruction as the model sees it.
+/// An instruction.
 #[derive(Clone, Debug)]
 pub(in crate::source::sim) struct Line {
     pub operation: Operation,
-    /// Registers that have to be there.
+    /// Registers that it reads.
     pub reads: Vec<Registers>,
-    /// The register range that the result goes to.
+    /// The register range that it writes.
     pub writes: Option<Registers>,
-    /// Lanes that are active.
+    /// The number of active lanes.
     pub lanes: u32,
     /// Line of the source.
     pub line: u32,
-    /// Where it is in the program, bytes.
+    /// The offset in the program, in bytes.
     pub offset: u64,
     /// Its disassembly.
     pub text: String,
@@ -41,14 +41,14 @@ pub(in crate::source::sim) struct Registers {
     pub count: u16,
 }
 
-/// Registers there are.
+/// The number of registers.
 pub(super) const REGISTERS: usize = 640;
 const SPECIAL: [(&str, u16); 4] = [("vcc", 636), ("scc", 637), ("exec", 638), ("m0", 639)];
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::source::sim) enum Operation {
-    /// Vector arithmetic; `cycles` that its pipe is busy.
+    /// Vector arithmetic, and the cycles that its pipe is busy.
     Vector { cycles: u32, dual: bool },
     /// Matrix arithmetic.
     Matrix { cycles: u32 },
@@ -56,29 +56,29 @@ pub(in crate::source::sim) enum Operation {
     Scalar,
     /// A scalar read of memory.
     ScalarLoad,
-    /// A vector read of memory of so many bytes per lane.
+    /// A vector load; bytes per lane.
     Load { bytes: u32 },
-    /// A vector write.
+    /// A vector store; bytes per lane.
     Store { bytes: u32 },
-    /// A read of a texture.
+    /// A texture read.
     Texture,
-    /// Local memory, so many bytes per lane.
+    /// Local memory access; bytes per lane.
     Local { bytes: u32 },
-    /// Local memory by the direct path.
+    /// Local memory access by the direct path.
     LocalDirect,
-    /// Waits until no more than so many operations are outstanding: loads, stores, local and scalar memory.
+    /// Waits until at most this many operations are outstanding.
     Wait { load: u32, store: u32, local: u32 },
-    /// Meets the other waves of the workgroup.
+    /// Waits for the other waves of the workgroup.
     Barrier,
-    /// Goes to an instruction, this many times before it falls through.
+    /// Branches this many times before it falls through.
     Branch { to: u32, times: u32 },
-    /// Goes to an instruction in all waves of a workgroup but the first.
+    /// Branches in all waves of a workgroup but the first.
     Skip { to: u32 },
-    /// Goes to an instruction.
+    /// Branches always.
     Jump { to: u32 },
     /// Sleeps.
     Sleep { cycles: u32 },
-    /// Does nothing, for so many cycles.
+    /// Does nothing for this many cycles.
     Internal { cycles: u32 },
     /// A message to the host.
     Message,
@@ -95,7 +95,7 @@ pub(in crate::source::sim) struct Program {
 }
 
 impl Program {
-    /// Reads a program. The error says which line is wrong, and how.
+    /// Parses a program. The error states the line and the problem.
     pub fn read(text: &str) -> Result<Program, String> {
         let mut labels: HashMap<&str, u32> = HashMap::new();
         let mut count = 0;
@@ -125,7 +125,7 @@ impl Program {
     }
 }
 
-/// Whether an instruction takes 8 bytes, not 4.
+/// Whether an instruction has 8 bytes instead of 4.
 fn wide(operation: &Operation) -> bool {
     use Operation::*;
     matches!(
@@ -199,14 +199,14 @@ fn instruction(
         },
         _ if mnemonic.starts_with("s_load") => ScalarLoad,
         _ if mnemonic.starts_with("s_") => Scalar,
-        // As many passes of 4 cycles as the larger shapes take.
+        // The larger shapes take 16 passes of 4 cycles.
         _ if mnemonic.starts_with("v_mfma_f32_32x32") => Matrix { cycles: 64 },
         _ if mnemonic.starts_with("v_mfma") => Matrix { cycles: 32 },
         _ if mnemonic.starts_with("v_dual") => Vector {
             cycles: 4,
             dual: true,
         },
-        // Transcendental functions have a quarter of the rate.
+        // Transcendental functions run at a quarter of the rate.
         _ if ["v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin"]
             .iter()
             .any(|t| mnemonic.starts_with(t)) =>
@@ -256,7 +256,7 @@ fn instruction(
     })
 }
 
-/// Operands, at commas that are not within brackets.
+/// Splits operands at commas outside of brackets.
 fn split(operands: &str) -> Vec<&str> {
     operands
         .split(',')
@@ -265,7 +265,7 @@ fn split(operands: &str) -> Vec<&str> {
         .collect()
 }
 
-/// `v3`, `v[4:7]`, `s2`, `a[0:15]`, `vcc`: the last word of a modifier is none.
+/// Parses `v3`, `v[4:7]`, `s2`, `a[0:15]` or `vcc`. Returns `None` for the last word of a modifier.
 fn registers(text: &str) -> Option<Registers> {
     if let Some((_, first)) = SPECIAL.iter().find(|(name, _)| *name == text) {
         return Some(Registers {
@@ -297,7 +297,7 @@ fn registers(text: &str) -> Option<Registers> {
     })
 }
 
-/// `vmcnt(2)`, `lgkmcnt(0)`, `vscnt(0)`.
+/// Parses `vmcnt(2)`, `lgkmcnt(0)` or `vscnt(0)`.
 fn waits(operands: &[&str]) -> Result<Operation, String> {
     const ANY: u32 = u32::MAX;
     let (mut load, mut store, mut local) = (ANY, ANY, ANY);

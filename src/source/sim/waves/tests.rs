@@ -225,9 +225,9 @@ fn every_reason_and_type_comes_about() {
     }
 }
 
-/// Standard deviations by which a share of a sample may differ from the exact one. All comparisons of this file together,
-/// less than a thousand, would fail by chance once in some 2 000 seeds (two-sided normal tail, 5.7e-7 each); the seeds
-/// are fixed.
+/// Standard deviations by which a share of a sample may differ from the exact one. All comparisons of this
+/// file together, less than a thousand, would fail by chance once in some 2 000 seeds (two-sided normal tail,
+/// 5.7e-7 each); the seeds are fixed.
 const DEVIATIONS: f64 = 5.0;
 
 /// Whether the shares of `counts` are those of `exact` as far as the sample's size can tell: for each state

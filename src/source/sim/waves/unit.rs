@@ -1,9 +1,9 @@
 //! A compute unit, cycle by cycle.
 //!
-//! Four SIMDs have slots for waves. In each cycle a SIMD's arbiter picks, for each type of instruction, one of the waves
-//! whose next instruction is of that type and could go; the execution pipe takes it or, being busy, pushes it back.
-//! Fetches come from an instruction buffer per wave that one port of the instruction cache fills, and that a taken branch
-//! empties. Vector and scalar memory, local memory and textures are shared by the unit's SIMDs.
+//! Four SIMDs have slots for waves. In each cycle, for each type of instruction, the arbiter of a SIMD picks
+//! one wave whose next instruction has that type and is ready. The execution pipe accepts it or, if busy,
+//! rejects it. Each wave has an instruction buffer, which one port of the instruction cache fills and a taken
+//! branch empties. The SIMDs of the unit share vector and scalar memory, local memory and textures.
 
 use super::program::{Operation, Program, REGISTERS, Registers};
 use crate::record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
@@ -15,53 +15,54 @@ pub(in crate::source::sim) const SIMDS: usize = 4;
 /// Wave slots of a SIMD.
 const SLOTS: usize = 10;
 
-/// Instructions that a wave's buffer holds.
+/// Instructions in a wave's buffer.
 const BUFFER: u32 = 8;
-/// Instructions of a fetch.
+/// Instructions per fetch.
 const FETCH: u32 = 4;
-/// Cycles from a fetch's grant to its instructions.
+/// Cycles from the grant of a fetch to its instructions.
 const FETCH_LATENCY: u64 = 11;
-/// Cycles until the result of arithmetic can be used.
+/// Latency of arithmetic in cycles.
 const ALU_LATENCY: u64 = 8;
 const SCALAR_LATENCY: u64 = 4;
-/// Cycles of memory, without waiting for others: at least, and the spread above that.
+/// Latency of memory without contention in cycles: minimum and spread.
 const MEMORY_LATENCY: (u64, u64) = (320, 240);
 const TEXTURE_LATENCY: (u64, u64) = (400, 200);
 const SCALAR_MEMORY_LATENCY: (u64, u64) = (90, 60);
 const LOCAL_LATENCY: u64 = 64;
-/// Bytes that a cycle brings from memory to one compute unit.
+/// Memory bandwidth of one compute unit, in bytes per cycle.
 const MEMORY_BYTES: u64 = 48;
-/// Bytes that a cycle brings from local memory.
+/// Local memory bandwidth, in bytes per cycle.
 const LOCAL_BYTES: u64 = 128;
-/// Vector memory operations that a unit has room for.
+/// The most vector memory operations in flight per unit.
 const IN_FLIGHT: usize = 64;
-/// Cycles that a texture operation keeps its pipe busy.
+/// Cycles that a texture operation occupies its pipe.
 const TEXTURE_CYCLES: u64 = 16;
-/// One in so many vector memory operations misses its translation, and the wave waits for the acknowledgement.
+/// One in this many vector memory operations misses its address translation, and the wave waits for the
+/// acknowledgement.
 const TRANSLATIONS: u64 = 96;
 const TRANSLATION_LATENCY: u64 = 180;
-/// Cycles from the end of a workgroup to the beginning of the next one in its place.
+/// Cycles from the end of a workgroup to the start of the next one in its slots.
 const LAUNCH_LATENCY: u64 = 48;
 
-/// What a wave did in a cycle.
+/// The activity of a wave in a cycle.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::source::sim) enum Did {
     /// It issued an instruction of this type.
     Issued(InstructionType),
-    /// It did not.
+    /// It did not issue, for this reason.
     Waited(NotIssued),
 }
 
-/// A wave's cycle.
+/// The state of a wave in a cycle.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct WaveCycle {
-    /// Place in the program.
+    /// The index of the instruction.
     pub instruction: u16,
     pub did: Did,
     pub counters: MemoryCounters,
 }
 
-/// Types of instruction that the arbiter treats apart.
+/// Instruction types with separate arbitration.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Port {
     Vector,
@@ -107,12 +108,12 @@ fn port(operation: Operation) -> Port {
     }
 }
 
-/// The port's bit among those of issued instructions; that of stalled ones is 11 higher.
+/// The port's bit among issued instructions. The bit of stalled ones is 11 higher.
 fn bit(port: Port) -> u32 {
     1 << (5 + port as u32)
 }
 
-/// Where a wave is.
+/// The state of a wave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
     Runs,
@@ -120,9 +121,9 @@ enum State {
     Sleeps(u64),
     /// Executes an internal instruction.
     Internal(u64),
-    /// Waits for something that is not its own.
+    /// Waits for another cause until this cycle.
     Other(u64),
-    /// At the barrier.
+    /// Waits at the barrier.
     Meets,
     Ended,
 }
@@ -130,15 +131,15 @@ enum State {
 struct Wave {
     state: State,
     next: u32,
-    /// Instructions that are there.
+    /// Instructions in the buffer.
     buffered: u32,
-    /// When the fetch in flight comes.
+    /// When the fetch in flight arrives.
     fetch: Option<u64>,
-    /// When each register can be read.
+    /// When each register is ready.
     ready: Box<[u64; REGISTERS]>,
-    /// When the operands of the next instruction can be.
+    /// When the operands of the next instruction are ready.
     operands: u64,
-    /// Turns that branches have taken, by their place.
+    /// How often each branch has been taken, by its index.
     turns: Vec<u32>,
     loads: VecDeque<u64>,
     textures: VecDeque<u64>,
@@ -147,23 +148,23 @@ struct Wave {
     scalars: VecDeque<u64>,
 }
 
-/// See the module.
+/// A compute unit; see the module.
 pub(super) struct Unit<'a> {
     program: &'a Program,
     waves_per_group: usize,
     waves: Vec<Wave>,
-    /// When the next workgroup begins in the place of one that has ended.
+    /// When the next workgroup starts in the slots of one that has ended.
     launches: Vec<Option<u64>>,
     now: u64,
     random: Random,
-    /// The wave that goes first, for each SIMD and port.
+    /// The wave with the highest priority, for each SIMD and port.
     first: [[usize; PORTS.len()]; SIMDS],
     vector: [u64; SIMDS],
     matrix: [u64; SIMDS],
     flat: u64,
     texture: u64,
     local: u64,
-    /// When memory has brought everything that was asked for.
+    /// When all requested memory accesses are complete.
     memory: u64,
     in_flight: VecDeque<u64>,
     operations: u64,
@@ -212,7 +213,7 @@ impl Wave {
             .with_scalar(count(&self.scalars, 31))
     }
 
-    /// The next instruction has changed.
+    /// Updates the operands after a change of the next instruction.
     fn decode(&mut self, program: &Program) {
         let reads = &program.lines[self.next as usize].reads;
         let of = |range: &Registers| {
@@ -229,14 +230,14 @@ impl Wave {
     }
 }
 
-/// Adds an operation that completes no earlier than those before it.
+/// Adds an operation that completes no earlier than the previous ones.
 fn in_order(queue: &mut VecDeque<u64>, at: u64) {
     let at = queue.back().map_or(at, |last| at.max(*last));
     queue.push_back(at);
 }
 
 impl<'a> Unit<'a> {
-    /// A unit with as many workgroups of so many waves as it has room for, but no more than `groups`.
+    /// Creates a unit with at most `groups` workgroups, as many as fit.
     pub fn new(
         program: &'a Program,
         waves_per_group: usize,
@@ -265,7 +266,7 @@ impl<'a> Unit<'a> {
             operations: 0,
             first_to_fetch: 0,
         };
-        // Workgroups come one after the other.
+        // Workgroups start one after the other.
         for group in 0..groups {
             let at = LAUNCH_LATENCY * (1 + group as u64);
             unit.launches[group] = Some(at);
@@ -284,15 +285,16 @@ impl<'a> Unit<'a> {
         self.waves[group * size..(group + 1) * size].iter_mut()
     }
 
-    /// One cycle. `None` for slots without an active wave; and for each SIMD the arbiter's bits.
+    /// Simulates one cycle. Yields the state of each slot (`None` without an active wave) and the arbiter
+    /// bits of each SIMD.
     pub fn step(&mut self, waves: &mut [Option<WaveCycle>], arbiter: &mut [Snapshot; SIMDS]) {
         self.launch();
         while self.in_flight.front().is_some_and(|at| *at <= self.now) {
             self.in_flight.pop_front();
         }
         self.fetch();
-        for (place, cycle) in waves.iter_mut().enumerate() {
-            *cycle = self.before_issue(place);
+        for (slot_index, cycle) in waves.iter_mut().enumerate() {
+            *cycle = self.before_issue(slot_index);
         }
         for (simd, bits) in arbiter.iter_mut().enumerate() {
             *bits = self.arbitrate(simd, waves);
@@ -301,7 +303,7 @@ impl<'a> Unit<'a> {
         self.now += 1;
     }
 
-    /// Groups that have ended make place for the next.
+    /// Starts workgroups in the slots of those that have ended.
     fn launch(&mut self) {
         for group in 0..self.launches.len() {
             let launch = self.launches[group];
@@ -323,7 +325,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Instructions arrive, and one wave's fetch is granted.
+    /// Delivers fetched instructions, and grants one wave's fetch.
     fn fetch(&mut self) {
         let count = self.waves.len();
         let now = self.now;
@@ -338,18 +340,18 @@ impl<'a> Unit<'a> {
         };
         let in_turn = (0..count).map(|more| (self.first_to_fetch + more) % count);
         let hungry = in_turn
-            .filter(|place| wants(&self.waves[*place]))
-            .min_by_key(|place| self.waves[*place].buffered);
-        if let Some(place) = hungry {
-            self.waves[place].fetch = Some(now + FETCH_LATENCY);
-            self.first_to_fetch = place + 1;
+            .filter(|slot_index| wants(&self.waves[*slot_index]))
+            .min_by_key(|slot_index| self.waves[*slot_index].buffered);
+        if let Some(slot_index) = hungry {
+            self.waves[slot_index].fetch = Some(now + FETCH_LATENCY);
+            self.first_to_fetch = slot_index + 1;
         }
     }
 
-    /// What holds the wave back before it comes to the arbiter; [`NotIssued::ARBITER_NOT_WIN`] if nothing does.
-    fn before_issue(&mut self, place: usize) -> Option<WaveCycle> {
+    /// The reason that keeps the wave from arbitration, or [`NotIssued::ARBITER_NOT_WIN`] if there is none.
+    fn before_issue(&mut self, slot_index: usize) -> Option<WaveCycle> {
         let (now, program) = (self.now, self.program);
-        let wave = &mut self.waves[place];
+        let wave = &mut self.waves[slot_index];
         wave.complete(now);
         let over = |until: u64| until <= now;
         let reason = match wave.state {
@@ -383,7 +385,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// One wave of `simd` per port issues, or is pushed back.
+    /// Issues or rejects one wave of `simd` per port.
     fn arbitrate(&mut self, simd: usize, cycles: &mut [Option<WaveCycle>]) -> Snapshot {
         let mut bits = Snapshot(0);
         let ready = Did::Waited(NotIssued::ARBITER_NOT_WIN);
@@ -391,8 +393,8 @@ impl<'a> Unit<'a> {
         for port_of in PORTS {
             let first = self.first[simd][port_of as usize];
             let wants = |slot: &usize| {
-                let place = slot * SIMDS + simd;
-                cycles[place].is_some_and(|cycle| {
+                let slot_index = slot * SIMDS + simd;
+                cycles[slot_index].is_some_and(|cycle| {
                     let next = &self.program.lines[cycle.instruction as usize];
                     cycle.did == ready && port(next.operation) == port_of
                 })
@@ -401,8 +403,8 @@ impl<'a> Unit<'a> {
             let Some(slot) = winner else {
                 continue;
             };
-            let place = slot * SIMDS + simd;
-            let did = match self.issue(simd, place) {
+            let slot_index = slot * SIMDS + simd;
+            let did = match self.issue(simd, slot_index) {
                 Some(kind) => {
                     self.first[simd][port_of as usize] = slot + 1;
                     bits.0 |= bit(port_of);
@@ -412,32 +414,32 @@ impl<'a> Unit<'a> {
                     Did::Issued(kind)
                 }
                 None => {
-                    // The arbiter stays with it.
+                    // A rejected wave keeps the priority.
                     self.first[simd][port_of as usize] = slot;
                     bits.0 |= bit(port_of) << 11;
                     Did::Waited(NotIssued::ARBITER_WIN_EX_STALL)
                 }
             };
-            if let Some(cycle) = &mut cycles[place] {
+            if let Some(cycle) = &mut cycles[slot_index] {
                 cycle.did = did;
             }
         }
         bits
     }
 
-    /// The execution pipe takes the wave's next instruction, and says what it is; or pushes it back.
-    fn issue(&mut self, simd: usize, place: usize) -> Option<InstructionType> {
+    /// Issues the wave's next instruction and returns its type, or `None` if the pipe rejects it.
+    fn issue(&mut self, simd: usize, slot_index: usize) -> Option<InstructionType> {
         use Operation::*;
         let (now, program) = (self.now, self.program);
-        let line = &program.lines[place_of(&self.waves[place])];
+        let line = &program.lines[index_of(&self.waves[slot_index])];
         let mut state = State::Runs;
-        let mut next = self.waves[place].next + 1;
+        let mut next = self.waves[slot_index].next + 1;
         let mut jumps = false;
         let kind = match line.operation {
             Vector { cycles, dual } => {
                 take(&mut self.vector[simd], now, cycles.into())?;
                 let at = now + ALU_LATENCY + u64::from(cycles) - 4;
-                self.waves[place].writes(line.writes, at);
+                self.waves[slot_index].writes(line.writes, at);
                 match dual {
                     true => InstructionType::DUAL_VALU,
                     false => InstructionType::VALU,
@@ -446,16 +448,16 @@ impl<'a> Unit<'a> {
             Matrix { cycles } => {
                 take(&mut self.matrix[simd], now, cycles.into())?;
                 let at = now + u64::from(cycles) + ALU_LATENCY;
-                self.waves[place].writes(line.writes, at);
+                self.waves[slot_index].writes(line.writes, at);
                 InstructionType::MATRIX
             }
             Scalar => {
-                self.waves[place].writes(line.writes, now + SCALAR_LATENCY);
+                self.waves[slot_index].writes(line.writes, now + SCALAR_LATENCY);
                 InstructionType::SCALAR
             }
             ScalarLoad => {
                 let at = now + self.latency(SCALAR_MEMORY_LATENCY);
-                in_order(&mut self.waves[place].scalars, at);
+                in_order(&mut self.waves[slot_index].scalars, at);
                 InstructionType::SCALAR
             }
             Load { bytes } | Store { bytes } => {
@@ -464,7 +466,7 @@ impl<'a> Unit<'a> {
                 }
                 take(&mut self.flat, now, u64::from(bytes))?;
                 let at = self.memory_access(line.lanes, bytes, MEMORY_LATENCY);
-                let wave = &mut self.waves[place];
+                let wave = &mut self.waves[slot_index];
                 match line.operation {
                     Load { .. } => in_order(&mut wave.loads, at),
                     _ => in_order(&mut wave.stores, at),
@@ -480,17 +482,20 @@ impl<'a> Unit<'a> {
                 }
                 take(&mut self.texture, now, TEXTURE_CYCLES)?;
                 let at = self.memory_access(line.lanes, 4, TEXTURE_LATENCY);
-                in_order(&mut self.waves[place].textures, at);
+                in_order(&mut self.waves[slot_index].textures, at);
                 InstructionType::TEX
             }
             Local { bytes } => {
                 let cycles = (u64::from(line.lanes * bytes)).div_ceil(LOCAL_BYTES);
                 take(&mut self.local, now, cycles)?;
-                in_order(&mut self.waves[place].locals, now + LOCAL_LATENCY + cycles);
+                in_order(
+                    &mut self.waves[slot_index].locals,
+                    now + LOCAL_LATENCY + cycles,
+                );
                 InstructionType::LDS
             }
             LocalDirect => {
-                in_order(&mut self.waves[place].locals, now + LOCAL_LATENCY);
+                in_order(&mut self.waves[slot_index].locals, now + LOCAL_LATENCY);
                 InstructionType::LDS_DIRECT
             }
             Wait { .. } => InstructionType::OTHER,
@@ -499,7 +504,7 @@ impl<'a> Unit<'a> {
                 InstructionType::BARRIER
             }
             Branch { to, times } => {
-                let turns = &mut self.waves[place].turns[next as usize - 1];
+                let turns = &mut self.waves[slot_index].turns[next as usize - 1];
                 if *turns < times {
                     *turns += 1;
                     (next, jumps) = (to, true);
@@ -509,7 +514,7 @@ impl<'a> Unit<'a> {
                     InstructionType::BRANCH_NOT_TAKEN
                 }
             }
-            Skip { to } => match place.is_multiple_of(self.waves_per_group) {
+            Skip { to } => match slot_index.is_multiple_of(self.waves_per_group) {
                 true => InstructionType::BRANCH_NOT_TAKEN,
                 false => {
                     (next, jumps) = (to, true);
@@ -535,7 +540,7 @@ impl<'a> Unit<'a> {
                 InstructionType::OTHER
             }
         };
-        let wave = &mut self.waves[place];
+        let wave = &mut self.waves[slot_index];
         wave.state = state;
         if !matches!(state, State::Ended | State::Meets) {
             wave.next = next;
@@ -552,7 +557,7 @@ impl<'a> Unit<'a> {
         least + self.random.below(spread)
     }
 
-    /// When memory has brought or taken `bytes` for each of `lanes`.
+    /// When a memory access of `bytes` for each of `lanes` completes.
     fn memory_access(&mut self, lanes: u32, bytes: u32, latency: (u64, u64)) -> u64 {
         self.operations += 1;
         let cycles = (u64::from(lanes) * u64::from(bytes)).div_ceil(MEMORY_BYTES);
@@ -562,7 +567,7 @@ impl<'a> Unit<'a> {
         at
     }
 
-    /// Waves go on that have all met at their barrier.
+    /// Releases the barriers that all waves of a workgroup have reached.
     fn meet(&mut self) {
         let program = self.program;
         for group in 0..self.launches.len() {
@@ -583,11 +588,11 @@ impl<'a> Unit<'a> {
     }
 }
 
-fn place_of(wave: &Wave) -> usize {
+fn index_of(wave: &Wave) -> usize {
     wave.next as usize
 }
 
-/// Keeps a pipe busy for `cycles`; `None` if it is.
+/// Occupies a pipe for `cycles`. Returns `None` if it is busy.
 fn take(pipe: &mut u64, now: u64, cycles: u64) -> Option<()> {
     if *pipe > now {
         return None;

@@ -1,4 +1,4 @@
-//! A stretch of a compute unit's steady state, kept cycle by cycle, and what a look at it shows.
+//! A stretch of a compute unit's steady state, stored cycle by cycle, and its sampling.
 
 use super::program::Program;
 use super::unit::{Did, SIMDS, Unit, WaveCycle};
@@ -7,57 +7,57 @@ use crate::source::sim::random::Random;
 #[cfg(test)]
 use std::collections::BTreeMap;
 
-/// Cycles of a window: a prime, so that no loop of a program divides it.
+/// Cycles of a window: a prime, so that it is no multiple of the length of a loop.
 const CYCLES: usize = 4_099;
-/// Cycles before it.
+/// Cycles simulated before the window.
 const WARM_UP: usize = 4_000;
-/// Cycles that it takes a trap to stop a wave, at most.
+/// The most cycles that a trap takes to stop a wave.
 const TRAP: u64 = 8;
-/// Instructions that a wave goes on at most before it stops for a trap.
+/// The most instructions that a wave executes before it stops for a trap.
 pub(in crate::source::sim) const SKID: u32 = 2;
 
-/// What was kept of a kernel on one compute unit; it repeats for as long as the kernel runs.
+/// The execution of a kernel on one compute unit. It repeats while the kernel runs.
 pub(in crate::source::sim) struct Window {
     slots: usize,
-    /// By cycle, then slot.
+    /// By cycle and slot.
     waves: Vec<Option<WaveCycle>>,
     /// By cycle.
     arbiter: Vec<[Snapshot; SIMDS]>,
     active: Vec<u8>,
 }
 
-/// Which wave is looked at: on each visit to a unit the next of those that are active.
+/// Selects the wave to sample: each visit to a unit takes the next active one.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::source::sim) struct Visit {
-    /// Cycle of the kernel on this unit.
+    /// The cycle of the kernel on this unit.
     pub cycle: u64,
-    /// Number of the visit.
+    /// The number of the visit.
     pub turn: u64,
 }
 
-/// What a look at a wave shows.
+/// The state of a sampled wave.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::source::sim) struct Seen {
-    /// Place in the program.
+    /// The index of its instruction.
     pub instruction: usize,
     pub did: Did,
     pub counters: MemoryCounters,
-    /// What the arbiter of its SIMD did; with the reason, if the wave did not issue.
+    /// The state of the arbiter of its SIMD, with the reason if the wave did not issue.
     pub snapshot: Snapshot,
     /// The wave's slot.
     pub slot: usize,
-    /// Waves that were active on the unit.
+    /// The number of active waves on the unit.
     pub active: u32,
-    /// A trap came too late: the wave had ended.
+    /// The wave ended before the trap stopped it.
     pub ended: bool,
 }
 
-/// Shares of states: of each cycle's active waves, averaged over cycles. They add up to 1.
+/// The share of each state among active waves, averaged over cycles. The shares add up to 1.
 #[cfg(test)]
 pub(in crate::source::sim) type Occupancy<K> = BTreeMap<K, f64>;
 
 impl Window {
-    /// Runs `program` on a unit with so many workgroups of so many waves.
+    /// Runs `program` on a unit with `groups` workgroups of `waves_per_group` waves.
     pub fn of(program: &Program, waves_per_group: usize, groups: usize, random: Random) -> Window {
         let mut unit = Unit::new(program, waves_per_group, groups, random);
         let slots = unit.slots();
@@ -81,7 +81,7 @@ impl Window {
         window
     }
 
-    /// Cycles until it repeats.
+    /// The length of the window in cycles.
     pub fn cycles(&self) -> u64 {
         CYCLES as u64
     }
@@ -91,7 +91,7 @@ impl Window {
         (cycle, &self.waves[cycle * self.slots..][..self.slots])
     }
 
-    /// What sampling hardware sees. `None`: no wave is active in that cycle.
+    /// Samples with the sampling hardware. Returns `None` if no wave is active in that cycle.
     pub fn look(&self, visit: Visit) -> Option<Seen> {
         let (cycle, row) = self.at(visit.cycle);
         let active = self.active[cycle];
@@ -125,8 +125,8 @@ impl Window {
         })
     }
 
-    /// What a trap sees that is raised in that cycle and takes `delay` cycles to stop the wave: where the wave then is, but
-    /// no more than [`SKID`] instructions further on.
+    /// Samples with a trap that takes `delay` cycles to stop the wave, which executes at most [`SKID`]
+    /// instructions meanwhile.
     pub fn trap(&self, visit: Visit, delay: u64) -> Option<Seen> {
         let mut seen = self.look(visit)?;
         let mut issued = 0;
@@ -151,20 +151,20 @@ impl Window {
         Some(seen)
     }
 
-    /// How long a trap takes to stop a wave.
+    /// A random delay of a trap.
     pub fn trap_delay(random: &mut Random) -> u64 {
         random.below(TRAP + 1)
     }
 
-    /// Place in the program and doings of the wave in `slot`.
+    /// The instruction and activity of the wave in `slot`.
     #[cfg(test)]
     pub fn of_slot(&self, cycle: u64, slot: usize) -> Option<(usize, Did)> {
         let (_, row) = self.at(cycle);
         row[slot].map(|wave| (wave.instruction.into(), wave.did))
     }
 
-    /// The exact shares of all that looks can show, each cycle of a kernel of `cycles` that begins at `phase` counted
-    /// once, and each active wave as much as the others of its cycle.
+    /// The exact shares of all outcomes of [`Window::look`] over a kernel of `cycles` cycles that starts at
+    /// `phase`. Cycles have equal weight, and so have the active waves of a cycle.
     #[cfg(test)]
     pub fn occupancy<K: Ord>(
         &self,
@@ -179,7 +179,7 @@ impl Window {
         })
     }
 
-    /// The same of traps: every delay counts as much as the others.
+    /// Like [`Window::occupancy`] for traps, with equal weight for each delay.
     #[cfg(test)]
     pub fn trapped<K: Ord>(
         &self,
@@ -205,7 +205,7 @@ impl Window {
     ) -> Occupancy<K> {
         let mut shares: Occupancy<K> = BTreeMap::new();
         let mut all = 0.0;
-        // Whole repetitions count as often as they come.
+        // Complete repetitions.
         let (whole, rest) = (cycles / self.cycles(), cycles % self.cycles());
         for cycle in 0..self.cycles() {
             let times = (whole + u64::from(cycle < rest)) as f64;

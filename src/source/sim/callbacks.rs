@@ -1,6 +1,6 @@
-//! Callbacks of subscribers of the simulated runtime, on the threads of the simulation.
+//! Callbacks to subscribers of the simulated runtime, on the threads of the simulation.
 //!
-//! The address space is a simulated one too, so callbacks get arguments as records keep them: nothing is read through them.
+//! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
 use super::operations::Function;
 use crate::collect::correlation::{Call, HostThread};
@@ -8,7 +8,8 @@ use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Within};
 use crate::record::{Completion, ExternalId, KernelId, Operation, Record, RecordRef, WorkId};
 
-/// Calls back about a call's enter, or about its exit with a status. Returns the external id that a subscriber supplies.
+/// Reports the enter of a call, or its exit if there is a status. Returns the external id that a subscriber
+/// supplied.
 pub(super) fn call(
     host: &HostThread,
     call: &Call,
@@ -35,7 +36,7 @@ pub(super) fn call(
         .tell_within(host.state(), place, subscribers, &mut callback)
 }
 
-/// Calls back at the enter of something within a call.
+/// Reports the enter of an activity within a call.
 pub(super) fn begin<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -49,7 +50,7 @@ pub(super) fn begin<R: Record>(
     notifier.enter(within, operation, RecordRef::of(record), kernel);
 }
 
-/// Calls back at its exit.
+/// Reports the exit of an activity within a call.
 pub(super) fn end<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -64,7 +65,7 @@ pub(super) fn end<R: Record>(
     notifier.end(within);
 }
 
-/// Calls back at the enter and the exit of an enqueue, and returns the followers of the work.
+/// Reports an enqueue, and returns the followers of the work.
 pub(super) fn enqueued<R: Record>(
     host: &HostThread,
     call: &Call,
@@ -81,12 +82,12 @@ pub(super) fn enqueued<R: Record>(
     Some(followers.with_user_data(user_data))
 }
 
-/// Calls back the followers of work that has completed.
+/// Reports the completion of work to its followers.
 pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
     notify::completed(host.board(), host.state(), followers, completion);
 }
 
-/// Calls back about an object that has come or is going: `id` is that of an `R`.
+/// Reports that an object was created or destroyed. `id` is the id of an `R`.
 pub(super) fn object<R: Record>(host: &HostThread, call: &Call, operation: Operation, id: u32) {
     Notifier::inside(host, call).object::<R>(operation, id);
 }
