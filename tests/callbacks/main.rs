@@ -304,6 +304,7 @@ fn a_program_is_told(opencl: &OpenCl) {
         objects,
         [
             resource::RUNTIME_INITIALIZED,
+            resource::AGENT_KNOWN,
             resource::CONTEXT_CREATED,
             resource::QUEUE_CREATED,
             resource::MODULE_LOADED,
