@@ -250,7 +250,7 @@ fn tell(what: MarkerKind, id: u64, mark: &Mark<'_>) {
     };
     tell_wanted(thread, interest, buffers, what, id, mark);
     if due != Due::default() {
-        process::pay(due);
+        process::flush_due(due);
     }
 }
 

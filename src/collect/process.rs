@@ -312,7 +312,7 @@ fn new_process(operation: Operation) -> Interest {
 }
 
 /// A call of `operation` comes to the gate of the recording. Returns who wants it then, and what is due with it
-/// ([`pay`]).
+/// ([`flush_due`]).
 #[cold]
 #[inline(never)]
 pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
@@ -322,7 +322,7 @@ pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
 
 /// Does what the gate of the recording has found to be due.
 #[cold]
-pub(crate) fn pay(due: Due) {
+pub(crate) fn flush_due(due: Due) {
     let Some(recorder) = recorder() else {
         return;
     };
@@ -642,7 +642,7 @@ fn new_cell() -> Option<Current> {
     let process = process()?;
     let id = system::thread_id();
     let is_main = id == std::process::id();
-    let id = crate::collect::context::thread_id(id);
+    let id = crate::collect::attributes::thread_id(id);
     let board = &process.board;
     // A signal handler that calls in here while the interrupted thread does would make two cells;
     // signals wait meanwhile.

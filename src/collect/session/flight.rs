@@ -9,7 +9,6 @@ use super::server::Live;
 use crate::buffer::BlockView;
 use crate::capture::{self, FileHeader, Writer};
 use crate::clock;
-use crate::collect::context::ticks_of;
 use crate::record::{Api, ThreadId, Ticks};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
@@ -89,7 +88,7 @@ impl Flight {
         let writer = Writer::resume(file.try_clone()?.into())?;
         let now = clock::now_of(live.ticks);
         let since = self.keep.map_or(Ticks::NONE, |keep| {
-            Ticks(now.0.saturating_sub(ticks_of(keep)))
+            Ticks(now.0.saturating_sub(clock::ticks_of(keep)))
         });
         // The last call of each lane may have ended and still stand among those in progress.
         let mut ended = HashSet::new();

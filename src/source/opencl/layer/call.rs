@@ -62,7 +62,7 @@ impl Call {
             (interest, due) = process::pass_gate(operation);
             if due != Default::default() {
                 // Those who want this call keep their interest in it.
-                process::pay(due);
+                process::flush_due(due);
             }
             if interest.is_none() {
                 return false;

@@ -12,7 +12,7 @@ use super::sampling;
 use super::tell;
 use super::work::Place;
 use crate::clock;
-use crate::collect::context;
+use crate::collect::attributes;
 use crate::collect::correlation::HostThread;
 use crate::collect::outstanding::{
     Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
@@ -136,7 +136,7 @@ fn fill(
     completed: Ticks,
 ) {
     let (latency, unfinished) = match times {
-        Some(_) => (context::latency_times(), Unfinished::default()),
+        Some(_) => (attributes::latency_times(), Unfinished::default()),
         None => (false, Unfinished::NO_TIMES),
     };
     let time = |at: usize| {
