@@ -94,7 +94,6 @@ pub use crate::collect::switchboard::{
 };
 pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
 #[cfg(feature = "layer")]
-pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use flight::{Dump, FlightOptions, FlightRecorder};

@@ -24,7 +24,7 @@ pub struct Gate {
     state: AtomicU32,
     /// Ticks before which it does not open, 0 for none.
     not_before: u64,
-    /// Ticks at which it closes, once that is known.
+    /// Ticks at which it closes, or 0 before it has opened.
     until: AtomicU64,
     /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
     /// lists stay: a thread may be reading one.
@@ -41,16 +41,16 @@ struct Named {
     dump: OperationSet,
 }
 
-/// What is due when that which has come to the gate is recorded.
+/// The actions that are due once the call or name at the gate has been recorded.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Due {
     /// The recording ends.
     pub close: bool,
-    /// What is kept is written out.
+    /// The flight recorder is dumped.
     pub dump: bool,
 }
 
-/// What comes to the gate.
+/// A call or name that comes to the gate.
 enum Passing<'a> {
     Call(Operation),
     Name(&'a str),
@@ -88,7 +88,7 @@ impl Gate {
         let names = self.board.names();
         let select = |selection: &mut Selection| {
             if !scope.kinds.is_empty() {
-                // What was lost is always told.
+                // Losses are always recorded.
                 selection.kinds = KindSet::of(&scope.kinds).or(KindSet::of(&[Kind::LOSS]));
             }
             for operation in names.all::<OperationName>() {
@@ -245,7 +245,7 @@ impl Gate {
             self.until.store(until.0.max(1), Ordering::Relaxed);
         }
         self.gate_the_end();
-        // It may have been ended in the meantime.
+        // The recording may have been ended in the meantime.
         let _ = self.board.start_context(self.context);
         if self.state.load(Ordering::Acquire) == OVER {
             // By another thread, which found nothing yet to stop.
@@ -262,7 +262,7 @@ impl Gate {
 
     fn shut(&self) {
         self.board.set_gated(OperationSet::default());
-        // It may be stopped already.
+        // The context may be stopped already.
         let _ = self.board.stop_context(self.context);
     }
 

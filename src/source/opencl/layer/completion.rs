@@ -293,7 +293,7 @@ fn write_those_parked(host: &mut HostThread) {
 /// Status of work of which the runtime does not say more.
 const NOT_COMPLETE: cl_int = 1;
 
-/// Somebody flushes.
+/// Writes completions, as `flush` asks.
 pub(super) fn flush(flush: Flush) {
     let Some(thread) = process::current() else {
         return;
