@@ -82,6 +82,13 @@ pub fn frequency() -> u64 {
     }
 }
 
+/// `duration` in ticks of this process.
+#[cfg(not(loom))]
+pub(crate) fn ticks_of(duration: std::time::Duration) -> u64 {
+    let ticks = duration.as_nanos() * u128::from(frequency()) / 1_000_000_000;
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
 /// Starts measuring the [`frequency`], so that a later call need not wait.
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) fn measure_frequency() {

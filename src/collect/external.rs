@@ -89,7 +89,7 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
     let pushed = process::current()
         .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())));
     if due != Due::default() {
-        process::pay(due);
+        process::flush_due(due);
     }
     pushed
         .ok_or(ExternalError::NotAvailable)?

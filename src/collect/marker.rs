@@ -249,7 +249,7 @@ fn report(what: MarkerKind, id: u64, mark: &Mark<'_>) {
     };
     report_enabled(thread, interest, buffers, what, id, mark);
     if due != Due::default() {
-        process::pay(due);
+        process::flush_due(due);
     }
 }
 

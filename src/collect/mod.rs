@@ -5,8 +5,10 @@
 //! services through [`context`]; `gputrail record` reaches the process through [`session`].
 
 pub mod agents;
+pub(crate) mod attributes;
 pub mod context;
 pub mod correlation;
+pub(crate) mod delivering;
 pub(crate) mod exit;
 pub mod external;
 pub mod marker;

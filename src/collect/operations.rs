@@ -27,13 +27,13 @@ pub struct OperationInfo {
     pub operation: Operation,
     /// Its name: that of the function, for an API's.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect.
     pub group: OperationGroup,
     /// Its arguments, if it is a function.
     pub arguments: &'static [ArgumentInfo],
     /// Whether records keep the values of its arguments.
     pub keeps_arguments: bool,
-    /// What its source does with a call of it besides recording it.
+    /// How its source observes a call besides recording it.
     pub observed: Observed,
 }
 
@@ -122,18 +122,18 @@ told! {
     kernel_dispatch: KERNEL_DISPATCH {
         /// A kernel is put into a queue.
         ENQUEUE = 1, "kernel enqueue";
-        /// It has completed, or will not.
+        /// The work has completed, or will not.
         COMPLETE = 2, "kernel complete";
     }
     /// Copies and fills.
     memory_copy: MEMORY_COPY {
         /// A copy, map or migration is put into a queue.
         COPY_ENQUEUE = 1, "copy enqueue";
-        /// It has completed, or will not.
+        /// The work has completed, or will not.
         COPY_COMPLETE = 2, "copy complete";
         /// A fill is put into a queue.
         FILL_ENQUEUE = 3, "fill enqueue";
-        /// It has completed, or will not.
+        /// The work has completed, or will not.
         FILL_COMPLETE = 4, "fill complete";
     }
     /// Memory.
@@ -147,7 +147,7 @@ told! {
     synchronization: SYNCHRONIZATION {
         /// The host waits for events.
         EVENT_SYNCHRONIZE = 1, "wait for event";
-        /// A queue is told to wait for events.
+        /// A queue is made to wait for events.
         STREAM_WAIT_EVENT = 2, "queue waits for event";
         /// The host waits for a queue; also in calls that wait for what they enqueue.
         STREAM_SYNCHRONIZE = 3, "wait for queue";

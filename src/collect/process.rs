@@ -37,7 +37,7 @@ static OFF: Wanted = Wanted::new();
 /// there is one.
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
 
-/// What only changes when a process begins. Not wiped by fork.
+/// The state that only changes when a process begins. Not wiped by fork.
 static PROCESS: AtomicPtr<ObservedProcess> = AtomicPtr::new(std::ptr::null_mut());
 /// The process and thread that is beginning one, `process << 32 | thread`, or 0.
 static BEGINNING: AtomicU64 = AtomicU64::new(0);
@@ -198,7 +198,7 @@ impl Current {
         lasts.then_some(&process.board)
     }
 
-    /// Tells `subscribers` of something that happens once. The thread's state may be used meanwhile.
+    /// Calls back `subscribers` about something that happens once. The thread's state may be used meanwhile.
     #[cold]
     pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
         if let Some(board) = self.board() {
@@ -207,7 +207,7 @@ impl Current {
         }
     }
 
-    /// What others may know of the thread.
+    /// The part of the thread's state that other threads share.
     #[inline]
     pub(crate) fn state(&self) -> &Arc<ThreadState> {
         &self.cell().state
@@ -222,7 +222,7 @@ impl Current {
     }
 }
 
-/// What a signal handler has to say is lost.
+/// Counts a record of a signal handler that is lost.
 #[cold]
 #[inline(never)]
 fn count_interrupted() {
@@ -268,7 +268,7 @@ fn wanted() -> &'static Wanted {
     unsafe { &*WANTED.load(Ordering::Acquire) }
 }
 
-/// Who wants calls of `operation` in this process. Nobody means: pass the call through.
+/// The consumers of calls of `operation` in this process. Without any, the call passes through.
 #[inline]
 pub fn interest(operation: Operation) -> Interest {
     let wanted = wanted();
@@ -311,8 +311,8 @@ fn new_process(operation: Operation) -> Interest {
     }
 }
 
-/// A call of `operation` comes to the gate of the recording. Returns who wants it then, and what is due with it
-/// ([`pay`]).
+/// A call of `operation` comes to the gate of the recording. Returns its consumers then, and what is due with it
+/// ([`flush_due`]).
 #[cold]
 #[inline(never)]
 pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
@@ -320,15 +320,15 @@ pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
     (wanted().operation(operation).without_gate(), due)
 }
 
-/// Does what the gate of the recording has found to be due.
+/// Ends the recording or has it dumped, as its gate has found due.
 #[cold]
-pub(crate) fn pay(due: Due) {
+pub(crate) fn flush_due(due: Due) {
     let Some(recorder) = recorder() else {
         return;
     };
     let _uncancelled = Uncancelled::begin();
     if due.dump {
-        // Only a recording that keeps what happens last has something to write out.
+        // A recording that keeps everything has nothing to dump.
         recorder.dump();
     }
     if due.close
@@ -338,7 +338,7 @@ pub(crate) fn pay(due: Due) {
     }
 }
 
-/// What decides when the recording begins and ends.
+/// The gate that decides when the recording begins and ends.
 pub(crate) fn gate() -> Option<&'static Gate> {
     recorder()?.gate()
 }
@@ -350,7 +350,7 @@ pub(crate) fn is_in_callback() -> bool {
     unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
 }
 
-/// Says that the calling thread has spent the time since `start` on something of ours.
+/// Records that the calling thread has spent the time since `start` on our own work.
 pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
     let mut overhead = Overhead::blank();
     (overhead.start, overhead.end, overhead.what) = (start, clock::now(), what);
@@ -419,20 +419,20 @@ pub fn begin_for_tool() -> Option<&'static Arc<Switchboard>> {
     board()
 }
 
-/// What to do while another thread begins the process.
+/// Whether to wait while another thread begins the process.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Patience {
-    /// Nothing: who calls is in a call of the program's, which then passes through.
+    /// Do not wait: the caller is in a call of the program, which then passes through.
     None,
-    /// Wait until it has.
+    /// Wait until it has begun.
     Waits,
 }
 
-/// Does `work` unless this thread is at it further up its stack, being in a signal handler; or another one is, for
-/// which it waits if it is to.
+/// Does `work` under the lock of the process. `None`: this thread holds it further up its stack, being in a signal handler,
+/// or another one does and `patience` says not to wait.
 fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
-    // A child may have inherited the lock from a thread that it does not have: then it is another
-    // process's, and free.
+    // A child may have inherited the lock from a thread that it does not have. The lock then names another
+    // process, and is free.
     let _uncancelled = Uncancelled::begin();
     let process = u64::from(std::process::id());
     let me = process << 32 | u64::from(system::thread_id());
@@ -642,7 +642,7 @@ fn new_cell() -> Option<Current> {
     let process = process()?;
     let id = system::thread_id();
     let is_main = id == std::process::id();
-    let id = crate::collect::context::thread_id(id);
+    let id = crate::collect::attributes::thread_id(id);
     let board = &process.board;
     // A signal handler that calls in here while the interrupted thread does would make two cells;
     // signals wait meanwhile.
@@ -660,7 +660,7 @@ fn new_cell() -> Option<Current> {
             state: host.state().clone(),
             host: UnsafeCell::new(host),
         }));
-        // What a forked thread inherits stays where it is: its lane lies in memory that is gone.
+        // A cell that a forked thread has inherited stays where it is: its lane lies in memory that is gone.
         cell::set(cell);
         exit_key::set(cell.cast());
         exit::at_end_of_thread();

@@ -40,7 +40,7 @@ pub struct RecorderOptions {
     pub pool_bytes: usize,
     /// Bytes of one block.
     pub block_bytes: usize,
-    /// What happens when no block is empty.
+    /// The policy when no block is empty.
     pub policy: Policy,
     /// Bytes in a lane's block from which on they are written to the capture; 0 writes whatever is
     /// there at each poll.
@@ -53,10 +53,10 @@ pub struct RecorderOptions {
     pub ticks: TickSource,
     /// Lanes at a time.
     pub lanes: u32,
-    /// What to record and when. Where it is not everything, [`Recorder::open_gate`] is due.
+    /// The scope. Where it is not everything, [`Recorder::open_gate`] must be called.
     pub scope: Scope,
-    /// Of samples of the program counter, record only their numbers by dispatch, address and reason: where the source
-    /// counts them.
+    /// Records counts of PC samples by dispatch, address and reason in place of the samples, where the source counts
+    /// them.
     pub aggregate_samples: bool,
 }
 
@@ -105,7 +105,7 @@ pub enum RecorderError {
 
 /// The recording of one process. Clones are handles to the same.
 ///
-/// It is a context with one service, which lets everything go to one buffer, and a capture.
+/// A recording is a context with one service, which directs everything to one buffer, and a capture.
 #[derive(Clone)]
 pub struct Recorder {
     board: Arc<Switchboard>,
@@ -176,8 +176,8 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// The recording of what comes by way of `board` into `buffer`, the memory of which somebody else may look at
-    /// when the process has died.
+    /// The recording of what comes by way of `board` into `buffer`. With `is_shared`, the parent reads the memory when the
+    /// process has died.
     fn of_buffer(
         board: &Arc<Switchboard>,
         (buffer, is_shared): (Buffer, bool),
@@ -242,7 +242,7 @@ impl Recorder {
         };
         let sampling = self.board.sampling();
         match sampling.configure(self.context, agent, request, delivery) {
-            // Nobody has said how.
+            // No source has offered to sample the agent.
             Err(SamplingError::UnknownAgent(id)) => {
                 let agent = format!("agent {id} ({name})");
                 return Err(SamplingError::NotSupported { agent });
@@ -296,7 +296,7 @@ impl Recorder {
     /// The header of a new capture of this process.
     pub fn file_header(ticks: TickSource, process: ProcessId) -> FileHeader {
         let (created, identity, frequency) = match ticks {
-            // The same simulation makes the same bytes.
+            // A simulation makes the same bytes each time.
             TickSource::Virtual => (0, [0; 16], 1_000_000_000),
             _ => (
                 clock::SystemClock::Realtime.read().0,
@@ -320,7 +320,7 @@ impl Recorder {
         }
     }
 
-    /// What decides when it begins and ends, if its scope is not everything.
+    /// The gate that decides when the recording begins and ends, if its scope is not everything.
     pub(crate) fn gate(&self) -> Option<&Gate> {
         self.gate.as_deref()
     }
@@ -365,12 +365,12 @@ impl Recorder {
         self.ticks
     }
 
-    /// Says what this process is, by asking the system.
+    /// Describes this process in the names store, as the system knows it.
     pub fn describe_process(&self, configuration: &str) {
         Self::describe(self.names(), configuration);
     }
 
-    /// The same, in `names`.
+    /// Describes this process in `names`.
     pub(crate) fn describe(names: &Names, configuration: &str) {
         let mut process = Process::blank();
         process.id = ProcessId(std::process::id());
@@ -410,7 +410,7 @@ impl Recorder {
         if let Some(gate) = &self.gate {
             gate.close();
         }
-        // It may be stopped already.
+        // The context may be stopped already.
         let _ = self.board.stop_context(self.context);
         match &self.collector {
             Some(collector) => {
@@ -426,8 +426,8 @@ impl Recorder {
     }
 }
 
-/// What a recording keeps: all but the external ids of every call, since it keeps each push and pop, and but
-/// retirements, for which the work of each call would have to be counted.
+/// The selection of a recording: everything except the external ids of every call, since it keeps each push and pop, and
+/// except retirements, which would need a count of the work of each call.
 fn recorded(scope: &Scope) -> Selection {
     let mut selection = Selection::all();
     selection.kinds = KindSet::ALL.without(KindSet::of(&[

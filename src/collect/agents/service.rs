@@ -5,7 +5,7 @@
 //! service, for any number of agents.
 
 use super::{Claim, Claims, Conflict, ServiceKind};
-use crate::collect::context::is_delivering;
+use crate::collect::delivering::is_delivering;
 use crate::collect::switchboard::{Buffers, ContextKey, Interest};
 use crate::platform::sync::{QuietGuard, QuietMutex};
 use crate::record::AgentId;

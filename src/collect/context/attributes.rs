@@ -3,14 +3,13 @@
 //! `cuptiSetThreadIdType`).
 
 use super::ToolError;
+use crate::collect::attributes;
 use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 static POOL_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_POOL_BYTES);
 static BLOCK_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_BLOCK_BYTES);
 static THREADS: AtomicU32 = AtomicU32::new(DEFAULT_LANES);
-static PTHREAD_IDS: AtomicBool = AtomicBool::new(false);
-static NO_LATENCY: AtomicBool = AtomicBool::new(false);
 /// Whether a context has been started.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
@@ -74,11 +73,11 @@ impl Attributes {
             pool_bytes: POOL_BYTES.load(Ordering::Relaxed),
             block_bytes: BLOCK_BYTES.load(Ordering::Relaxed),
             threads: THREADS.load(Ordering::Relaxed),
-            thread_ids: match PTHREAD_IDS.load(Ordering::Relaxed) {
+            thread_ids: match attributes::has_pthread_ids() {
                 true => ThreadIds::Pthread,
                 false => ThreadIds::System,
             },
-            latency_times: !NO_LATENCY.load(Ordering::Relaxed),
+            latency_times: attributes::latency_times(),
         }
     }
 
@@ -96,8 +95,7 @@ impl Attributes {
         POOL_BYTES.store(self.pool_bytes, Ordering::Relaxed);
         BLOCK_BYTES.store(self.block_bytes, Ordering::Relaxed);
         THREADS.store(self.threads, Ordering::Relaxed);
-        PTHREAD_IDS.store(self.thread_ids == ThreadIds::Pthread, Ordering::Relaxed);
-        NO_LATENCY.store(!self.latency_times, Ordering::Relaxed);
+        attributes::set(self.thread_ids == ThreadIds::Pthread, self.latency_times);
         Ok(())
     }
 }
@@ -105,20 +103,4 @@ impl Attributes {
 /// Locks the attributes when a context starts.
 pub(super) fn lock() {
     LOCKED.store(true, Ordering::Release);
-}
-
-/// The thread id in records of the calling thread, whose kernel id is `system`.
-pub(crate) fn thread_id(system: u32) -> u32 {
-    if PTHREAD_IDS.load(Ordering::Relaxed) {
-        // SAFETY: no preconditions.
-        unsafe { libc::pthread_self() as u32 }
-    } else {
-        system
-    }
-}
-
-/// Whether completions contain the times of queueing and submission.
-#[cfg(feature = "layer")]
-pub(crate) fn latency_times() -> bool {
-    !NO_LATENCY.load(Ordering::Relaxed)
 }

@@ -6,11 +6,11 @@ use crate::buffer::{
     CollectorOptions, CompletedBlock, Layout, Mapping, Policy, Sink,
 };
 use crate::clock;
+use crate::collect::delivering::{Delivering, is_delivering};
 use crate::collect::process;
 use crate::collect::switchboard::{BufferKey, Flush, Switchboard};
 use crate::platform::sync::lock_std;
 use crate::record::{KINDS, Kind, OverheadKind};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -83,16 +83,6 @@ impl Drops {
     }
 }
 
-thread_local! {
-    /// Whether the calling thread is in a buffer's callback.
-    static DELIVERING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the calling thread is in a buffer's callback. Waiting for a buffer there may deadlock.
-pub(crate) fn is_delivering() -> bool {
-    DELIVERING.get()
-}
-
 /// Code of the tool, which is called until it panics.
 struct Guarded<T> {
     tool: T,
@@ -104,9 +94,9 @@ impl<T> Guarded<T> {
         if self.failed.load(Ordering::Relaxed) {
             return None;
         }
-        let before = DELIVERING.replace(true);
+        let delivering = Delivering::begin();
         let result = catch_unwind(AssertUnwindSafe(|| call(&mut self.tool)));
-        DELIVERING.set(before);
+        drop(delivering);
         match result {
             Ok(result) => Some(result),
             Err(panic) => {

@@ -279,7 +279,7 @@ impl Inner {
         let _ = writer.metadata_record(&self.began);
         let now = clock::snapshot();
         let since = self.options.keep_time.map_or(Ticks::NONE, |keep| {
-            Ticks(clock::now().0.saturating_sub(ticks_of(keep)))
+            Ticks(clock::now().0.saturating_sub(clock::ticks_of(keep)))
         });
         let mut records = 0;
         self.buffer.dump(since, |view: &BlockView<'_>| {
@@ -304,12 +304,6 @@ impl Inner {
             dropped: (0..KINDS).map(|kind| dropped[kind]).sum(),
         })
     }
-}
-
-/// Converts `duration` to ticks.
-pub(crate) fn ticks_of(duration: Duration) -> u64 {
-    let ticks = duration.as_nanos() * u128::from(clock::frequency()) / 1_000_000_000;
-    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 impl std::fmt::Debug for Inner {

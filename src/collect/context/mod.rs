@@ -91,18 +91,15 @@ mod tests;
 pub use crate::buffer::{
     BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping, Policy,
 };
+use crate::collect::delivering::is_delivering;
 pub use crate::collect::switchboard::{
     Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
     Selection,
 };
 pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
 #[cfg(feature = "layer")]
-pub(crate) use attributes::latency_times;
-pub(crate) use attributes::thread_id;
 pub use attributes::{Attributes, Limits, ThreadIds};
-pub(crate) use buffer::is_delivering;
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
-pub(crate) use flight::ticks_of;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub use requests::ExternalRequest;
 

@@ -7,8 +7,9 @@ use crate::collect::switchboard::{
 };
 use crate::platform::sync::lock_std;
 use crate::record::{Domain, ExternalId, ExternalKind, Kind, Operation, OperationName, Ticks};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const WAITING: u32 = 0;
 const RUNNING: u32 = 1;
@@ -23,10 +24,11 @@ pub struct Gate {
     state: AtomicU32,
     /// Ticks before which it does not open, 0 for none.
     not_before: u64,
-    /// Ticks at which it closes, once that is known.
+    /// Ticks at which it closes, or 0 before it has opened.
     until: AtomicU64,
-    /// The operations that open and close it, once they have their names.
-    named: OnceLock<Named>,
+    /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
+    /// lists stay: a thread may be reading one.
+    named: AtomicPtr<Named>,
     /// External ids whose name is one of those that open or close it.
     externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
 }
@@ -39,16 +41,16 @@ struct Named {
     dump: OperationSet,
 }
 
-/// What is due when that which has come to the gate is recorded.
+/// The actions that are due once the call or name at the gate has been recorded.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Due {
     /// The recording ends.
     pub close: bool,
-    /// What is kept is written out.
+    /// The flight recorder is dumped.
     pub dump: bool,
 }
 
-/// What comes to the gate.
+/// A call or name that comes to the gate.
 enum Passing<'a> {
     Call(Operation),
     Name(&'a str),
@@ -74,19 +76,19 @@ impl Gate {
             buffer,
             state: AtomicU32::new(WAITING),
             until: AtomicU64::new(0),
-            named: OnceLock::new(),
+            named: AtomicPtr::new(std::ptr::null_mut()),
             externals: Mutex::default(),
         }
     }
 
-    /// The operations have their names now: selects what the scope asks for, and lets the recording begin if it
-    /// waits for nothing.
+    /// The operations of another source have their names: selects those that the scope asks for, and lets the recording
+    /// begin if it waits for nothing.
     pub(crate) fn prepare(&self) {
         let scope = &self.scope;
         let names = self.board.names();
         let select = |selection: &mut Selection| {
             if !scope.kinds.is_empty() {
-                // What was lost is always told.
+                // Losses are always recorded.
                 selection.kinds = KindSet::of(&scope.kinds).or(KindSet::of(&[Kind::LOSS]));
             }
             for operation in names.all::<OperationName>() {
@@ -99,38 +101,59 @@ impl Gate {
         let _ = self
             .board
             .change_service(self.context, Consumer::Buffer(self.buffer), select);
-        let named = self.named();
-        if scope.waits() {
-            self.board.set_gated(match scope.start_on {
-                Some(_) => gated(&[(&scope.start_on, &named.start)]),
-                None => OperationSet::all(),
-            });
-        } else {
-            self.open();
+        self.look_up();
+        match self.state.load(Ordering::Acquire) {
+            WAITING if !scope.waits() => self.open(),
+            WAITING => self.board.set_gated(match (&scope.start_on, self.named()) {
+                (Some(_), Some(named)) => gated(&[(&scope.start_on, &named.start)]),
+                _ => OperationSet::all(),
+            }),
+            RUNNING => self.gate_the_end(),
+            _ => {}
         }
     }
 
-    fn named(&self) -> &Named {
-        self.named.get_or_init(|| {
-            let names = self.board.names();
-            let mut named = Named::default();
-            for operation in names.all::<OperationName>() {
-                let name = names.text(operation.name).unwrap_or_default();
-                for (pattern, set) in [
-                    (&self.scope.start_on, &mut named.start),
-                    (&self.scope.stop_on, &mut named.stop),
-                    (&self.scope.dump_on, &mut named.dump),
-                ] {
-                    if pattern
-                        .as_ref()
-                        .is_some_and(|pattern| matches(pattern, &name))
-                    {
-                        set.set(operation.operation, true);
-                    }
+    /// Has those operations gated that may end the recording, or have it written out.
+    fn gate_the_end(&self) {
+        let Some(named) = self.named() else {
+            return;
+        };
+        let waited_for = [
+            (&self.scope.stop_on, &named.stop),
+            (&self.scope.dump_on, &named.dump),
+        ];
+        self.board.set_gated(match self.scope.duration {
+            Some(_) => OperationSet::all(),
+            None => gated(&waited_for),
+        });
+    }
+
+    fn named(&self) -> Option<&Named> {
+        // SAFETY: null or a leaked box.
+        unsafe { self.named.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Looks up which operations have the names that the scope waits for.
+    fn look_up(&self) {
+        let names = self.board.names();
+        let mut named = Named::default();
+        for operation in names.all::<OperationName>() {
+            let name = names.text(operation.name).unwrap_or_default();
+            for (pattern, set) in [
+                (&self.scope.start_on, &mut named.start),
+                (&self.scope.stop_on, &mut named.stop),
+                (&self.scope.dump_on, &mut named.dump),
+            ] {
+                if pattern
+                    .as_ref()
+                    .is_some_and(|pattern| matches(pattern, &name))
+                {
+                    set.set(operation.operation, true);
                 }
             }
-            named
-        })
+        }
+        let named = Box::into_raw(Box::new(named));
+        self.named.store(named, Ordering::Release);
     }
 
     /// A call of `operation` comes. The recording may begin before it.
@@ -185,7 +208,7 @@ impl Gate {
             })
         };
         // Before that it does not open.
-        let (scope, Some(named)) = (&self.scope, self.named.get()) else {
+        let (scope, Some(named)) = (&self.scope, self.named()) else {
             return Due::default();
         };
         if self.state.load(Ordering::Acquire) == WAITING
@@ -221,13 +244,8 @@ impl Gate {
             let until = after(duration.as_nanos() as u64);
             self.until.store(until.0.max(1), Ordering::Relaxed);
         }
-        let (scope, named) = (&self.scope, self.named());
-        let waited_for = [(&scope.stop_on, &named.stop), (&scope.dump_on, &named.dump)];
-        self.board.set_gated(match duration {
-            Some(_) => OperationSet::all(),
-            None => gated(&waited_for),
-        });
-        // It may have been ended in the meantime.
+        self.gate_the_end();
+        // The recording may have been ended in the meantime.
         let _ = self.board.start_context(self.context);
         if self.state.load(Ordering::Acquire) == OVER {
             // By another thread, which found nothing yet to stop.
@@ -244,7 +262,7 @@ impl Gate {
 
     fn shut(&self) {
         self.board.set_gated(OperationSet::default());
-        // It may be stopped already.
+        // The context may be stopped already.
         let _ = self.board.stop_context(self.context);
     }
 
@@ -273,6 +291,6 @@ fn gated(waited_for: &[(&Option<String>, &OperationSet)]) -> OperationSet {
 
 /// The ticks so many nanoseconds from now.
 fn after(nanos: u64) -> Ticks {
-    let ticks = u128::from(nanos) * u128::from(clock::frequency()) / 1_000_000_000;
-    Ticks(clock::now().0.saturating_add(ticks as u64))
+    let ticks = clock::ticks_of(Duration::from_nanos(nanos));
+    Ticks(clock::now().0.saturating_add(ticks))
 }

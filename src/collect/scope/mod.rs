@@ -1,4 +1,4 @@
-//! What to record and when, as the user asks for it from outside of the program: `gputrail record --delay 5s
+//! The scope of a recording, as the user asks for it from outside of the program: `gputrail record --delay 5s
 //! --start-on NAME --kernels 'gemm*'`, or the variable `GPUTRAIL_SCOPE`.
 //!
 //! The program's own calls open and close the recording: while a change is due, the operations that may bring it
@@ -38,19 +38,19 @@ pub(crate) fn is_selective(configuration: &str) -> bool {
         || configuration.contains(&format!(", {} policy", Policy::Overwrite))
 }
 
-/// What to record and when. The default is everything, always.
+/// The scope of a recording: what to record, and when. The default is everything, always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Nothing is recorded before this, on CLOCK_BOOTTIME.
     pub not_before: Option<Nanos>,
     /// The recording ends so long after it has begun.
     pub duration: Option<Duration>,
-    /// It begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for any
+    /// The recording begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for any
     /// letters and any one.
     pub start_on: Option<String>,
-    /// It ends with one of this name.
+    /// The recording ends with one of this name.
     pub stop_on: Option<String>,
-    /// What is kept is written out with each one of this name, where only what happens last is.
+    /// A flight recorder is dumped with each one of this name.
     pub dump_on: Option<String>,
     /// Only records of these kinds, if any are named.
     pub kinds: Vec<Kind>,
@@ -213,7 +213,7 @@ impl Scope {
         Ok(scope)
     }
 
-    /// The same in one line, for [`SCOPE_VARIABLE`].
+    /// The scope in one line, for [`SCOPE_VARIABLE`].
     pub fn to_text(&self) -> String {
         let mut parts = Vec::new();
         let mut say = |key: &str, value: String| parts.push(format!("{key}={value}"));
@@ -257,7 +257,7 @@ impl Scope {
         parts.join(";")
     }
 
-    /// What of it decides what is recorded when, without the ways in which that is done.
+    /// The part of the scope that decides what is recorded when, without the ways in which that is done.
     pub(crate) fn is_everything(&self) -> bool {
         let ways = Scope {
             sampling: self.sampling,

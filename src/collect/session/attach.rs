@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The place of a process in a session.
 pub struct Attached {
-    /// What to record, and how.
+    /// The parent's instructions.
     pub config: Config,
     /// The memory of the pool. The parent holds it too.
     pub mapping: Mapping,
@@ -39,7 +39,7 @@ pub enum AttachError {
     /// The parent cannot be reached.
     #[error("{SESSION_VARIABLE}={0:?}: cannot reach the running gputrail: {1}")]
     Connect(PathBuf, Errno),
-    /// What came back is no answer.
+    /// The reply is no answer of a gputrail.
     #[error("{SESSION_VARIABLE}={0:?}: no gputrail answers there: {1}")]
     Answer(PathBuf, String),
     /// The parent said no.
@@ -146,7 +146,7 @@ fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
     Ok((bytes, files))
 }
 
-/// The same file under a high number, or as it is where none is free.
+/// Moves the file to a high number, if one is free.
 fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let top = limit.current.unwrap_or(1024).min(1024) as i32;

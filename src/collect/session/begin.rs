@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Why a process is not recorded although its environment asks for it.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    /// A variable of ours is damaged.
+    /// A variable is malformed.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     /// There is no place in the session.
@@ -44,8 +44,8 @@ pub enum BeginError {
     Recorder(#[from] RecorderError),
 }
 
-/// What the environment asked for at first. A program may change its environment; what it forks is
-/// still part of it.
+/// The recording that the environment asked for at first. A program may change its environment; its forked children are
+/// still part of the recording.
 static START: OnceBox<Start> = OnceBox::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
@@ -67,7 +67,7 @@ pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
         }
     };
     if !matches!(start, Start::Nothing) {
-        // What is done until the capture's header asks for it need not be waited for.
+        // The measurement goes on until the capture's header needs its result.
         clock::measure_frequency();
     }
     match start {
@@ -99,7 +99,7 @@ fn in_session(
     };
     let recorder = Recorder::in_session(board, buffer, ticks, writer, scope)?;
     let recorder = recorder.dumped_after_calls_of(slow_call);
-    // Open until the process ends or becomes another program: that is what it tells the parent.
+    // Open until the process ends or becomes another program: its end tells the parent.
     let _ = attached.connection.into_raw_fd();
     recorder.describe_process(&scope::configuration("session", policy, scope));
     Ok(Some(recorder))

@@ -1,5 +1,4 @@
-//! What the environment asks the injected library to do, and the sizes that people write there and
-//! on the command line.
+//! The variables that instruct the injected library, and the sizes that people write there and on the command line.
 
 use super::pattern::{Pattern, PatternError};
 use crate::buffer::{Layout, LayoutError, Policy, UnknownPolicy};
@@ -19,7 +18,7 @@ pub const BLOCK_VARIABLE: &str = "GPUTRAIL_BUFFER_SIZE";
 /// Policy when there is no session.
 pub const POLICY_VARIABLE: &str = "GPUTRAIL_POLICY";
 
-/// What to record and when, from the environment.
+/// The scope that the environment gives.
 fn scope(text: Option<OsString>) -> Result<Scope, EnvironmentError> {
     let text = text.unwrap_or_default();
     let text = text
@@ -28,7 +27,7 @@ fn scope(text: Option<OsString>) -> Result<Scope, EnvironmentError> {
     text.and_then(Scope::parse).map_err(EnvironmentError::Scope)
 }
 
-/// What to do in this process.
+/// The recording that the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing: no variable asks for anything.
@@ -46,13 +45,13 @@ pub struct CaptureOptions {
     pub path: Pattern,
     /// How the pool is divided.
     pub layout: Layout,
-    /// What happens when it is full.
+    /// The policy when it is full.
     pub policy: Policy,
-    /// What to record and when.
+    /// The scope.
     pub scope: Scope,
 }
 
-/// A variable of ours that does not say what it should.
+/// A malformed variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     /// The session's directory is no absolute path.
@@ -78,12 +77,12 @@ pub enum EnvironmentError {
 }
 
 impl Start {
-    /// What the environment of this process asks for.
+    /// Reads the environment of this process.
     pub fn from_environment() -> Result<Start, EnvironmentError> {
         Start::from_variables(&|name| std::env::var_os(name))
     }
 
-    /// The same with variables given by `lookup`. An empty variable counts as not set.
+    /// Reads variables through `lookup`. An empty variable counts as not set.
     pub fn from_variables(
         lookup: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Start, EnvironmentError> {
@@ -134,9 +133,9 @@ pub struct Size(pub usize);
 pub struct SizeError(String);
 
 impl Size {
-    /// The pool of a process unless told otherwise.
+    /// The default size of a process's pool.
     pub const BUFFERS: Size = Size(DEFAULT_POOL_BYTES);
-    /// A block unless told otherwise.
+    /// The default size of a block.
     pub const BLOCK: Size = Size(DEFAULT_BLOCK_BYTES);
 
     /// Reads a size.

@@ -9,7 +9,6 @@ use super::server::Live;
 use crate::buffer::BlockView;
 use crate::capture::{self, FileHeader, Writer};
 use crate::clock;
-use crate::collect::context::ticks_of;
 use crate::record::{Api, ThreadId, Ticks};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// What a session keeps, and when it writes it out.
+/// The settings of a flight recorder: how much it keeps, and when it dumps.
 #[derive(Clone, Debug)]
 pub struct Flight {
     /// Time that is written out, counted back from the dump, as far as the memory reaches; `None` for all of it.
@@ -28,11 +27,11 @@ pub struct Flight {
     pub slow_call: Option<Duration>,
     /// Dumps, at most.
     pub most_dumps: u32,
-    /// Who is told of each; the last sender goes with the session.
+    /// Receives each dump; the last sender goes with the session.
     pub dumps: Sender<FlightDump>,
 }
 
-/// What was kept at one time.
+/// One dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlightDump {
     /// Its number, from 1.
@@ -63,7 +62,7 @@ impl Flight {
                 }
             }
         }
-        // Nobody listens where the command is ending.
+        // The receiver is gone when the command is ending.
         let _ = self.dumps.send(dump);
     }
 
@@ -89,7 +88,7 @@ impl Flight {
         let writer = Writer::resume(file.try_clone()?.into())?;
         let now = clock::now_of(live.ticks);
         let since = self.keep.map_or(Ticks::NONE, |keep| {
-            Ticks(now.0.saturating_sub(ticks_of(keep)))
+            Ticks(now.0.saturating_sub(clock::ticks_of(keep)))
         });
         // The last call of each lane may have ended and still stand among those in progress.
         let mut ended = HashSet::new();

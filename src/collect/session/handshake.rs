@@ -38,7 +38,7 @@ pub(super) struct Pending {
     pub deadline: Instant,
 }
 
-/// What a connection said.
+/// The result of reading a connection.
 pub(super) enum Heard {
     Nothing,
     Hello(Hello),
@@ -165,7 +165,7 @@ impl Pending {
         })
     }
 
-    /// What has come, without waiting.
+    /// Reads the message that has come, without waiting.
     pub fn hear(&self) -> Heard {
         // One byte more than a message, so that a longer one shows.
         let mut bytes = [0; message::HELLO_BYTES + 1];
@@ -176,7 +176,7 @@ impl Pending {
             }
             Err(_) => return Heard::Close,
         };
-        // The directory is private, so this is somebody who was let in: the user, or root.
+        // The directory is private, so the peer is the user, or root.
         if self.peer.uid != rustix::process::geteuid().as_raw() && self.peer.uid != 0 {
             return Heard::Close;
         }

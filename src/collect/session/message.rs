@@ -1,4 +1,4 @@
-//! What travels over the session's socket: one fixed-size message each way.
+//! The messages on the session's socket: one of fixed size each way.
 //!
 //! ```text
 //! process -> parent   Hello   32 bytes
@@ -24,11 +24,11 @@ const ANSWER: [u8; 8] = *b"gputrec\n";
 pub enum Reason {
     /// The library was loaded.
     Loaded = 0,
-    /// It was made by fork, and made its first call.
+    /// The process was forked, and has made its first call.
     Forked = 1,
 }
 
-/// What a process says of itself.
+/// A process's introduction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Its id as it sees it itself; inside a namespace the parent sees another one.
@@ -50,12 +50,12 @@ struct RawHello {
     reserved: [u32; 2],
 }
 
-/// What the parent wants a process to record, and how.
+/// The parent's instructions: what to record, and how.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Number of the process in the session, from 1.
     pub process: u32,
-    /// What a lane does when no block is empty.
+    /// The policy when no block is empty.
     pub policy: Policy,
     /// Bytes in a lane's block from which the parent takes them; 0 takes what is there at each look.
     pub watermark: u32,

@@ -18,7 +18,7 @@ enum Part {
     Variable(String),
 }
 
-/// What a pattern is filled with.
+/// The values that fill a pattern.
 pub struct Values<'a> {
     /// For `%p`.
     pub pid: u32,

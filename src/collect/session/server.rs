@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// In this time the program is started, which wants a processor to begin on.
 const HEAD_START: Duration = Duration::from_millis(1);
 
-/// What a session gives to its processes.
+/// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Where the socket is made; private to the user.
@@ -34,7 +34,7 @@ pub struct ServerOptions {
     pub captures: PathBuf,
     /// How the pool of each process is divided.
     pub layout: Layout,
-    /// What a lane does when no block is empty.
+    /// The policy when no block is empty.
     pub policy: Policy,
     /// See [`Config::watermark`].
     pub watermark: u32,
@@ -55,16 +55,16 @@ pub struct ServerError {
 /// How the part of a process in the session ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It flushed everything and ended its session itself.
+    /// The process flushed everything and ended its recording itself.
     Finished,
-    /// It is gone without having done so; with the signal that killed it, or `None` where its parent had waited for it
+    /// The process is gone without having done so; with the signal that killed it, or `None` where its parent had waited for it
     /// before anybody could look.
     Died(Option<i32>),
-    /// It ended with this exit code, by a way that runs no exit handlers: `_exit` or `quick_exit`.
+    /// The process ended with this exit code and without exit handlers, by `_exit` or `quick_exit`.
     Exited(i32),
-    /// It became another program by exec.
+    /// The process became another program by exec.
     Replaced,
-    /// It was still running when the session ended.
+    /// The process was still running when the session ended.
     Running,
 }
 
@@ -102,7 +102,7 @@ impl ProcessCapture {
     }
 }
 
-/// What a session has seen.
+/// The result of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
     /// The processes in the order in which they came.
@@ -180,7 +180,7 @@ impl Server {
         attached.iter().map(|(pid, _)| *pid).collect()
     }
 
-    /// For a thread that waits for somebody to attach.
+    /// A handle for a thread that waits for a process to attach.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(self.shared.clone())
     }
@@ -203,7 +203,7 @@ impl Server {
     }
 }
 
-/// Who has attached to a session so far.
+/// The processes that have attached to a session so far.
 #[derive(Clone)]
 pub struct Arrivals(Arc<Shared>);
 
@@ -228,7 +228,7 @@ impl Shared {
 }
 
 fn raise(event: &OwnedFd) {
-    // It fails only when the counter is full: then whoever waits has been woken anyway.
+    // The write fails only when the counter is full: then the waiting thread has been woken anyway.
     let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
 
@@ -335,7 +335,7 @@ impl Session {
             })
             .collect();
         if happenings == Ok(0) && std::mem::take(&mut self.is_ready_due) {
-            // Where there is no memory, the process that asks for it is told.
+            // Without memory, the process that asks for it is refused.
             self.ready = memory::make(&self.options.layout).ok();
         }
         Woken {
@@ -390,7 +390,7 @@ impl Session {
 
     fn admit(&mut self, mut pending: Pending, hello: Hello) {
         let pid = pending.peer.pid;
-        // The same process again: it has become another program, and its old memory is ours alone.
+        // The process has become another program, and its old memory is ours alone.
         if let Some(index) = self.live.iter().position(|live| live.capture.pid == pid)
             && !still_mapped(pid)
         {
@@ -451,7 +451,7 @@ impl Session {
                 .map_or(0, |slow| slow.as_nanos().clamp(1, u64::MAX.into()) as u64),
         };
         if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
-            // It left before the answer came: nothing of it is to be kept.
+            // The process left before the answer came, and nothing of it is kept.
             collector.stop();
             let _ = std::fs::remove_file(&path);
             return Ok(config);
@@ -520,7 +520,7 @@ impl Session {
             _ => end,
         };
         if std::fs::metadata(&capture.path).is_ok_and(|data| data.len() == 0) {
-            // It went before it had recorded anything, even who it is.
+            // The process ended before it had recorded anything, even its description.
             collector.stop();
             let _ = std::fs::remove_file(&capture.path);
             return;
@@ -544,7 +544,7 @@ impl Session {
 
     fn kill(&self) {
         for pidfd in self.live.iter().filter_map(|live| live.pidfd.as_ref()) {
-            // One that is gone already needs no killing.
+            // A process that is gone already needs no signal.
             let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
         }
     }
@@ -561,7 +561,7 @@ impl Session {
             live.buffer.mapping().abandon();
             self.take(live, end);
         }
-        // Nothing is dumped any more, which whoever listens may know now.
+        // Dropping the last sender shows the receiver that no more dumps come.
         self.options.flight = None;
         self.finished
             .processes
@@ -569,14 +569,14 @@ impl Session {
     }
 }
 
-/// What woke the thread.
+/// The events that woke the thread.
 struct Woken {
     listener: bool,
     wake: bool,
     processes: Vec<Signs>,
 }
 
-/// What poll said about a live process.
+/// The result of poll for a live process.
 struct Signs {
     hung_up: bool,
     ended: bool,

@@ -4,7 +4,7 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::collect::agents::{Claim, ServiceKind};
-use crate::collect::context::is_delivering;
+use crate::collect::delivering::is_delivering;
 use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
 use crate::record::{AgentId, ContextId, Domain, Kind, OperationGroup};

@@ -72,7 +72,7 @@ impl Switchboard {
         then: impl Fn() + Send + Sync + 'static,
     ) -> SlowCalls {
         let watched = Arc::new(Watched {
-            from: crate::collect::context::ticks_of(from).max(1),
+            from: crate::clock::ticks_of(from).max(1),
             count: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             then: Box::new(then),

@@ -20,7 +20,7 @@ const MARKERS: usize = 16;
 /// A device, and what can be known of its work.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it says about itself.
+    /// Its description.
     pub device: Device,
     /// The clock of its times, or why work on it would have none: then only its calls can be recorded.
     pub clock: Result<AgentClock, NoTimes>,
@@ -64,7 +64,7 @@ pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
     Ok(found.collect())
 }
 
-/// What all devices of all platforms say about themselves.
+/// The descriptions of all devices of all platforms.
 pub fn all_devices() -> Result<Vec<Device>, EnumerateError> {
     let api = load()?;
     let devices = all(&api)?.into_iter();

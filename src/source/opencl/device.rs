@@ -1,4 +1,4 @@
-//! What a device says about itself.
+//! The description that a device gives of itself.
 
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
@@ -10,12 +10,12 @@ use core::ptr;
 /// How PoCL calls its platform.
 const POCL: &str = "Portable Computing Language";
 
-/// What a device says about itself.
+/// The description that a device gives of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its name.
     pub name: String,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: String,
     /// Version of its driver.
     pub driver: String,
@@ -25,7 +25,7 @@ pub struct Device {
     pub platform: String,
     /// PCI address or unique id, as text; empty if it says neither.
     pub bus: String,
-    /// What it is.
+    /// Its kind.
     pub kind: AgentKind,
     /// Compute units.
     pub compute_units: u32,

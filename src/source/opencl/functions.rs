@@ -1,4 +1,4 @@
-//! What is known of each function, from its row of a table: the dispatch struct that loaders and layers exchange, and
+//! The description of each function, from its row of a table: the dispatch struct that loaders and layers exchange, and
 //! the operations with their names, groups and arguments.
 
 use super::extension_table::extension_functions;
@@ -74,7 +74,7 @@ macro_rules! declare_extensions {
     };
 }
 
-/// What the layer does with a function, given its group and hook.
+/// The way in which the layer observes a function, given its group and hook.
 macro_rules! observed {
     ($group:ident {}) => {
         Observed::No
@@ -90,7 +90,7 @@ macro_rules! observed {
     };
 }
 
-/// What a call does, given its hook, that is told to begin before the hook is there to tell it.
+/// The effect of a call, given its hook, whose enter subscribers see before the hook runs.
 macro_rules! inside {
     ({ then |$call:ident, $made:ident| memory::created($($rest:tt)*) }) => {
         Inside::Allocates
@@ -186,7 +186,7 @@ pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
         .map(|(function, number)| (number, function))
 }
 
-/// What is known of a function.
+/// The description of a function.
 pub(super) struct Description {
     pub name: &'static str,
     pub group: OperationGroup,
@@ -217,17 +217,17 @@ impl Description {
     }
 }
 
-/// What a call does that its wrapper tells of before it is done.
+/// The effect of a call whose enter its wrapper reports.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Inside {
     Nothing,
-    /// It allocates memory.
+    /// Memory is allocated.
     Allocates,
-    /// It frees memory that is known by its address, its argument `ptr`.
+    /// Memory is freed that is identified by its address, the argument `ptr`.
     FreesShared,
 }
 
-/// What is known of the function with this number.
+/// The description of the function with this number.
 pub(super) fn description(number: u16) -> Option<&'static Description> {
     match number.checked_sub(FIRST_EXTENSION) {
         None => FUNCTIONS.get(number as usize),

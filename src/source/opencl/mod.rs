@@ -1,9 +1,9 @@
 //! OpenCL, observed as a layer: a library that the loader puts between the program and the runtimes.
 //!
 //! The loader hands us its functions ([`init_layer`]) and gets ours instead. A wrapper records its call, and where
-//! that puts work into a queue, the work; the work's event tells when it ran, by a callback. `table` has every
-//! function once: `functions` is what is known of them, `layer` what is called in their place. What shows the records
-//! and the devices of a machine does without the layer.
+//! that puts work into a queue, the work; a callback of the work's event finds out when it ran. `table` has every
+//! function once: `functions` describes them, `layer` has the functions that are called in their place. Commands that show
+//! records or list devices do without the layer.
 //!
 //! The program must not notice. Nothing that it can ask about says that we are there, errors are those that it
 //! would have got, and when recording is off or over, calls pass through.

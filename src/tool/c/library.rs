@@ -224,7 +224,7 @@ pub extern "C" fn gputrail_api_version() -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_thread() -> ThreadId {
     let system = crate::platform::system::thread_id();
-    ThreadId(crate::collect::context::thread_id(system))
+    ThreadId(crate::collect::attributes::thread_id(system))
 }
 
 /// This process's id, as records have it.

@@ -155,7 +155,7 @@ fn a_slow_call_triggers_a_dump_that_has_it() {
     assert_eq!(recorder.triggered(), []);
     let slow = program.host.enter(CALL, 1000, Ticks(1));
     // How long a tick is, is measured again and again.
-    let end = Ticks(2 * ticks_of(Duration::from_secs(3600)));
+    let end = Ticks(2 * crate::clock::ticks_of(Duration::from_secs(3600)));
     program.host.exit(&slow, end, 0, Extra::NONE);
     let dump = first_triggered(&recorder);
     assert_eq!(records(&dump.path).last(), Some(&(1, 10)));

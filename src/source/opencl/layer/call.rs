@@ -1,7 +1,7 @@
 //! One call of the program, from the wrapper's enter to its exit.
 //!
-//! It looks up the thread's state once. Times are taken next to the runtime's own work; what the
-//! layer does afterwards is not in them.
+//! A call looks up the thread's state once. Times are taken next to the runtime's own work, and leave out the work of
+//! the layer.
 
 use super::clocks;
 use super::completion::{self, OUTSTANDING};
@@ -26,7 +26,7 @@ pub(super) struct Call {
     /// own books are kept.
     pub(super) thread: Option<Current>,
     pub(super) core: correlation::Call,
-    /// When the runtime returned, once that is known.
+    /// The time at which the runtime returned, once taken.
     end: Ticks,
 }
 
@@ -61,8 +61,8 @@ impl Call {
             let due;
             (interest, due) = process::pass_gate(operation);
             if due != Default::default() {
-                // Those who want this call keep their interest in it.
-                process::pay(due);
+                // Consumers of this call stay interested in it.
+                process::flush_due(due);
             }
             if interest.is_none() {
                 return false;
@@ -91,7 +91,7 @@ impl Call {
         end: Ticks::NONE,
     };
 
-    /// When the runtime returned: the first time that this is asked. None if nobody wants to know.
+    /// The time at which the runtime returned, taken by the first caller. None if the call is not timed.
     #[inline(always)]
     pub fn end(&mut self) -> Ticks {
         if !self.end.is_some() && self.core.start.is_some() {
@@ -126,13 +126,13 @@ impl Call {
             .and_then(Current::borrow)
     }
 
-    /// Whether subscribers are told of the call, or of what it does.
+    /// Whether subscribers are called back about the call, or about what it does.
     #[inline(always)]
     pub fn is_told(&self) -> bool {
         self.core.interest.is_told()
     }
 
-    /// Whether somebody wants the values of the call's arguments.
+    /// Whether a consumer wants the values of the call's arguments.
     #[inline(always)]
     pub fn keeps_arguments(&self) -> bool {
         self.core.interest.has_arguments()
@@ -191,7 +191,7 @@ impl Call {
         }
     }
 
-    /// The call ends with `status`, of which subscribers are told.
+    /// The call, which has subscribers, ends with `status`.
     #[inline]
     pub fn end_told(&mut self, status: cl_int) {
         self.end();
@@ -288,7 +288,7 @@ impl Call {
         record.end = end;
     }
 
-    /// What records say of `queue`.
+    /// The fields of records that describe `queue`.
     #[inline(always)]
     pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
         match self.thread {
@@ -377,7 +377,7 @@ impl Call {
         let put = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
-            // Not those that have come in the middle of a call whose time nobody wanted.
+            // Buffers that were added in the middle of an untimed call get nothing.
             let buffers = match call.start.is_some() {
                 true => work.wanted_by(&host, info.context),
                 false => Buffers::NONE,
@@ -442,7 +442,7 @@ impl Call {
                     completion::overtaken(claim, thread);
                 }
             }
-            // It is complete, or nobody follows it.
+            // The work is complete, or has no consumer.
             None if event.is_ours && !handle.is_null() => completion::release(handle),
             None => {}
         }

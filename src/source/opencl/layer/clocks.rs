@@ -13,7 +13,7 @@ use crate::platform::sync::OnceBox;
 use crate::record::{AgentId, ClockPair, DeviceTime, Ticks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Agents whose pairs are told apart.
+/// Agents that have clock pairs.
 const AGENTS: usize = 64;
 
 /// When each agent had its last pair, in ticks; 0 before the first.

@@ -12,7 +12,7 @@ use super::sampling;
 use super::tell;
 use super::work::Place;
 use crate::clock;
-use crate::collect::context;
+use crate::collect::attributes;
 use crate::collect::correlation::HostThread;
 use crate::collect::outstanding::{
     Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
@@ -136,7 +136,7 @@ fn fill(
     completed: Ticks,
 ) {
     let (latency, unfinished) = match times {
-        Some(_) => (context::latency_times(), Unfinished::default()),
+        Some(_) => (attributes::latency_times(), Unfinished::default()),
         None => (false, Unfinished::NO_TIMES),
     };
     let time = |at: usize| {
@@ -293,7 +293,7 @@ fn write_those_parked(host: &mut HostThread) {
 /// Status of work of which the runtime does not say more.
 const NOT_COMPLETE: cl_int = 1;
 
-/// Somebody flushes.
+/// Writes completions, as `flush` asks.
 pub(super) fn flush(flush: Flush) {
     let Some(thread) = process::current() else {
         return;

@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use core::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is known of a device.
+/// The tracked state of a device.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct DeviceInfo {
@@ -23,7 +23,7 @@ pub(super) struct DeviceInfo {
     unused: [u32; 12],
 }
 
-/// The devices that are known.
+/// The devices that are tracked.
 pub(super) static DEVICES: Handles<DeviceInfo> = Handles::new();
 
 /// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: a bit for each, by its id modulo 64.

@@ -69,7 +69,7 @@ macro_rules! middle {
     };
 }
 
-/// What a wrapper does after success.
+/// The part of a wrapper that runs after success.
 macro_rules! after {
     ($call:ident $result:expr, { then $then:expr }) => {
         // SAFETY: the function succeeded, so that pointers among its arguments are valid.
@@ -88,13 +88,13 @@ pub(super) unsafe fn and_then<T>(call: &mut Call, result: T, then: impl FnOnce(&
     then(call, result)
 }
 
-/// The arguments as subscribers are told of them.
+/// The arguments as subscribers get them.
 macro_rules! all_bits {
     ($($arg:ident),*) => { &[$($crate::source::opencl::layer::dispatch::bits($arg)),*] };
 }
 pub(super) use all_bits;
 
-/// Tells subscribers that a call begins.
+/// Calls back subscribers at the enter of a call.
 macro_rules! tell_enter {
     ($call:ident $($arg:ident),*) => {
         if $call.is_told() {
@@ -104,7 +104,7 @@ macro_rules! tell_enter {
 }
 pub(super) use tell_enter;
 
-/// Tells subscribers that a call begins which puts work into a queue.
+/// Calls back subscribers at the enter of a call that puts work into a queue.
 macro_rules! tell_enqueue {
     ($call:ident $queue:ident, $work:expr, $blocking:expr, $($arg:ident),*) => {
         if $call.is_told() {
@@ -124,7 +124,7 @@ macro_rules! wait_list {
 }
 pub(super) use wait_list;
 
-/// Ends a call, and tells subscribers.
+/// Ends a call, and calls back subscribers.
 macro_rules! exit {
     ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
         let is_told = $call.is_told();
@@ -159,7 +159,7 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
     }
 }
 
-/// What is kept of an argument whose type says that it is.
+/// The value that records keep of an argument.
 #[inline(always)]
 pub(super) fn kept<T: Argument>(call: &mut Call, argument: T) -> u64 {
     match T::TYPE {
@@ -216,7 +216,7 @@ pub(super) fn contained(work: impl FnOnce()) {
     contain(work);
 }
 
-/// What a wrapper does with a call that somebody may want. `$next` is the function below us.
+/// The body of a wrapper whose call may have consumers. `$next` is the function below us.
 macro_rules! observe {
     ($next:expr, $how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*)
         { $($hook:tt)* }) => {{
@@ -230,7 +230,7 @@ macro_rules! observe {
     }};
 }
 
-/// The same with one that is observed.
+/// The body of a wrapper whose call has consumers.
 macro_rules! body {
     ($call:ident $next:expr, status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
         contained(|| tell_enter!($call $($arg),*));
@@ -358,7 +358,7 @@ macro_rules! kept_arguments {
     ($values:ident: $call:ident SYNCHRONIZE $($rest:tt)*) => { let $values = &[]; };
     ($values:ident: $call:ident OTHER $($rest:tt)*) => { let $values = &[]; };
     ($values:ident: $call:ident $group:ident $($arg:ident: $ty:ty),*) => {
-        // As many as are kept, which the compiler knows: this is a row of stores.
+        // The number is a constant: this compiles to a row of stores.
         const KEPT: usize = 0 $(+ <$ty as Argument>::TYPE.is_some() as usize)*;
         let mut all = [0u64; KEPT];
         let $values = match $call.keeps_arguments() {
@@ -417,7 +417,7 @@ const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
 /// The functions below the layer; only the wrappers, which exist after `install`, may call this.
 #[inline(always)]
 pub(super) fn below() -> &'static Dispatch {
-    // SAFETY: `install` writes them before it hands out a wrapper, and nobody does after that.
+    // SAFETY: `install` writes them before it hands out a wrapper, and no thread does after that.
     unsafe { &*NEXT.functions.get() }
 }
 

@@ -1,4 +1,4 @@
-//! What the program asks about events, answered as if we were not there.
+//! Answers to the program's questions about events, as they would be without us.
 
 use super::call::Call;
 use super::completion::OUTSTANDING;
@@ -21,7 +21,7 @@ pub(super) unsafe fn info(
     loop {
         let before = OUTSTANDING.with_key(event.into());
         let result = next!(clGetEventInfo(event, what, size, value, size_ret));
-        // A callback may let go of ours meanwhile.
+        // A callback may release our reference meanwhile.
         if before == OUTSTANDING.with_key(event.into()) {
             if result == CL_SUCCESS {
                 // SAFETY: the runtime wrote the count there.

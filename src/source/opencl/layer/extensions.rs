@@ -24,7 +24,7 @@ use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
 
-/// Platforms whose functions can be told apart.
+/// Platforms whose functions get wrappers of their own.
 const PLATFORMS: usize = 3;
 
 macro_rules! declare {
@@ -39,7 +39,7 @@ macro_rules! declare {
         static TARGETS: [Targets; PLATFORMS] =
             [const { Targets { $($name: OnceBox::new(),)* } }; PLATFORMS];
 
-        /// What is done with a call that somebody wants, whichever platform's function it is to.
+        /// The wrappers' bodies for calls that have consumers, of all platforms.
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
         mod observed {
             use super::*;

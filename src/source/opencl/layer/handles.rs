@@ -1,8 +1,8 @@
-//! What is known of the program's objects, found by their handles without a lock.
+//! The tracked state of the program's objects, found by their handles without a lock.
 //!
-//! An open-addressed table a kind of object, one cache line an entry. Readers are wait-free unless
-//! somebody writes, which happens when objects are created, retained and released: a writer holds the
-//! mutex, makes the version odd while entries are in motion, and readers that saw it change look again.
+//! There is an open-addressed table for each kind of object, one cache line an entry. Readers are wait-free unless
+//! a thread writes, which happens when objects are created, retained and released: a writer holds the
+//! lock, makes the version odd while entries are in motion, and readers that saw it change look again.
 //! A table that grows leaves the old one behind for readers that are still in it, which costs as
 //! much memory again at most.
 //!
@@ -27,7 +27,7 @@ pub(super) struct Handles<T> {
     info: PhantomData<T>,
 }
 
-/// The state of whoever writes.
+/// The state of the writers.
 #[derive(Default)]
 struct Writer {
     /// Whether this process has written before.
@@ -49,13 +49,13 @@ impl Known {
         unsafe { self.table.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The first words of what is known of `key`.
+    /// The first words of the entry of `key`.
     #[inline(always)]
     fn first<const N: usize>(&self, key: u64) -> Option<[u64; N]> {
         let table = self.table()?;
         loop {
             let version = self.version.load(Ordering::Acquire);
-            // Nearly always it is where it belongs.
+            // Nearly always the entry is at home.
             let home = &table.entries[table.home(key)];
             let (entry, found) = if home.key.load(Ordering::Relaxed) == key {
                 (home, true)
@@ -72,7 +72,7 @@ impl Known {
         }
     }
 
-    /// The first two, zeros if nothing is known. One function for all that an enqueue asks after: its code is best
+    /// The first two words, or zeros if there is no entry. One function for all lookups of an enqueue: its code is best
     /// kept small.
     #[inline(never)]
     fn first_two(&self, key: u64) -> (u64, u64) {
@@ -88,7 +88,7 @@ impl Known {
             second.load(Ordering::Relaxed),
         );
         fence(Ordering::Acquire);
-        // Nearly always it is where it belongs, and nobody writes. Free entries have no key.
+        // Nearly always the entry is at home, and no thread writes. Free entries have no key.
         let is_whole = version & 1 == 0 && self.version.load(Ordering::Relaxed) == version;
         match is_whole && found == key && key != 0 {
             true => words,
@@ -195,26 +195,26 @@ impl<T: Pod> Handles<T> {
         }
     }
 
-    /// What is known of `handle`.
+    /// The tracked state of `handle`, or `None` if it was created before recording began.
     pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
         self.known
             .first(handle.into())
             .map(|words| bytemuck::cast(Words(words)))
     }
 
-    /// A number that changes whenever anything that is known does.
+    /// A number that changes whenever an entry does.
     #[inline(always)]
     pub fn version(&self) -> u32 {
         self.known.version.load(Ordering::Acquire)
     }
 
-    /// The first 16 bytes of what is known of `handle`, zeros if nothing is.
+    /// The first 16 bytes of the tracked state of `handle`, or zeros.
     #[inline(always)]
     pub fn first_two(&self, handle: impl Into<u64>) -> [u64; 2] {
         self.known.first_two(handle.into()).into()
     }
 
-    /// Remembers `handle`, or what it stands for now: runtimes use addresses again.
+    /// Tracks `handle`, or the new object that it stands for: runtimes reuse addresses.
     pub fn insert(&self, handle: impl Into<u64>, info: T) {
         let key = handle.into();
         if key == 0 {
@@ -231,7 +231,7 @@ impl<T: Pod> Handles<T> {
         self.change(|| table.entries[place].store(key, words(info)));
     }
 
-    /// Changes what is known of `handle`, and gives what `change` returns.
+    /// Changes the tracked state of `handle`, and returns the result of `change`.
     pub fn update<R>(&self, handle: impl Into<u64>, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let key = handle.into();
         let _writer = self.lock();

@@ -17,7 +17,7 @@ use core::slice;
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-/// What a launch takes by its kernel. On the path of every one: small enough for registers.
+/// The state of a kernel that every launch needs: small enough for registers.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Launch {
@@ -42,7 +42,7 @@ impl Launch {
     }
 }
 
-/// What is known of a kernel.
+/// The tracked state of a kernel.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KernelInfo {
@@ -138,7 +138,7 @@ pub(super) fn local_argument(_: &mut Call, kernel: cl_kernel, index: cl_uint, by
     KERNELS.update(kernel, |info| info.launch.dynamic_local = sum);
 }
 
-/// What a launch of `kernel` takes by it.
+/// The state of `kernel` that a launch needs.
 #[inline(always)]
 pub(super) fn launch(kernel: cl_kernel) -> Launch {
     let launch: Launch = bytemuck::cast(KERNELS.first_two(kernel));
@@ -148,7 +148,7 @@ pub(super) fn launch(kernel: cl_kernel) -> Launch {
     }
 }
 
-/// What records call `kernel`, if it is known.
+/// The id of `kernel` in records, if it is tracked.
 pub(super) fn id(kernel: cl_kernel) -> KernelId {
     KERNELS
         .get(kernel)

@@ -9,7 +9,7 @@ use super::objects::{self, Object, object};
 use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 use bytemuck::{Pod, Zeroable};
 
-/// What is known of a memory object.
+/// The tracked state of a memory object.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct MemoryInfo {
@@ -35,13 +35,13 @@ pub(super) fn forget_all() {
     SHARED.clear();
 }
 
-/// What is known of a memory object, unless it is not known.
+/// The tracked state of `mem`, or `None` if it was created before recording began.
 #[inline]
 pub(super) fn known(mem: cl_mem) -> Option<MemoryInfo> {
     MEMORY.get(mem)
 }
 
-/// What is known of shared memory that begins at `address`.
+/// The tracked state of shared memory that begins at `address`.
 #[inline]
 pub(super) fn shared(address: *const c_void) -> Option<MemoryInfo> {
     SHARED.get(address as u64)
@@ -142,7 +142,7 @@ fn allocated(
 }
 
 pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mut c_void) {
-    // Before the call: after it, the address may be somebody else's.
+    // Before the call: after it, the address may stand for other memory.
     let info = forget_shared(address);
     if let Some(info) = &info {
         tell_freeing(call, address as u64, info);
@@ -160,7 +160,7 @@ pub(super) fn usm_freed(call: &mut Call, address: *mut c_void) {
     }
 }
 
-/// Tells that shared memory at `address` is going to be freed, if it is known.
+/// Calls back: shared memory at `address` is going to be freed, if it is tracked.
 pub(super) fn tell_free(call: &Call, address: u64) {
     if let Some(info) = SHARED.get(address) {
         tell_freeing(call, address, &info);

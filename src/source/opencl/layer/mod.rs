@@ -68,7 +68,7 @@ pub(super) fn begin() -> std::io::Result<()> {
     OUTSTANDING.open()
 }
 
-/// Somebody flushes.
+/// Writes completions, as `flush` asks.
 pub(super) fn flush(flush: Flush) {
     completion::flush(flush);
 }

@@ -1,5 +1,4 @@
-//! The program's objects in general: what is known of them, for as long as the program holds references,
-//! and contexts in particular.
+//! The program's objects in general, tracked for as long as the program holds references, and contexts in particular.
 //!
 //! The program's own references are counted, so that asking the runtime is not needed to know when the
 //! last one goes. What the runtime knows by a handle that is not known here (it was made before the
@@ -48,7 +47,7 @@ macro_rules! object {
 }
 pub(super) use object;
 
-/// What is known of a context.
+/// The tracked state of a context.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ContextInfo {
@@ -76,8 +75,7 @@ pub(super) fn retained<O: Object>(_: &mut Call, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 
-/// The program lets go of one reference by `call`. What was known of the object comes with the last, before which
-/// `going` is told.
+/// The program releases one reference by `call`. With the last one, the tracked state is returned, after a call of `going`.
 ///
 /// The count goes down before the call: after it, the handle may stand for something else.
 pub(super) fn released<O: Object>(
@@ -149,7 +147,7 @@ pub(super) fn context_created(call: &mut Call, context: cl_context) {
     call.tell_object::<Context>(resource::CONTEXT_CREATED, info.id.0);
 }
 
-/// What is known of `context`.
+/// The tracked state of `context`.
 pub(super) fn context(context: cl_context) -> ContextInfo {
     CONTEXTS
         .get(context)

@@ -19,7 +19,7 @@ use core::ffi::CStr;
 use std::collections::HashMap;
 use std::ffi::CString;
 
-/// What is known of a program.
+/// The tracked state of a program.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ProgramInfo {
@@ -91,7 +91,7 @@ pub(super) unsafe fn created_from_source(
     }
 }
 
-/// What is said of a program.
+/// The record of a program.
 fn module_of(program: cl_program, info: &ProgramInfo) -> Module {
     let mut module = Module::blank();
     (module.id, module.context, module.source) = (info.id, info.context, info.source);
@@ -99,7 +99,7 @@ fn module_of(program: cl_program, info: &ProgramInfo) -> Module {
     module
 }
 
-/// Machine code of programs that was told, by module.
+/// Machine code of programs that subscribers have seen, by module.
 static CODE: PerProcess<HashMap<u32, Vec<CodeObject>>> = PerProcess::new();
 
 pub(super) fn forget_all() {
@@ -151,7 +151,7 @@ fn load(teller: &Teller, program: cl_program, module: ModuleId) {
 fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     const CL_PROGRAM_BINARY_SIZES: cl_uint = 0x1165;
     const CL_PROGRAM_BINARIES: cl_uint = 0x1166;
-    /// Larger ones are told of without their code.
+    /// Subscribers see larger ones without their code.
     const MAX_BINARY_BYTES: usize = 256 << 20;
     let mut sizes = vec![0usize; devices];
     let ask = |what, bytes, to: *mut c_void| {
@@ -234,7 +234,7 @@ fn devices(program: cl_program) -> Vec<cl_device_id> {
     devices[..count].to_vec()
 }
 
-/// A build that is under way: who is told when it has ended, and what it was.
+/// A build that is under way: the program's callback for its end, and what is built.
 struct Build {
     notify: ProgramCallback,
     user_data: *mut c_void,
@@ -373,7 +373,7 @@ pub(super) unsafe fn build(
     unsafe { built(call, program, options, (notify, user_data), build) }
 }
 
-/// Has `program` built by `build`, which is given the options and who is told when it is done.
+/// Has `program` built by `build`, which gets the options and the callback for the end.
 ///
 /// # Safety
 ///

@@ -16,7 +16,7 @@ use core::{ptr, slice};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// What records say of a queue.
+/// The fields of records that describe a queue.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct QueueIds {
@@ -27,7 +27,7 @@ pub(super) struct QueueIds {
     pub context: ContextId,
 }
 
-/// What is known of a queue.
+/// The tracked state of a queue.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct QueueInfo {
@@ -41,8 +41,8 @@ pub(super) struct QueueInfo {
     unused: [u32; 5],
 }
 
-/// The queues that are known. One that the program has released may live on for as long as its events do,
-/// which are still asked about: it stays known until its handle stands for another.
+/// The queues that are tracked. One that the program has released may live on for as long as its events do,
+/// which the layer still asks about: it stays tracked until its handle stands for another.
 pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
 
 /// Whether there has been a queue that hides profiling: most programs that ask for times have asked for queues with them.
@@ -55,7 +55,7 @@ pub(super) fn any_hides_profiling() -> bool {
 }
 
 impl QueueInfo {
-    /// What the program asked for, and what it got.
+    /// Sets the properties that the program asked for, and those that the queue has.
     fn set_properties(&mut self, asked: u64, actual: u64) {
         (self.asked, self.actual) = (asked, actual);
         if self.hides_profiling() {
@@ -73,7 +73,7 @@ impl QueueInfo {
 /// The property arrays that queues were created with, as the program gave them, the final 0 included.
 static ARRAYS: PerProcess<HashMap<u64, Box<[cl_ulong]>>> = PerProcess::new();
 
-/// What records say of `queue`. On the path of every enqueue: small enough for registers.
+/// The fields of records that describe `queue`. On the path of every enqueue: small enough for registers.
 #[inline(always)]
 pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
     let ids: QueueIds = bytemuck::cast(QUEUES.first_two(queue));
@@ -83,7 +83,7 @@ pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
     }
 }
 
-/// The queue that one thread has used last, and what records say of it. Plain loads and stores: it is that thread's.
+/// The queue that one thread has used last, with its fields. Plain loads and stores: it is that thread's.
 pub(super) struct LastQueue {
     handle: AtomicU64,
     /// [`QUEUES`]' when it was looked up; nothing has changed since while it is the same.
@@ -100,7 +100,7 @@ impl LastQueue {
         }
     }
 
-    /// What records say of `queue`.
+    /// The fields of records that describe `queue`.
     #[inline(always)]
     pub fn ids(&self, queue: cl_command_queue) -> QueueIds {
         match self.handle.load(Ordering::Relaxed) == u64::from(queue)
@@ -133,7 +133,7 @@ fn ids_of_unknown(queue: cl_command_queue) -> QueueIds {
     name_unknown(queue).ids
 }
 
-/// What is known of `queue`.
+/// The tracked state of `queue`.
 pub(super) fn lookup(_: &mut Call, queue: cl_command_queue) -> QueueInfo {
     QUEUES.get(queue).unwrap_or_else(|| name_unknown(queue))
 }
@@ -221,7 +221,7 @@ unsafe fn property_list<'a>(list: *const cl_ulong) -> &'a [cl_ulong] {
     }
 }
 
-/// The same list with profiling switched on.
+/// A copy of the list with profiling switched on.
 fn with_profiling(asked: &[cl_ulong]) -> Vec<cl_ulong> {
     const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
     let pairs = asked.chunks_exact(2);

@@ -1,4 +1,4 @@
-//! Waits of the host: which work they waited for, as far as a glance can tell.
+//! Waits of the host, and the work that they waited for, found by the last work of each queue and by recent events.
 
 use super::call::Call;
 use super::dispatch::{contained, next};
@@ -12,9 +12,9 @@ use crate::record::{
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Queues whose last work is known.
+/// Queues whose last work is kept.
 const QUEUES: usize = 4096;
-/// Events that the program was given, of which the work is known: a power of two.
+/// Events of the program whose work is kept: a power of two.
 const EVENTS: usize = 1024;
 
 /// The last work of each queue.
@@ -133,7 +133,7 @@ pub(super) unsafe fn depend(
     }
 }
 
-/// The work of `events`, as far as it is known.
+/// The work of those `events` whose work is kept.
 fn known(events: &[cl_event]) -> impl Iterator<Item = (WorkId, QueueId)> {
     let events = events.iter().take(MAX_EVENTS);
     events.filter_map(|event| work_of(*event))

@@ -21,7 +21,7 @@ use crate::record::*;
 #[derive(Copy, Clone)]
 pub(super) struct Place {
     pub work: WorkHeader,
-    /// Who gets the records.
+    /// The buffers that get the records.
     pub buffers: Buffers,
     pub flags: u8,
 }
@@ -30,7 +30,7 @@ pub(super) struct Place {
 pub(super) trait Put: Record {
     fn put(&mut self, place: &Place);
 
-    /// As what its enqueue and its completion are told.
+    /// The operations under which subscribers see the work's enqueue and completion.
     fn told_as(&self) -> (Operation, Operation);
 
     /// The kernel that it dispatches, if that is what it is.
@@ -40,7 +40,7 @@ pub(super) trait Put: Record {
     }
 }
 
-/// What a call enqueues: a record of work, or several.
+/// Work that a call enqueues: one record, or several.
 pub(super) trait Enqueue: Copy {
     /// The queue that it goes to where the call names none.
     fn own_queue(&self) -> cl_command_queue {
@@ -53,7 +53,7 @@ pub(super) trait Enqueue: Copy {
     /// Writes the records.
     fn enqueue(&self, host: &mut HostThread, place: &Place);
 
-    /// Says what subscribers are told of it.
+    /// Describes the work for subscribers.
     fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>));
 }
 
@@ -175,7 +175,7 @@ impl Mapped for MemoryCopy {
     }
 }
 
-/// A launch of a kernel, with the sizes where the program has them: its record is put together where it goes.
+/// A launch of a kernel, with the sizes where the program has them: its record is written in its place.
 #[derive(Copy, Clone)]
 pub(super) struct KernelLaunch {
     launch: kernels::Launch,
@@ -245,7 +245,7 @@ impl Enqueue for KernelLaunch {
 #[derive(Copy, Clone)]
 pub(super) struct SharedFree {
     copy: MemoryCopy,
-    /// What is known no more once it has been enqueued.
+    /// The part that is not available any more once the work has been enqueued.
     pointers: *const [*mut c_void],
 }
 
