@@ -38,12 +38,16 @@ mod stepped {
         Layout::new(2 * 4096, 4096, 2).unwrap()
     }
 
-    fn counts(directory: &Path) -> &'static Counts {
-        let path = directory.join("counts");
+    /// The file's memory, which stays mapped.
+    fn map(path: &Path) -> &'static memmap2::MmapRaw {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(path).unwrap();
-        let memory = memmap2::MmapOptions::new().len(4096).map_raw(&file);
-        let memory = Box::leak(Box::new(memory.unwrap()));
+        let memory = memmap2::MmapOptions::new().map_raw(&file);
+        Box::leak(Box::new(memory.unwrap()))
+    }
+
+    fn counts(directory: &Path) -> &'static Counts {
+        let memory = map(&directory.join("counts"));
         // SAFETY: a page that stays mapped, shared with the other process, of atomics for which all bytes are valid.
         unsafe { &*memory.as_ptr().cast() }
     }
@@ -120,7 +124,8 @@ mod stepped {
         command.env(CHILD, format!("{name}:{}", directory.path().display()));
         let child = command.spawn().unwrap();
         let pid = child.id() as libc::pid_t;
-        let (mut seen, mut states, mut steps) = (None, 0, 0);
+        let memory = map(&path("pool"));
+        let (mut pool, mut bytes, mut states, mut steps) = (Vec::new(), 0, 0, 0);
         loop {
             let mut status = 0;
             // SAFETY: the child is ours, and `status` is writable.
@@ -132,10 +137,12 @@ mod stepped {
                 );
                 break;
             }
-            let pool = std::fs::read(path("pool")).unwrap();
-            let capture = std::fs::read(path("capture")).unwrap();
-            let state = (crc32fast::hash(&pool), capture.len());
-            if seen.replace(state) != Some(state) {
+            // SAFETY: the memory stays mapped, and the only process that writes it is stopped.
+            let now = unsafe { std::slice::from_raw_parts(memory.as_ptr(), memory.len()) };
+            let bytes_now = std::fs::metadata(path("capture")).unwrap().len();
+            if bytes_now != bytes || *now != pool[..] {
+                (pool, bytes) = (now.to_vec(), bytes_now);
+                let capture = std::fs::read(path("capture")).unwrap();
                 let found = found(directory.path(), &pool, &capture);
                 let begun = counts.begun.load(Ordering::SeqCst);
                 let done = counts.done.load(Ordering::SeqCst);
