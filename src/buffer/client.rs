@@ -222,10 +222,12 @@ impl ClientBlocks {
         }
     }
 
-    /// Gives back those that nobody has used. One that a lane still has stays with us for ever.
+    /// Returns the unused blocks: those that are still in the pool. A lane that has taken a block may write to it at any
+    /// time, also before the block's state says so: such a block is not returned before the lane gives it to the collector.
     pub fn give_back(&mut self, mapping: &Mapping) {
+        let pool = mapping.pool();
         for block in 0..self.places.len() as u32 {
-            if mapping.block_state(block) == super::block::BlockState::Empty {
+            if pool.take_back(block) {
                 self.complete(block, 0);
             }
         }

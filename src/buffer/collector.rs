@@ -11,10 +11,11 @@
 use super::block::{BlockView, Delivery, Scan, deliver_each};
 use super::client::ClientBlocks;
 use super::delivering::Delivering;
+use super::losses::unreported;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
-use crate::record::{KINDS, Kind, Loss, Record, ThreadId, Ticks};
+use crate::record::{ThreadId, Ticks};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -55,6 +56,10 @@ const FIRST_TICK: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(1);
 /// Blocks that have their pages in place before anybody needs them.
 const AHEAD: u32 = 48;
+
+/// Number, in lane 0, of the block of losses that no lane reported. The end of the session writes it, and so does the
+/// recovery of a process that dies in between: whoever reads both takes the first.
+pub(crate) const FINAL_LOSSES: u32 = u32::MAX - 1;
 
 /// Takes what the lanes of one buffer have committed to the sinks.
 #[derive(Clone)]
@@ -108,9 +113,6 @@ struct Work {
     /// Who supplies the blocks, and gets their records.
     client: Option<ClientBlocks>,
     scan: Scan,
-    /// Sequence number of the collector's own next record, in lane 0.
-    sequence: u32,
-    own_blocks: u32,
     /// Nothing is delivered any more.
     stopped: bool,
 }
@@ -154,8 +156,6 @@ impl Collector {
                     sinks,
                     client: None,
                     scan: Scan::default(),
-                    sequence: 0,
-                    own_blocks: 0,
                     stopped: false,
                 }),
                 ended: AtomicBool::new(false),
@@ -389,64 +389,29 @@ impl Inner {
         any
     }
 
-    /// Reports what lanes had dropped and could not report, as records of lane 0.
+    /// Hands the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
     fn report_losses(&self) {
-        let mapping = self.buffer.mapping();
-        let mut losses = Vec::new();
-        for index in 0..mapping.slots_used() {
-            let slot = mapping.slot(index);
-            for (kind, dropped) in slot.dropped.iter().enumerate() {
-                let count = dropped.swap(0, Ordering::Relaxed);
-                if count > 0 {
-                    self.buffer.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
-                    let mut loss = loss_of(kind, count);
-                    loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
-                    loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
-                    loss.thread = ThreadId(slot.thread.load(Ordering::Relaxed));
-                    losses.push(loss);
-                }
-            }
+        let mut losses = unreported(self.buffer.mapping(), clock::now_of(self.ticks));
+        for (sequence, loss) in (0..).zip(&mut losses) {
+            loss.header.sequence = sequence;
         }
-        for kind in 0..KINDS {
-            let count = mapping.unlaned_by_index(kind).swap(0, Ordering::Relaxed);
-            if count > 0 {
-                self.buffer.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
-                let mut loss = loss_of(kind, count);
-                loss.last = clock::now_of(self.ticks);
-                losses.push(loss);
-            }
-        }
-        let _delivering = Delivering::begin();
-        let mut work = lock_std(&self.work);
-        work.sinks.iter_mut().for_each(|sink| sink.tick());
-        losses.into_iter().for_each(|loss| work.write(loss));
-    }
-}
-
-impl Work {
-    /// Hands a record of the collector's own to the sinks, as a block of its own in lane 0.
-    fn write<R: Record>(&mut self, mut record: R) {
-        bytemuck::bytes_of_mut(&mut record)[4..8].copy_from_slice(&self.sequence.to_le_bytes());
         let view = BlockView {
             lane: 0,
             thread: ThreadId::NONE,
-            sequence: self.own_blocks,
+            sequence: FINAL_LOSSES,
             offset: 0,
-            first_record: self.sequence,
-            bytes: bytemuck::bytes_of(&record),
+            first_record: 0,
+            bytes: bytemuck::cast_slice(&losses),
         };
-        self.sequence = self.sequence.wrapping_add(1);
-        self.own_blocks = self.own_blocks.wrapping_add(1);
-        self.sinks.iter_mut().for_each(|sink| sink.records(&view));
-        if let Some(client) = &mut self.client {
+        let _delivering = Delivering::begin();
+        let mut work = lock_std(&self.work);
+        work.sinks.iter_mut().for_each(|sink| sink.tick());
+        if losses.is_empty() {
+            return;
+        }
+        work.sinks.iter_mut().for_each(|sink| sink.records(&view));
+        if let Some(client) = &mut work.client {
             client.partial(None, &view);
         }
     }
-}
-
-pub(crate) fn loss_of(kind_index: usize, count: u64) -> Loss {
-    let mut loss = Loss::blank();
-    loss.count = count;
-    loss.lost = Kind::from_index(kind_index).unwrap_or_default();
-    loss
 }

@@ -7,6 +7,7 @@
 use super::batch::Batch;
 use super::block::{BlockHeader, BlockState, Owner};
 use super::delivering::is_delivering;
+use super::losses::loss_of;
 #[cfg(not(loom))]
 use super::open_calls::OpenCalls;
 use super::overwrite::Ring;
@@ -98,11 +99,16 @@ impl Lane {
             return None;
         }
         let id = shared.mapping.next_lane_id();
-        let slot = (0..shared.mapping.layout().lanes()).find(|slot| {
-            let free = &shared.mapping.slot(*slot).lane;
-            free.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
+        let take = |slot: &u32| {
+            let lane = &shared.mapping.slot(*slot).lane;
+            lane.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
-        })?;
+        };
+        // A slot with unreported drops of an earlier lane comes last, so that its reports name the right thread.
+        let mut slots = 0..shared.mapping.layout().lanes();
+        let has_no_drops = |slot: &u32| !shared.mapping.slot(*slot).has_drops();
+        let slot = slots.clone().find(|slot| has_no_drops(slot) && take(slot));
+        let slot = slot.or_else(|| slots.find(take))?;
         let lane_slot = shared.mapping.slot(slot);
         lane_slot.thread.store(thread.0, Ordering::Relaxed);
         lane_slot.depth.store(0, Ordering::Relaxed);
@@ -344,38 +350,33 @@ impl Lane {
     /// Counts a record of `kind` as dropped. It consumes a sequence number, so that readers see the gap.
     fn count_drop(&mut self, kind: Kind) {
         self.sequence = self.sequence.wrapping_add(1);
-        let (slot, now) = (self.slot(), clock::now());
-        if slot
-            .dropped
-            .iter()
-            .all(|count| count.load(Ordering::Relaxed) == 0)
-        {
-            slot.first_drop.store(now.0, Ordering::Relaxed);
-        }
-        slot.last_drop.store(now.0, Ordering::Relaxed);
-        slot.dropped[kind.index()].fetch_add(1, Ordering::Relaxed);
+        self.slot().count_drop(kind, self.thread, clock::now());
     }
 
     /// Writes one report for each kind of which records were dropped into a fresh block.
     fn report_drops(&mut self) {
-        for index in 0..crate::record::KINDS {
+        for kind in 0..crate::record::KINDS {
             let slot = self.slot();
-            let count = slot.dropped[index].load(Ordering::Relaxed);
+            let count = slot.drops(kind);
             if count == 0 {
                 continue;
             }
-            let mut loss = Loss::blank();
-            loss.count = count;
+            let mut loss = loss_of(kind, count);
             loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
             loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
-            loss.thread = self.thread;
-            loss.lost = Kind::from_index(index).unwrap_or_default();
-            if !self.write_own(loss) {
+            loss.thread = ThreadId(slot.dropped_by.load(Ordering::Relaxed));
+            let bytes = size_of::<Loss>() as u32;
+            if !self.fits(bytes) {
                 // The next block has room.
                 return;
             }
-            self.shared.reported[index].fetch_add(count, Ordering::Relaxed);
-            self.slot().dropped[index].fetch_sub(count, Ordering::Relaxed);
+            let end = self.block.committed + bytes;
+            self.slot().begin_report(kind, count, self.block.index, end);
+            let mut batch = Batch::begin(self);
+            batch.put(|place| *place = loss);
+            batch.publish();
+            self.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
+            self.slot().end_report(kind);
         }
     }
 
@@ -414,22 +415,13 @@ impl Shared {
 }
 
 impl Drop for Lane {
-    /// Gives the block to the collector, and the slot to the next lane. Unreported drops are added to those without a lane.
+    /// Gives the block to the collector, and the slot to the next lane. Unreported drops stay in the slot.
     fn drop(&mut self) {
         self.give_block();
         self.shared
             .left_behind
             .fetch_add(u64::from(!self.ring.is_empty()), Ordering::Relaxed);
         let slot = self.slot();
-        for (index, dropped) in slot.dropped.iter().enumerate() {
-            let count = dropped.swap(0, Ordering::Relaxed);
-            if count > 0 {
-                self.shared
-                    .mapping
-                    .unlaned_by_index(index)
-                    .fetch_add(count, Ordering::Relaxed);
-            }
-        }
         slot.depth.store(0, Ordering::Relaxed);
         slot.lane.store(0, Ordering::Release);
     }

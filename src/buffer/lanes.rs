@@ -1,15 +1,15 @@
 //! The lanes of one thread, one for each buffer it has written to.
 //!
 //! The thread uses them without a lock. Whoever destroys a buffer takes the buffer's lane away from
-//! every thread, idle ones too: it first [closes](Lanes::close) them, then has every other processor see that
-//! ([`every_thread_knows`]), then waits until each thread is not in the middle of a use. From then on the thread finds that
-//! the lane is closed, and leaves it alone.
+//! every thread, idle ones too: it first [closes](Lanes::close) them, then issues a fence on every other processor
+//! ([`fence_heavy`](crate::platform::sync::fence_heavy)), then waits until no thread is in the middle of a use. From then on
+//! the thread finds that the lane is closed, and leaves it alone.
 //!
 //! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
 use crate::platform::sync::{
-    AtomicU32, MutPtr, Ordering, UnsafeCell, fence_heavy, fence_light, fence_light_is_free,
+    AtomicU32, MutPtr, Ordering, UnsafeCell, fence_light, fence_light_is_free,
 };
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -165,13 +165,13 @@ impl Drop for Using<'_> {
 }
 
 impl<const N: usize> Lanes<N> {
-    /// The thread is to leave the lane in `slot` alone, once it [knows](every_thread_knows).
+    /// The thread leaves the lane in `slot` alone from the next heavy fence on.
     pub fn close(&self, slot: usize, _: &Opening) {
         self.0[slot].state.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and [`every_thread_knows`] has
-    /// returned. `None` if there is none; an error if the thread does not leave it after `patience` looks.
+    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if there
+    /// is none; an error if the thread is still using it after `patience` looks.
     pub fn take(
         &self,
         slot: usize,
@@ -197,9 +197,3 @@ impl<const N: usize> Lanes<N> {
 /// lost its processor for long.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;
-
-/// Has every thread see what was stored before: pairs with the light fence at the beginning of each
-/// [use](OwnLanes::using), which is the compiler's alone where the system's membarrier does the rest.
-pub(crate) fn every_thread_knows() {
-    fence_heavy();
-}

@@ -182,16 +182,20 @@ pub(crate) struct LaneSlot {
     pub thread: PlainU32,
     /// Calls that stand on `calls`; may be larger than it holds.
     pub depth: PlainU32,
-    reserved: u32,
-    /// Records dropped and not yet reported, by [`Kind::index`].
-    pub dropped: [PlainU64; KINDS],
+    /// Thread of the first drop that was not reported.
+    pub dropped_by: PlainU32,
+    /// Records dropped and not yet reported, by [`Kind::index`]; see `losses`.
+    pub dropped: [AtomicU64; KINDS],
     /// Ticks of the first and the last of them.
     pub first_drop: PlainU64,
     pub last_drop: PlainU64,
     pub calls: [OpenCall; MAX_OPEN_CALLS],
+    /// The end of a report that is being written: block << 32 | offset in the block.
+    pub report: AtomicU64,
 }
 
 const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 584);
@@ -625,11 +629,12 @@ impl Mapping {
             lane: PlainU32::new(0),
             thread: PlainU32::new(0),
             depth: PlainU32::new(0),
-            reserved: 0,
-            dropped: [const { PlainU64::new(0) }; KINDS],
+            dropped_by: PlainU32::new(0),
+            dropped: std::array::from_fn(|_| AtomicU64::new(0)),
             first_drop: PlainU64::new(0),
             last_drop: PlainU64::new(0),
             calls: std::array::from_fn(|_| OpenCall::default()),
+            report: AtomicU64::new(0),
         };
         Mapping {
             layout: Layout {

@@ -20,6 +20,7 @@ mod collector;
 mod delivering;
 mod lane;
 pub(crate) mod lanes;
+mod losses;
 mod mapping;
 #[cfg(not(loom))]
 mod open_calls;
@@ -47,8 +48,10 @@ pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLES
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
 #[cfg(not(loom))]
-pub(crate) use collector::{News, loss_of};
+pub(crate) use collector::{FINAL_LOSSES, News};
 pub use lane::{Lane, WhenFull};
+#[cfg(not(loom))]
+pub(crate) use losses::unreported;
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
 pub(crate) use mapping::MAX_OPEN_CALLS;
@@ -140,7 +143,7 @@ struct Shared {
     collector_lost: PlainU64,
     /// Returns whether the process that collects has ended, where another process collects.
     collector_ended: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// Dropped records of each kind that lanes or the collector have reported.
+    /// Dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
 }
 
@@ -181,8 +184,8 @@ impl Buffer {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records dropped since the beginning, by [`Kind::index`]: those that lanes have reported, those that they
-    /// will, and those without a lane. While a lane reports, they may count twice.
+    /// Records dropped since the beginning, by [`Kind::index`]: reported and unreported ones of all lanes, and those without
+    /// a lane. Drops that a lane is reporting may count twice.
     pub fn dropped(&self) -> [u64; KINDS] {
         let mapping = self.mapping();
         let mut dropped: [u64; KINDS] = std::array::from_fn(|kind| {
@@ -190,8 +193,8 @@ impl Buffer {
                 + self.shared.reported[kind].load(Ordering::Relaxed)
         });
         for slot in 0..mapping.layout().lanes() {
-            for (count, of_lane) in dropped.iter_mut().zip(&mapping.slot(slot).dropped) {
-                *count += of_lane.load(Ordering::Relaxed);
+            for (kind, count) in dropped.iter_mut().enumerate() {
+                *count += mapping.slot(slot).drops(kind);
             }
         }
         dropped

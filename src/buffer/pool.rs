@@ -79,6 +79,14 @@ impl<'a> Pool<'a> {
         None
     }
 
+    /// Takes `block` out of the pool, also after its end. `false`: a lane has taken it.
+    #[cfg(not(loom))]
+    pub fn take_back(&self, block: u32) -> bool {
+        let bit = 1 << (block % 64);
+        // Acquire: as in `take`.
+        self.empty[block as usize / 64].fetch_and(!bit, Ordering::Acquire) & bit != 0
+    }
+
     /// Waits until a block may have come back, the pool was closed, or a short time has passed.
     pub fn wait(&self) {
         let seen = self.waiting.returned.value();

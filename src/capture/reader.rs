@@ -4,6 +4,7 @@
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
+use crate::buffer::FINAL_LOSSES;
 #[cfg(feature = "perfetto")]
 use crate::record::RecordRef;
 use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId};
@@ -276,8 +277,11 @@ impl Delivered {
     /// The number of bytes of a chunk's payload that were delivered before. This may be a part of the chunk,
     /// if the lane wrote more records between the write of a run and its mark.
     pub fn bytes_of(&self, header: &ChunkHeader) -> usize {
-        // Lane 0 holds the collector's and the recovery's own records, which never repeat.
-        let last = self.0.get(&header.lane).filter(|_| header.lane != 0);
+        // Lane 0 holds the collector's and the recovery's own records, of which only the final losses may repeat.
+        let repeats = |(last, _): &&(u32, u32)| {
+            header.lane != 0 || header.sequence == FINAL_LOSSES && *last == FINAL_LOSSES
+        };
+        let last = self.0.get(&header.lane).filter(repeats);
         let before = match last {
             Some((sequence, _)) if header.sequence < *sequence => u32::MAX,
             Some((sequence, end)) if header.sequence == *sequence => {

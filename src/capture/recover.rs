@@ -1,11 +1,17 @@
 //! Recovery of the records that a dead process left in its mapping.
 
 use super::writer::Writer;
-use crate::buffer::{BlockView, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling};
+use crate::buffer::{
+    BlockView, FINAL_LOSSES, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling,
+    unreported,
+};
 use crate::clock;
 use crate::record::*;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+
+/// Number, in lane 0, of the block of calls in progress.
+const OPEN_CALLS: u32 = u32::MAX;
 
 /// How the process ended, for the note in the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,34 +54,16 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     };
     deliver_in_order(mapping, 0, &mut Default::default(), deliver, |_| {});
 
-    let ended = calls_that_ended_last(mapping);
     let mut own = OwnRecords::default();
+    for mut loss in unreported(mapping, Ticks::NONE) {
+        loss.header = loss.header.with(flags::RECOVERED);
+        recovered.dropped = recovered.dropped.saturating_add(loss.count);
+        own.push(loss);
+    }
+    own.write(writer, FINAL_LOSSES);
+    let ended = calls_that_ended_last(mapping);
     recovered.open_calls = own.open_calls(mapping, &ended);
-    for index in 0..mapping.layout().lanes() {
-        let slot = mapping.slot(index);
-        let thread = ThreadId(slot.thread.load(Ordering::Relaxed));
-        for (kind, count) in slot.dropped.iter().enumerate() {
-            let mut loss = crate::buffer::loss_of(kind, count.load(Ordering::Relaxed));
-            loss.first = Ticks(slot.first_drop.load(Ordering::Relaxed));
-            loss.last = Ticks(slot.last_drop.load(Ordering::Relaxed));
-            loss.thread = thread;
-            own.loss(loss, &mut recovered);
-        }
-    }
-    for kind in 0..KINDS {
-        let count = mapping.unlaned_by_index(kind).load(Ordering::Relaxed);
-        own.loss(crate::buffer::loss_of(kind, count), &mut recovered);
-    }
-    if !own.bytes.is_empty() {
-        let _ = writer.records(&BlockView {
-            lane: 0,
-            thread: ThreadId::NONE,
-            sequence: u32::MAX,
-            offset: 0,
-            first_record: 0,
-            bytes: &own.bytes,
-        });
-    }
+    own.write(writer, OPEN_CALLS);
     note(writer, cause.kind, &cause.text);
     recovered
 }
@@ -122,6 +110,8 @@ fn open_call(call: &OpenCall, ancestor: CorrelationId, thread: ThreadId) -> Api 
 struct OwnRecords {
     bytes: Vec<u8>,
     sequence: u32,
+    /// Sequence number of the first record in `bytes`.
+    first: u32,
 }
 
 impl OwnRecords {
@@ -159,12 +149,22 @@ impl OwnRecords {
         count
     }
 
-    fn loss(&mut self, mut loss: Loss, recovered: &mut Recovered) {
-        if loss.count > 0 {
-            loss.header = loss.header.with(flags::RECOVERED);
-            recovered.dropped = recovered.dropped.saturating_add(loss.count);
-            self.push(loss);
+    /// Appends the records to `writer`, as block `sequence` of lane 0.
+    fn write(&mut self, writer: &Writer, sequence: u32) {
+        if self.bytes.is_empty() {
+            return;
         }
+        // The writer holds its error.
+        let _ = writer.records(&BlockView {
+            lane: 0,
+            thread: ThreadId::NONE,
+            sequence,
+            offset: 0,
+            first_record: self.first,
+            bytes: &self.bytes,
+        });
+        self.bytes.clear();
+        self.first = self.sequence;
     }
 }
 

@@ -340,13 +340,14 @@ pub(crate) fn fence_light_is_free() -> bool {
     false
 }
 
-/// The expensive half; see [`fence_light`].
-pub(crate) fn fence_heavy() {
+/// The expensive half; see [`fence_light`]. `false`: the system refused it, so that the fence has not reached other threads.
+#[must_use]
+pub(crate) fn fence_heavy() -> bool {
     fence(Ordering::SeqCst);
     #[cfg(all(not(loom), target_os = "linux"))]
-    if membarrier::is_there() {
-        membarrier::expedite();
-    }
+    return !membarrier::was_registered() || membarrier::expedite();
+    #[cfg(not(all(not(loom), target_os = "linux")))]
+    true
 }
 
 #[cfg(all(not(loom), target_os = "linux"))]
@@ -358,6 +359,8 @@ pub(crate) mod membarrier {
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
 
     static THERE: AtomicBool = AtomicBool::new(false);
+    /// Whether any light fence may have relied on it.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
 
     #[inline(always)]
     pub fn is_there() -> bool {
@@ -367,17 +370,25 @@ pub(crate) mod membarrier {
     /// Registers with the kernel. Must be called before threads rely on it, and again in forked children.
     pub fn register() {
         if command(REGISTER_PRIVATE_EXPEDITED) {
+            REGISTERED.store(true, Ordering::SeqCst);
             THERE.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Makes every running thread of this process execute a full fence.
-    pub fn expedite() {
-        if !command(PRIVATE_EXPEDITED) {
-            // The registration was lost: register again.
-            command(REGISTER_PRIVATE_EXPEDITED);
-            command(PRIVATE_EXPEDITED);
+    pub fn was_registered() -> bool {
+        REGISTERED.load(Ordering::Relaxed)
+    }
+
+    /// Interrupts every running thread of this process for a full fence. `false`: the system refuses it, as after a seccomp
+    /// filter was installed; light fences are full ones from then on.
+    pub fn expedite() -> bool {
+        // A forked child registers anew.
+        let done = command(PRIVATE_EXPEDITED)
+            || command(REGISTER_PRIVATE_EXPEDITED) && command(PRIVATE_EXPEDITED);
+        if !done {
+            THERE.store(false, Ordering::SeqCst);
         }
+        done
     }
 
     fn command(command: i32) -> bool {

@@ -34,13 +34,13 @@ pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
-use crate::buffer::lanes::{Opening, every_thread_knows};
+use crate::buffer::lanes::Opening;
 use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::capture::names::Names;
 use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
 use crate::collect::sampling::Sampling;
-use crate::platform::sync::{QuietGuard, QuietMutex};
+use crate::platform::sync::{QuietGuard, QuietMutex, fence_heavy};
 use crate::record::{KernelId, Kind, Operation, ThreadId};
 use flush::FlushHooks;
 use narrowed::Narrowed;
@@ -332,7 +332,10 @@ impl Switchboard {
         for thread in &threads {
             thread.lanes().close(key.slot, &opening);
         }
-        every_thread_knows();
+        if !fence_heavy() {
+            // A thread may still take its lane for open: all lanes stay where they are, and keep their memory.
+            return Some(buffer);
+        }
         for thread in threads {
             // A lane whose thread does not leave it is leaked with its memory.
             drop(thread.lanes().take(key.slot, PATIENCE, &opening));

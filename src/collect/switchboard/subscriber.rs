@@ -1,7 +1,7 @@
 //! Subscribers: calling them on the thread that makes a call, and removing them while calls are in flight.
 //!
 //! A thread publishes the subscriber that it is calling in a word of its own. Ending a subscription removes
-//! it from the table, makes every thread see that ([`every_thread_knows`]), and waits for the threads that
+//! it from the table, makes every thread see that ([`fence_heavy`]), and waits for the threads that
 //! are still calling it. The hot path costs two plain stores.
 
 use super::callback::Callback;
@@ -9,9 +9,8 @@ use super::callback::Phase;
 use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
-use crate::buffer::lanes::every_thread_knows;
 use crate::platform::inside::Uncancelled;
-use crate::platform::sync::fence_light;
+use crate::platform::sync::{fence_heavy, fence_light};
 use crate::record::{Domain, ExternalId, Operation, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -147,7 +146,7 @@ impl Switchboard {
     /// Within a callback, it does not wait for callbacks on other threads. Returns `false` if the
     /// subscription has ended before.
     pub(crate) fn unsubscribe(&self, key: SubscriberKey) -> bool {
-        let threads;
+        let (threads, subscription);
         {
             let mut state = self.state();
             if state.subscribers.numbers[key.slot] != key.number {
@@ -156,14 +155,21 @@ impl Switchboard {
             state.subscribers.numbers[key.slot] = 0;
             state.services.forget(Consumer::Subscriber(key.slot));
             self.publish(&state);
-            let subscription = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
-            // SAFETY: `subscribe` made it from a box, and the swap gives it to this thread alone. It is
-            // dropped after the last thread has stopped using it.
-            let subscription = unsafe { Box::from_raw(subscription) };
-            state.subscribers.leaving.push((key.slot, subscription));
+            let pointer = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
+            // SAFETY: it was made by `subscribe` from a box, and the swap gives it to this thread alone.
+            // Threads that still use it are waited for before it is dropped.
+            subscription = unsafe { Box::from_raw(pointer) };
             threads = state.live_threads();
         }
-        every_thread_knows();
+        // After the fence, each thread that has the pointer says that it is calling.
+        match fence_heavy() {
+            true => {
+                let mut state = self.state();
+                state.subscribers.leaving.push((key.slot, subscription));
+            }
+            // A thread may have the pointer without saying so: the subscription is never dropped.
+            false => std::mem::forget(subscription),
+        }
         let here = here();
         // Two callbacks that wait for each other would deadlock.
         let in_callback = |thread: &ThreadState| thread.runs_on(here) && thread.is_in_callback();
