@@ -48,7 +48,7 @@
 
 #define GPUTRAIL_ALIGNED(bytes) __attribute__((aligned(bytes)))
 
-/* Most argument values that one record holds. */
+/* The most argument values in one record. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
 /*
  * Version of the C API, which tools are built for: raised when one built for an earlier version would no
@@ -101,24 +101,24 @@ enum {
     GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
 };
 
-/* Host time in ticks of the capture's tick source. 0 is not known. */
+/* Host time in ticks of the capture's tick source. 0: unknown. */
 typedef uint64_t gputrail_ticks;
 
-/* Time of an agent's own clock, in that clock's unit (nanoseconds in OpenCL). 0 is not known. */
+/* Device time in the unit of the agent's clock (nanoseconds in OpenCL). 0: unknown. */
 typedef uint64_t gputrail_device_time;
 
-/* Nanoseconds, of the clock or the span that the context names. */
+/* Nanoseconds, of a clock or a time span. */
 typedef uint64_t gputrail_nanos;
 
-/* An API call, unique in its process. Asynchronous work carries the id of the call that caused it. */
+/* The id of an API call, unique in its process. Asynchronous work carries the id of the call that caused it. */
 typedef uint64_t gputrail_correlation_id;
 
-/* An id of the client's own, pushed and popped per thread and kind. */
+/* An id chosen by the client, pushed and popped per thread and kind. */
 typedef uint64_t gputrail_external_id;
 
 /*
- * A piece of asynchronous work on an agent, unique in its process. For kernels this is
- * what rocprofiler-sdk calls the dispatch id.
+ * A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for
+ * kernels).
  */
 typedef uint64_t gputrail_work_id;
 
@@ -158,10 +158,7 @@ typedef uint32_t gputrail_thread_id;
 /* A process. */
 typedef uint32_t gputrail_process_id;
 
-/*
- * What a record is. Values are part of the format: they are never reused, and a reader skips
- * those that it does not know.
- */
+/* The kind of a record. Values are part of the format and never reused; readers skip unknown ones. */
 typedef uint8_t gputrail_kind;
 enum {
     GPUTRAIL_KIND_API = 1, /* An API call: gputrail_record_api. */
@@ -172,14 +169,14 @@ enum {
     GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* A wait, marker or barrier: gputrail_record_synchronization. */
     GPUTRAIL_KIND_COMPLETION = 21, /* The times of work that was enqueued: gputrail_record_completion. */
     GPUTRAIL_KIND_CHILD_KERNEL = 22, /* Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL). */
-    GPUTRAIL_KIND_RETIREMENT = 23, /* All records of a correlation id have been written: gputrail_record_retirement. */
-    GPUTRAIL_KIND_DEPENDENCY = 24, /* Something waits for a piece of work: gputrail_record_dependency. */
+    GPUTRAIL_KIND_RETIREMENT = 23, /* A correlation id is complete: gputrail_record_retirement. */
+    GPUTRAIL_KIND_DEPENDENCY = 24, /* A wait for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
     GPUTRAIL_KIND_ARGUMENTS = 32, /* Arguments of an API call: gputrail_record_arguments. */
     GPUTRAIL_KIND_OVERHEAD = 33, /* Time taken by a compiler, the runtime or the collector: gputrail_record_overhead. */
     GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
-    GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* The host's clocks, read together: gputrail_record_clock_snapshot. */
-    GPUTRAIL_KIND_CLOCK_PAIR = 49, /* An agent's clock beside the host's ticks: gputrail_record_clock_pair. */
+    GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* A reading of the host's clocks: gputrail_record_clock_snapshot. */
+    GPUTRAIL_KIND_CLOCK_PAIR = 49, /* A reading of an agent's clock with the host's ticks: gputrail_record_clock_pair. */
     GPUTRAIL_KIND_STRING = 64, /* A string and its id: gputrail_record_string_name. */
     GPUTRAIL_KIND_PROCESS = 65, /* A process: gputrail_record_process. */
     GPUTRAIL_KIND_THREAD = 66, /* A thread: gputrail_record_thread. */
@@ -192,11 +189,11 @@ enum {
     GPUTRAIL_KIND_CODE_OBJECT = 73, /* A code object: gputrail_record_code_object. */
     GPUTRAIL_KIND_KERNEL_SYMBOL = 74, /* A kernel symbol: gputrail_record_kernel_symbol. */
     GPUTRAIL_KIND_OPERATION = 75, /* An operation of a domain, with its arguments: gputrail_record_operation_name. */
-    GPUTRAIL_KIND_NOTE = 76, /* A plain sentence about the recording: gputrail_record_note. */
-    GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* What an external id stands for: gputrail_record_external_name. */
+    GPUTRAIL_KIND_NOTE = 76, /* A text about the recording: gputrail_record_note. */
+    GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* The name of an external id: gputrail_record_external_name. */
     GPUTRAIL_KIND_CODE_BYTES = 78, /* Bytes of a code object: gputrail_record_code_bytes. */
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
-    GPUTRAIL_KIND_MARKER_DATA = 81, /* Reserved: more about a marker than gputrail_record_marker holds. */
+    GPUTRAIL_KIND_MARKER_DATA = 81, /* Reserved: additional marker data. */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Reserved: clocks, temperature, power, fan of an agent. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Reserved: unified-memory counters. */
     GPUTRAIL_KIND_PAGE_FAULT = 98, /* Reserved: a page fault of an agent. */
@@ -213,7 +210,7 @@ enum {
     GPUTRAIL_KIND_COUNTER_VALUE = 128 /* Reserved: values of counters. */
 };
 
-/* Whose API was called, or what subscribers are told of. */
+/* The API of an operation, or the kind of activity that subscribers are notified of. */
 typedef uint16_t gputrail_domain;
 enum {
     GPUTRAIL_DOMAIN_OPENCL = 1, /* OpenCL. */
@@ -222,15 +219,15 @@ enum {
     GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* The CUDA runtime API. Reserved. */
     GPUTRAIL_DOMAIN_HIP = 5, /* HIP. Reserved. */
     GPUTRAIL_DOMAIN_HSA = 6, /* HSA. Reserved. */
-    GPUTRAIL_DOMAIN_RESOURCE = 8, /* Objects that come and go; told to subscribers only. */
-    GPUTRAIL_DOMAIN_KERNEL_DISPATCH = 9, /* Kernels that are enqueued and complete; told to subscribers only. */
-    GPUTRAIL_DOMAIN_MEMORY_COPY = 10, /* Copies and fills that are enqueued and complete; told to subscribers only. */
-    GPUTRAIL_DOMAIN_MEMORY_ALLOCATION = 11, /* Memory that is allocated and freed; told to subscribers only. */
-    GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* Waits of the host; told to subscribers only. */
-    GPUTRAIL_DOMAIN_MARKER = 13 /* Markers and ranges of the program's own. */
+    GPUTRAIL_DOMAIN_RESOURCE = 8, /* Creation and destruction of objects; for subscribers only. */
+    GPUTRAIL_DOMAIN_KERNEL_DISPATCH = 9, /* Enqueue and completion of kernels; for subscribers only. */
+    GPUTRAIL_DOMAIN_MEMORY_COPY = 10, /* Enqueue and completion of copies and fills; for subscribers only. */
+    GPUTRAIL_DOMAIN_MEMORY_ALLOCATION = 11, /* Allocation and release of memory; for subscribers only. */
+    GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* Waits of the host; for subscribers only. */
+    GPUTRAIL_DOMAIN_MARKER = 13 /* Markers and ranges made by the program. */
 };
 
-/* How an argument's 64-bit value is to be read. */
+/* The interpretation of a 64-bit argument value. */
 typedef uint8_t gputrail_argument_type;
 enum {
     GPUTRAIL_ARGUMENT_TYPE_SIGNED = 1, /* A signed integer. */
@@ -242,29 +239,29 @@ enum {
     GPUTRAIL_ARGUMENT_TYPE_BOOLEAN = 7 /* A boolean. */
 };
 
-/* How a kernel was launched (CUPTI: CUpti_ActivityLaunchType). */
+/* The type of a launch (CUPTI: CUpti_ActivityLaunchType). */
 typedef uint8_t gputrail_launch_type;
 enum {
-    GPUTRAIL_LAUNCH_TYPE_REGULAR = 0, /* On its own. */
-    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1, /* All workgroups at once, one device. */
-    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2, /* All workgroups at once, several devices. */
-    GPUTRAIL_LAUNCH_TYPE_COMMAND_BUFFER = 3, /* As part of a command buffer or graph, whose one completion covers all of its kernels. */
-    GPUTRAIL_LAUNCH_TYPE_NATIVE = 4 /* A function of the host run by a queue (clEnqueueNativeKernel). */
+    GPUTRAIL_LAUNCH_TYPE_REGULAR = 0, /* A regular launch. */
+    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1, /* A cooperative launch on one device. */
+    GPUTRAIL_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2, /* A cooperative launch on several devices. */
+    GPUTRAIL_LAUNCH_TYPE_COMMAND_BUFFER = 3, /* Part of a command buffer or graph, with one completion for all its kernels. */
+    GPUTRAIL_LAUNCH_TYPE_NATIVE = 4 /* A host function executed by a queue (clEnqueueNativeKernel). */
 };
 
-/* Why the times of a completion are not all there. */
+/* The reason for missing times in a completion. */
 typedef uint8_t gputrail_unfinished;
 enum {
-    GPUTRAIL_UNFINISHED_NO = 0, /* They are all there. */
-    GPUTRAIL_UNFINISHED_AT_END = 1, /* It had not completed when the recording ended. */
-    GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime gave no times for it. */
-    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* It had not completed when somebody flushed and wanted to know. Another completion comes later. */
+    GPUTRAIL_UNFINISHED_NO = 0, /* No times are missing. */
+    GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
+    GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
+    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
 };
 
-/* What kind of memory (CUPTI: CUpti_ActivityMemoryKind, same values). */
+/* The kind of memory (CUPTI: CUpti_ActivityMemoryKind, same values). */
 typedef uint8_t gputrail_memory_kind;
 enum {
-    GPUTRAIL_MEMORY_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_MEMORY_KIND_UNKNOWN = 0, /* Unknown. */
     GPUTRAIL_MEMORY_KIND_PAGEABLE = 1, /* Pageable memory of the host. */
     GPUTRAIL_MEMORY_KIND_PINNED = 2, /* Page-locked memory of the host. */
     GPUTRAIL_MEMORY_KIND_DEVICE = 3, /* Memory of the device. */
@@ -274,10 +271,10 @@ enum {
     GPUTRAIL_MEMORY_KIND_MANAGED_STATIC = 7 /* Static managed memory. */
 };
 
-/* Direction of a transfer (CUPTI: CUpti_ActivityMemcpyKind, same values up to 10). */
+/* The direction of a transfer (CUPTI: CUpti_ActivityMemcpyKind, same values up to 10). */
 typedef uint8_t gputrail_transfer_kind;
 enum {
-    GPUTRAIL_TRANSFER_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_TRANSFER_KIND_UNKNOWN = 0, /* Unknown. */
     GPUTRAIL_TRANSFER_KIND_HOST_TO_DEVICE = 1, /* Host to device. */
     GPUTRAIL_TRANSFER_KIND_DEVICE_TO_HOST = 2, /* Device to host. */
     GPUTRAIL_TRANSFER_KIND_HOST_TO_ARRAY = 3, /* Host to array. */
@@ -288,85 +285,85 @@ enum {
     GPUTRAIL_TRANSFER_KIND_DEVICE_TO_DEVICE = 8, /* Within a device. */
     GPUTRAIL_TRANSFER_KIND_HOST_TO_HOST = 9, /* Host to host. */
     GPUTRAIL_TRANSFER_KIND_PEER_TO_PEER = 10, /* From one device to another. */
-    GPUTRAIL_TRANSFER_KIND_MAP = 16, /* A buffer or image was mapped for the host (OpenCL). */
-    GPUTRAIL_TRANSFER_KIND_UNMAP = 17, /* It was unmapped. */
-    GPUTRAIL_TRANSFER_KIND_MIGRATE = 18, /* Memory objects were migrated to a device or the host. */
-    GPUTRAIL_TRANSFER_KIND_FREE = 19 /* Shared virtual memory was freed by a queue (clEnqueueSVMFree). */
+    GPUTRAIL_TRANSFER_KIND_MAP = 16, /* Map of a buffer or image for the host (OpenCL). */
+    GPUTRAIL_TRANSFER_KIND_UNMAP = 17, /* Unmap. */
+    GPUTRAIL_TRANSFER_KIND_MIGRATE = 18, /* Migration of memory objects to a device or the host. */
+    GPUTRAIL_TRANSFER_KIND_FREE = 19 /* Release of shared virtual memory by a queue (clEnqueueSVMFree). */
 };
 
-/* Whether memory came or went. */
+/* Allocation or release. */
 typedef uint8_t gputrail_allocation_operation;
 enum {
-    GPUTRAIL_ALLOCATION_OPERATION_ALLOCATE = 1, /* It was allocated. */
-    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2 /* It was freed. */
+    GPUTRAIL_ALLOCATION_OPERATION_ALLOCATE = 1, /* The memory was allocated. */
+    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2 /* The memory was freed. */
 };
 
-/* What waits for what (CUPTI: CUpti_ActivitySynchronizationType, same values up to 4). */
+/* The type of a synchronization (CUPTI: CUpti_ActivitySynchronizationType, same values up to 4). */
 typedef uint8_t gputrail_synchronization_type;
 enum {
-    GPUTRAIL_SYNCHRONIZATION_TYPE_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_UNKNOWN = 0, /* Unknown. */
     GPUTRAIL_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1, /* The host waits for events. */
     GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT = 2, /* A queue waits for events. */
     GPUTRAIL_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE = 3, /* The host waits for a queue. */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4, /* The host waits for everything in a context. */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_BARRIER = 16, /* A barrier in a queue: work of the queue. */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_MARKER = 17, /* A marker in a queue: work of the queue. */
-    GPUTRAIL_SYNCHRONIZATION_TYPE_SEMAPHORE = 18 /* Semaphores are waited for or signalled: work of the queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4, /* The host waits for all work in a context. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_BARRIER = 16, /* A barrier in a queue, which is work of the queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_MARKER = 17, /* A marker in a queue, which is work of the queue. */
+    GPUTRAIL_SYNCHRONIZATION_TYPE_SEMAPHORE = 18 /* Semaphores waited for or signalled by a queue, which is work of the queue. */
 };
 
-/* Who took the time. */
+/* The cause of overhead. */
 typedef uint8_t gputrail_overhead_kind;
 enum {
-    GPUTRAIL_OVERHEAD_KIND_UNKNOWN = 0, /* Not known. */
+    GPUTRAIL_OVERHEAD_KIND_UNKNOWN = 0, /* Unknown. */
     GPUTRAIL_OVERHEAD_KIND_COMPILATION = 1, /* A compiler (CUPTI: DRIVER_COMPILER). */
     GPUTRAIL_OVERHEAD_KIND_FLUSH = 2, /* Delivery of records (CUPTI: BUFFER_FLUSH). */
-    GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* A lane waited for an empty block. */
+    GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* Waiting of a lane for an empty block. */
     GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* Instrumentation (CUPTI: INSTRUMENTATION). */
     GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5 /* Resources of the collector (CUPTI: RESOURCE). */
 };
 
-/* What a marker does. */
+/* The event that a marker records. */
 typedef uint8_t gputrail_marker_kind;
 enum {
     GPUTRAIL_MARKER_KIND_INSTANT = 1, /* A moment. */
-    GPUTRAIL_MARKER_KIND_PUSH = 2, /* A range of its thread begins; it ends before those that were open. */
-    GPUTRAIL_MARKER_KIND_POP = 3, /* The thread's innermost range ends. */
-    GPUTRAIL_MARKER_KIND_START = 4, /* A range begins that may end on another thread, whatever else is open. */
-    GPUTRAIL_MARKER_KIND_END = 5, /* Such a range ends. */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* An external id is pushed on the thread. */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* An external id is popped. */
+    GPUTRAIL_MARKER_KIND_PUSH = 2, /* Begins a range of the thread, nested in its open ranges. */
+    GPUTRAIL_MARKER_KIND_POP = 3, /* Ends the innermost range of the thread. */
+    GPUTRAIL_MARKER_KIND_START = 4, /* Begins a range that may overlap others and end on another thread. */
+    GPUTRAIL_MARKER_KIND_END = 5, /* Ends such a range. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* Pushes an external id on the thread. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* Pops an external id. */
 };
 
-/* What a marker's payload is. */
+/* The type of a marker's payload. */
 typedef uint8_t gputrail_payload_kind;
 enum {
-    GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* There is none. */
+    GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* No payload. */
     GPUTRAIL_PAYLOAD_KIND_UNSIGNED = 1, /* An unsigned number. */
     GPUTRAIL_PAYLOAD_KIND_SIGNED = 2, /* A signed number, as its bits. */
     GPUTRAIL_PAYLOAD_KIND_FLOAT = 3 /* A floating-point number, as its bits. */
 };
 
 /*
- * Whose external id (CUPTI: CUpti_ExternalCorrelationKind, same values). Kinds from 16 on are those that
- * tools register.
+ * The kind of an external id (CUPTI: CUpti_ExternalCorrelationKind, same values). Tools register kinds
+ * from 16 on.
  */
 typedef uint32_t gputrail_external_kind;
 enum {
-    GPUTRAIL_EXTERNAL_KIND_UNKNOWN = 1, /* Not known to us. */
+    GPUTRAIL_EXTERNAL_KIND_UNKNOWN = 1, /* Unknown. */
     GPUTRAIL_EXTERNAL_KIND_OPENACC = 2, /* OpenACC. */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM0 = 3, /* The client's own. */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM1 = 4, /* The client's own. */
-    GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* The client's own. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM0 = 3, /* Defined by the client. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM1 = 4, /* Defined by the client. */
+    GPUTRAIL_EXTERNAL_KIND_CUSTOM2 = 5 /* Defined by the client. */
 };
 
-/* How a program counter is sampled (rocprofiler-sdk: rocprofiler_pc_sampling_method_t). */
+/* The method of sampling (rocprofiler-sdk: rocprofiler_pc_sampling_method_t). */
 typedef uint8_t gputrail_sampling_method;
 enum {
-    GPUTRAIL_SAMPLING_METHOD_STOCHASTIC = 1, /* The hardware looks at a wave, and says what it does and why it waits. */
-    GPUTRAIL_SAMPLING_METHOD_HOST_TRAP = 2 /* The host interrupts the waves; what they were about to do is not known. */
+    GPUTRAIL_SAMPLING_METHOD_STOCHASTIC = 1, /* The hardware samples a wave and reports what it issues or why it waits. */
+    GPUTRAIL_SAMPLING_METHOD_HOST_TRAP = 2 /* The host traps the waves; what they issue is unknown. */
 };
 
-/* What the interval between samples counts (rocprofiler-sdk: rocprofiler_pc_sampling_unit_t). */
+/* The unit of the sampling interval (rocprofiler-sdk: rocprofiler_pc_sampling_unit_t). */
 typedef uint8_t gputrail_sampling_unit;
 enum {
     GPUTRAIL_SAMPLING_UNIT_INSTRUCTIONS = 1, /* Instructions. */
@@ -374,7 +371,7 @@ enum {
     GPUTRAIL_SAMPLING_UNIT_TIME = 3 /* Nanoseconds. */
 };
 
-/* Where on the agent a wave was executing (rocprofiler-sdk: rocprofiler_pc_sampling_hw_id_v0_t). */
+/* The position of a wave on the agent (rocprofiler-sdk: rocprofiler_pc_sampling_hw_id_v0_t). */
 typedef uint64_t gputrail_hardware_id;
 /* Chiplet. */
 static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return (uint64_t)(value >> 0 & 0x3f); }
@@ -392,14 +389,14 @@ static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id va
 static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return (uint64_t)(value >> 24 & 0x1f); }
 /* Slot of the workgroup. */
 static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return (uint64_t)(value >> 29 & 0x7f); }
-/* Virtual memory. */
+/* Virtual memory id. */
 static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return (uint64_t)(value >> 36 & 0x3f); }
 /* Hardware queue. */
 static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return (uint64_t)(value >> 42 & 0xf); }
 /* Microengine. */
 static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return (uint64_t)(value >> 46 & 0x3); }
 
-/* Whether a wave issued, and what: 8 bits of rocprofiler-sdk's stochastic record. */
+/* The issue state of a wave: 8 bits of rocprofiler-sdk's stochastic record. */
 typedef uint8_t gputrail_issue;
 /* 1 if the wave issued the instruction at the program counter. */
 static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return (uint8_t)(value >> 0 & 0x1); }
@@ -407,8 +404,8 @@ static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return (uint
 static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return (uint8_t)(value >> 1 & 0x1f); }
 
 /*
- * What sampling hardware saw of the arbiter (rocprofiler-sdk: rocprofiler_pc_sampling_snapshot_v0_t): for each
- * type of instruction whether the arbiter issued one, and whether one was stalled.
+ * The state of the arbiter (rocprofiler-sdk: rocprofiler_pc_sampling_snapshot_v0_t): for each type of
+ * instruction whether one was issued and whether one was stalled.
  */
 typedef uint32_t gputrail_snapshot;
 /* A gputrail_not_issued; only if the wave did not issue. */
@@ -456,10 +453,7 @@ static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { 
 /* Two vector ALU instructions were issued together. */
 static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 27 & 0x1); }
 
-/*
- * Instructions of a wave that were issued and had not completed (rocprofiler-sdk:
- * rocprofiler_pc_sampling_memory_counters_t).
- */
+/* Outstanding memory instructions of a wave (rocprofiler-sdk: rocprofiler_pc_sampling_memory_counters_t). */
 typedef uint32_t gputrail_memory_counters;
 /* Loads. */
 static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return (uint32_t)(value >> 0 & 0x3f); }
@@ -474,7 +468,7 @@ static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters val
 /* Scalar memory reads and messages. */
 static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return (uint32_t)(value >> 27 & 0x1f); }
 
-/* The fields of a sample that the agent could not know: they are 0 and mean nothing. */
+/* The fields of a sample that the agent could not provide: they are 0. */
 typedef uint16_t gputrail_absent;
 enum {
     GPUTRAIL_ABSENT_EXEC_MASK = 1, /* The execution mask. */
@@ -486,17 +480,17 @@ enum {
     GPUTRAIL_ABSENT_EXTERNAL = 64, /* Its external id. */
     GPUTRAIL_ABSENT_KERNEL = 128, /* The kernel. */
     GPUTRAIL_ABSENT_TIME = 256, /* The time. */
-    GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* Of a stochastic sample: the number of waves. */
-    GPUTRAIL_ABSENT_ARBITER = 1024 /* Of a stochastic sample: the arbiter's bits. */
+    GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* Stochastic samples: the number of waves. */
+    GPUTRAIL_ABSENT_ARBITER = 1024 /* Stochastic samples: the arbiter's bits. */
 };
 
-/* The type of an instruction that was issued (rocprofiler-sdk: rocprofiler_pc_sampling_instruction_type_t). */
+/* The type of an issued instruction (rocprofiler-sdk: rocprofiler_pc_sampling_instruction_type_t). */
 typedef uint8_t gputrail_instruction_type;
 enum {
-    GPUTRAIL_INSTRUCTION_TYPE_NONE = 0, /* Not said. */
+    GPUTRAIL_INSTRUCTION_TYPE_NONE = 0, /* Unknown. */
     GPUTRAIL_INSTRUCTION_TYPE_VALU = 1, /* A vector ALU instruction. */
     GPUTRAIL_INSTRUCTION_TYPE_MATRIX = 2, /* A matrix instruction. */
-    GPUTRAIL_INSTRUCTION_TYPE_SCALAR = 3, /* A scalar instruction, also one that reads memory. */
+    GPUTRAIL_INSTRUCTION_TYPE_SCALAR = 3, /* A scalar instruction, including scalar memory reads. */
     GPUTRAIL_INSTRUCTION_TYPE_TEX = 4, /* A texture memory instruction. */
     GPUTRAIL_INSTRUCTION_TYPE_LDS = 5, /* A local memory instruction. */
     GPUTRAIL_INSTRUCTION_TYPE_LDS_DIRECT = 6, /* A direct local memory instruction. */
@@ -518,68 +512,68 @@ enum {
  */
 typedef uint8_t gputrail_not_issued;
 enum {
-    GPUTRAIL_NOT_ISSUED_NONE = 0, /* It issued one, or nothing is known. */
-    GPUTRAIL_NOT_ISSUED_NO_INSTRUCTION_AVAILABLE = 1, /* The instruction cache has no instruction for it. */
-    GPUTRAIL_NOT_ISSUED_ALU_DEPENDENCY = 2, /* An operand is still being computed. */
-    GPUTRAIL_NOT_ISSUED_WAITCNT = 3, /* It waits until memory operations have completed. */
+    GPUTRAIL_NOT_ISSUED_NONE = 0, /* It issued an instruction, or the reason is unknown. */
+    GPUTRAIL_NOT_ISSUED_NO_INSTRUCTION_AVAILABLE = 1, /* No instruction is available from the instruction cache. */
+    GPUTRAIL_NOT_ISSUED_ALU_DEPENDENCY = 2, /* An operand is not ready (ALU dependency). */
+    GPUTRAIL_NOT_ISSUED_WAITCNT = 3, /* It waits for memory operations. */
     GPUTRAIL_NOT_ISSUED_INTERNAL_INSTRUCTION = 4, /* It executes an internal instruction. */
     GPUTRAIL_NOT_ISSUED_BARRIER_WAIT = 5, /* It waits at a barrier. */
-    GPUTRAIL_NOT_ISSUED_ARBITER_NOT_WIN = 6, /* The arbiter chose another wave. */
-    GPUTRAIL_NOT_ISSUED_ARBITER_WIN_EX_STALL = 7, /* The arbiter chose it, and the execution pipe pushed it back. */
-    GPUTRAIL_NOT_ISSUED_OTHER_WAIT = 8, /* It waits for something else. */
+    GPUTRAIL_NOT_ISSUED_ARBITER_NOT_WIN = 6, /* The arbiter selected another wave. */
+    GPUTRAIL_NOT_ISSUED_ARBITER_WIN_EX_STALL = 7, /* The arbiter selected it, but the execution pipe was stalled. */
+    GPUTRAIL_NOT_ISSUED_OTHER_WAIT = 8, /* It waits for another reason. */
     GPUTRAIL_NOT_ISSUED_SLEEP_WAIT = 9 /* It sleeps. */
 };
 
-/* Why a wave stalled (CUPTI: CUpti_ActivityPCSamplingStallReason). */
+/* The reason for a stall (CUPTI: CUpti_ActivityPCSamplingStallReason). */
 typedef uint8_t gputrail_stall_reason;
 enum {
-    GPUTRAIL_STALL_REASON_INVALID = 0, /* Not known: host-trap samples know no reasons. */
-    GPUTRAIL_STALL_REASON_NONE = 1, /* It did not: an instruction was selected for issue. */
-    GPUTRAIL_STALL_REASON_INST_FETCH = 2, /* The next instruction is not there yet. */
-    GPUTRAIL_STALL_REASON_EXEC_DEPENDENCY = 3, /* An operand is still being computed. */
-    GPUTRAIL_STALL_REASON_MEMORY_DEPENDENCY = 4, /* It waits for a memory access to complete. */
+    GPUTRAIL_STALL_REASON_INVALID = 0, /* Unknown: host-trap samples have no reasons. */
+    GPUTRAIL_STALL_REASON_NONE = 1, /* Not stalled: an instruction was selected for issue. */
+    GPUTRAIL_STALL_REASON_INST_FETCH = 2, /* The next instruction has not been fetched. */
+    GPUTRAIL_STALL_REASON_EXEC_DEPENDENCY = 3, /* An operand is not ready. */
+    GPUTRAIL_STALL_REASON_MEMORY_DEPENDENCY = 4, /* It waits for a memory access. */
     GPUTRAIL_STALL_REASON_TEXTURE = 5, /* The texture sub-system is fully utilized. */
     GPUTRAIL_STALL_REASON_SYNC = 6, /* It waits at a barrier. */
     GPUTRAIL_STALL_REASON_CONSTANT_MEMORY_DEPENDENCY = 7, /* It waits for constant memory. */
-    GPUTRAIL_STALL_REASON_PIPE_BUSY = 8, /* A resource that it needs to compute is not available. */
+    GPUTRAIL_STALL_REASON_PIPE_BUSY = 8, /* A compute resource is not available. */
     GPUTRAIL_STALL_REASON_MEMORY_THROTTLE = 9, /* Too many memory operations are pending. */
-    GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* It was ready, and another one issued. */
+    GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* It was ready, but another wave was selected. */
     GPUTRAIL_STALL_REASON_OTHER = 11, /* Something else. */
     GPUTRAIL_STALL_REASON_SLEEPING = 12 /* It sleeps. */
 };
 
-/* What an agent is. */
+/* The type of an agent. */
 typedef uint8_t gputrail_agent_kind;
 enum {
     GPUTRAIL_AGENT_KIND_OTHER = 0, /* Something else. */
     GPUTRAIL_AGENT_KIND_GPU = 1, /* A graphics processor. */
-    GPUTRAIL_AGENT_KIND_CPU = 2, /* A processor of the host, behind a compute API. */
+    GPUTRAIL_AGENT_KIND_CPU = 2, /* A processor of the host behind a compute API. */
     GPUTRAIL_AGENT_KIND_ACCELERATOR = 3, /* An accelerator. */
     GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* The simulated GPU. */
 };
 
-/* What a function does, so that readers can fold and sort without knowing the API. */
+/* The purpose of a function, for readers that do not know the API. */
 typedef uint8_t gputrail_operation_group;
 enum {
     GPUTRAIL_OPERATION_GROUP_OTHER = 0, /* Something else. */
-    GPUTRAIL_OPERATION_GROUP_QUERY = 1, /* Asks for information. */
+    GPUTRAIL_OPERATION_GROUP_QUERY = 1, /* Queries information. */
     GPUTRAIL_OPERATION_GROUP_CREATE = 2, /* Creates an object. */
     GPUTRAIL_OPERATION_GROUP_LIFETIME = 3, /* Retains or releases an object. */
     GPUTRAIL_OPERATION_GROUP_BUILD = 4, /* Compiles or links. */
-    GPUTRAIL_OPERATION_GROUP_ENQUEUE = 5, /* Puts work into a queue. */
+    GPUTRAIL_OPERATION_GROUP_ENQUEUE = 5, /* Enqueues work. */
     GPUTRAIL_OPERATION_GROUP_SYNCHRONIZE = 6, /* Waits. */
-    GPUTRAIL_OPERATION_GROUP_SET = 7 /* Sets something, a kernel's argument say. */
+    GPUTRAIL_OPERATION_GROUP_SET = 7 /* Sets a value, such as an argument of a kernel. */
 };
 
-/* What a gputrail_record_note is about. */
+/* The subject of a gputrail_record_note. */
 typedef uint32_t gputrail_note_kind;
 enum {
     GPUTRAIL_NOTE_KIND_OTHER = 0, /* Something else. */
-    GPUTRAIL_NOTE_KIND_UNOBSERVED_FUNCTION = 1, /* An extension function was handed out unobserved; the text is its name. */
-    GPUTRAIL_NOTE_KIND_CALLS_AFTER_END = 2, /* Calls that came after the recording ended; the text is their number. */
-    GPUTRAIL_NOTE_KIND_ENDED_EARLY = 3, /* The recording ended early; the text says why. */
-    GPUTRAIL_NOTE_KIND_DIED = 4, /* The program's process died; the text says how. */
-    GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5, /* Samples of the program counter that were taken outside of kernels; the text is their number and where. */
+    GPUTRAIL_NOTE_KIND_UNOBSERVED_FUNCTION = 1, /* An extension function that is not recorded was returned to the program; the text is its name. */
+    GPUTRAIL_NOTE_KIND_CALLS_AFTER_END = 2, /* Calls after the end of the recording; the text is their number. */
+    GPUTRAIL_NOTE_KIND_ENDED_EARLY = 3, /* The recording ended early; the text is the reason. */
+    GPUTRAIL_NOTE_KIND_DIED = 4, /* The process died; the text is the cause. */
+    GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5, /* Samples outside of kernels; the text is their number and location. */
     GPUTRAIL_NOTE_KIND_EXITED = 6, /* The program's process exited without ending its recording, by _exit for example; all that it recorded was saved. */
     GPUTRAIL_NOTE_KIND_REPLACED = 7 /* The program's process became another program by exec; all that it recorded was saved. */
 };
@@ -645,26 +639,26 @@ typedef struct gputrail_watch {
 
 /* Bits of gputrail_record_header.flags. */
 enum {
-    GPUTRAIL_FLAG_UNFINISHED = 1, /* The activity had begun and had not ended when the record was made. */
-    GPUTRAIL_FLAG_TIME_UNKNOWN = 2, /* A time that this kind of record normally has could not be found out; it is 0. */
-    GPUTRAIL_FLAG_FAILED = 4, /* The activity ended with an error; the record's status or return code says which. */
-    GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* The work was enqueued by a call that does not wait for it (CUPTI: flag ASYNC). */
-    GPUTRAIL_FLAG_RECOVERED = 16, /* Written by recovery, from what a dead process left behind. */
-    GPUTRAIL_FLAG_UNTRACKED = 32, /* No completion will come for this work: its completion could not be tracked. */
-    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph: other records may have its work id too, and one completion is that of all of them. */
+    GPUTRAIL_FLAG_UNFINISHED = 1, /* The activity was in progress when the record was written. */
+    GPUTRAIL_FLAG_TIME_UNKNOWN = 2, /* A time that this kind of record normally has is unknown and 0. */
+    GPUTRAIL_FLAG_FAILED = 4, /* The activity failed; see the status or return code of the record. */
+    GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* The enqueuing call does not wait for the work (CUPTI: flag ASYNC). */
+    GPUTRAIL_FLAG_RECOVERED = 16, /* Written by the recovery after the process died. */
+    GPUTRAIL_FLAG_UNTRACKED = 32, /* The completion of this work could not be tracked, and will not be recorded. */
+    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph. Other records may have the same work id, and share one completion. */
 };
 
 /* Bits of gputrail_record_queue.properties. */
 enum {
-    GPUTRAIL_QUEUE_PROPERTY_OUT_OF_ORDER = 1, /* Commands may run out of order. */
-    GPUTRAIL_QUEUE_PROPERTY_PROFILING = 2, /* The program itself asked for profiling. */
-    GPUTRAIL_QUEUE_PROPERTY_ON_DEVICE = 4, /* The queue lives on the device; the host does not put work into it. */
-    GPUTRAIL_QUEUE_PROPERTY_COPY_ENGINE = 8 /* It only copies. */
+    GPUTRAIL_QUEUE_PROPERTY_OUT_OF_ORDER = 1, /* Commands may execute out of order. */
+    GPUTRAIL_QUEUE_PROPERTY_PROFILING = 2, /* The program itself enabled profiling. */
+    GPUTRAIL_QUEUE_PROPERTY_ON_DEVICE = 4, /* The queue is on the device; the host does not enqueue work in it. */
+    GPUTRAIL_QUEUE_PROPERTY_COPY_ENGINE = 8 /* A copy engine. */
 };
 
 /* Bits of gputrail_record_code_bytes.flags. */
 enum {
-    GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory, since the file was gone: loaded segments only, without a symbol table or lines. */
+    GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory because the file was deleted: loaded segments only, without a full symbol table or line table. */
 };
 
 /* The form in which a buffer delivers work. */
@@ -680,18 +674,18 @@ enum {
     GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest: the buffer keeps what was recorded last, and hands it out on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
 };
 
-/* What a record's thread id is (CUPTI: CUpti_ActivityThreadIdType). */
+/* The type of thread ids in records (CUPTI: CUpti_ActivityThreadIdType). */
 enum {
-    GPUTRAIL_THREAD_IDS_SYSTEM = 1, /* The system's, gettid(2): unlike CUPTI's default it names one thread only while that lives. */
+    GPUTRAIL_THREAD_IDS_SYSTEM = 1, /* The kernel's id, gettid(2). Unlike CUPTI's default it is unique among live threads only. */
     GPUTRAIL_THREAD_IDS_PTHREAD = 0 /* The low half of pthread_self(3) (CUPTI's default). */
 };
 
-/* The moment of what a callback is about. */
+/* The phase of an operation. */
 enum {
     GPUTRAIL_PHASE_ENTER = 1, /* A call begins (CUPTI: CUPTI_API_ENTER). */
     GPUTRAIL_PHASE_EXIT = 2, /* A call has returned (CUPTI: CUPTI_API_EXIT). */
     GPUTRAIL_PHASE_COMPLETE = 3, /* Work that was enqueued has completed. */
-    GPUTRAIL_PHASE_INSTANT = 4 /* Something happened, of which nothing else will be told. */
+    GPUTRAIL_PHASE_INSTANT = 4 /* An instantaneous event without further phases. */
 };
 
 
@@ -735,11 +729,11 @@ typedef struct gputrail_limits {
   uint64_t smallest_block;
 } gputrail_limits;
 
-/* A function of a domain; CUPTI's callback id. gputrail_record_operation_name tells its name. */
+/* A function of a domain (CUPTI: callback id). gputrail_record_operation_name has its name. */
 typedef struct gputrail_operation {
-  /* Whose function. */
+  /* The API of the function. */
   gputrail_domain domain;
-  /* Number of the function in its domain. */
+  /* The number of the function in its domain. */
   uint16_t number;
 } gputrail_operation;
 
@@ -751,58 +745,58 @@ typedef struct gputrail_operation {
  *     kind   flags  size in 8-byte words  sequence
  */
 typedef struct GPUTRAIL_ALIGNED(8) gputrail_record_header {
-  /* What the record is. */
+  /* The kind. */
   gputrail_kind kind;
-  /* Bits: GPUTRAIL_FLAG_UNFINISHED and so on; the same meaning in every kind. */
+  /* Bits of GPUTRAIL_FLAG_UNFINISHED and so on, with the same meaning for every kind. */
   uint8_t flags;
-  /* Size of the whole record, this header included, in words of 8 bytes; at least 1. */
+  /* The size of the record including this header, in words of 8 bytes; at least 1. */
   uint16_t words;
   /*
-   * Number of the record in its lane, from 0, wrapping. A dropped record consumes a number, so
-   * that a gap shows what is missing.
+   * The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps
+   * show losses.
    */
   uint32_t sequence;
 } gputrail_record_header;
 
-/* An agent and its attributes. 88 bytes. An attribute of 0 is not known. */
+/* An agent and its attributes. Unknown attributes are 0. 88 bytes. */
 typedef struct gputrail_record_agent {
   /* Kind GPUTRAIL_KIND_AGENT. */
   struct gputrail_record_header header;
-  /* Its id; also the index of its GPU in the trace, less 1. */
+  /* Its id, which is also the index of its GPU in the trace plus 1. */
   gputrail_agent_id id;
   /* Its name. */
   gputrail_string_id name;
-  /* Who made it. */
+  /* Its vendor. */
   gputrail_string_id vendor;
-  /* The driver and its version. */
+  /* Its driver and the driver's version. */
   gputrail_string_id driver;
-  /* The API version it offers. */
+  /* The API version that it supports. */
   gputrail_string_id version;
-  /* Platform or runtime it belongs to. */
+  /* The platform or runtime. */
   gputrail_string_id platform;
-  /* Architecture, as its compiler calls it. */
+  /* The architecture, as the compiler calls it. */
   gputrail_string_id architecture;
-  /* PCI address, or universally unique id, as text. */
+  /* The PCI address or UUID as text. */
   gputrail_string_id bus;
-  /* Compute units. */
+  /* The number of compute units. */
   uint32_t compute_units;
-  /* Highest clock, MHz. */
+  /* The highest clock rate in MHz. */
   uint32_t clock_mhz;
-  /* Global memory, bytes. */
+  /* Global memory in bytes. */
   uint64_t memory;
-  /* Local memory per compute unit, bytes. */
+  /* Local memory per compute unit in bytes. */
   uint64_t local_memory;
-  /* Largest workgroup, work-items. */
+  /* The largest workgroup, in work-items. */
   uint32_t max_workgroup;
-  /* Whose API it was seen through. */
+  /* The API through which it was found. */
   gputrail_domain domain;
-  /* What it is. */
+  /* Its type. */
   gputrail_agent_kind kind;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
-  /* Resolution of its clock, ns. */
+  /* The resolution of its clock in nanoseconds. */
   uint64_t timer_resolution;
 } gputrail_record_agent;
 
@@ -814,13 +808,13 @@ typedef struct gputrail_record_context {
   gputrail_runtime_context_id id;
   /* Its (first) agent. */
   gputrail_agent_id agent;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
   /* Number of agents. */
   uint32_t agents;
-  /* Whose API. */
+  /* Its API. */
   gputrail_domain domain;
-  /* 0. */
+  /* Reserved, 0. */
   uint16_t reserved;
 } gputrail_record_context;
 
@@ -836,11 +830,11 @@ typedef struct gputrail_record_queue {
   gputrail_agent_id agent;
   /* Bits: GPUTRAIL_QUEUE_PROPERTY_OUT_OF_ORDER and so on. */
   uint32_t properties;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
-  /* A name given to it, or none. */
+  /* Its name, or none. */
   gputrail_string_id name;
-  /* Number of the queue on its agent, from 0. */
+  /* Its number on the agent, from 0. */
   uint32_t number;
 } gputrail_record_queue;
 
@@ -852,17 +846,17 @@ typedef struct gputrail_record_module {
   gputrail_module_id id;
   /* Its context. */
   gputrail_runtime_context_id context;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
-  /* Its source text, if it was kept. */
+  /* Its source text, if it was stored. */
   gputrail_string_id source;
-  /* The options it was built with. */
+  /* Its build options. */
   gputrail_string_id options;
-  /* 0. */
+  /* Reserved, 0. */
   uint64_t reserved;
 } gputrail_record_module;
 
-/* A kernel symbol. 64 bytes. Attributes are those of the first device asked; 0 is not known. */
+/* A kernel symbol. Attributes are those of the first device; unknown ones are 0. 64 bytes. */
 typedef struct gputrail_record_kernel_symbol {
   /* Kind GPUTRAIL_KIND_KERNEL_SYMBOL. */
   struct gputrail_record_header header;
@@ -870,21 +864,21 @@ typedef struct gputrail_record_kernel_symbol {
   gputrail_kernel_id id;
   /* Its module. */
   gputrail_module_id module;
-  /* Its name, as the program calls it. */
+  /* Its name in the program. */
   gputrail_string_id name;
-  /* Its name for people, where it differs. */
+  /* Its demangled name, if that differs. */
   gputrail_string_id demangled;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
-  /* Local memory, bytes per workgroup. */
+  /* Local memory per workgroup, in bytes. */
   uint64_t local_memory;
-  /* Private memory, bytes per work-item. */
+  /* Private memory per work-item, in bytes. */
   uint64_t private_memory;
-  /* Largest workgroup for this kernel, work-items. */
+  /* The largest workgroup for this kernel, in work-items. */
   uint32_t max_workgroup;
-  /* Preferred multiple of the workgroup size. */
+  /* The preferred multiple of the workgroup size. */
   uint32_t workgroup_multiple;
-  /* Number of arguments. */
+  /* The number of arguments. */
   uint32_t arguments;
   /* Its code object. */
   gputrail_code_object_id code_object;
@@ -900,13 +894,13 @@ typedef struct gputrail_record_code_object {
   gputrail_module_id module;
   /* Its agent. */
   gputrail_agent_id agent;
-  /* Path or URI of its binary. */
+  /* The path or URI of its binary. */
   gputrail_string_id path;
-  /* Address it was loaded at. */
+  /* The address at which it was loaded. */
   uint64_t load_base;
-  /* Bytes loaded. */
+  /* The number of bytes loaded. */
   uint64_t load_size;
-  /* 0. */
+  /* Reserved, 0. */
   uint64_t reserved;
 } gputrail_record_code_object;
 
@@ -918,7 +912,7 @@ typedef struct gputrail_record_thread {
   gputrail_thread_id id;
   /* Its name. */
   gputrail_string_id name;
-  /* 0. */
+  /* Reserved, 0. */
   uint64_t reserved;
 } gputrail_record_thread;
 
@@ -1138,34 +1132,34 @@ typedef struct gputrail_argument {
 } gputrail_argument;
 
 /*
- * Work that was enqueued has completed, or will not. 80 bytes.
+ * The completion of work. 80 bytes.
  *
- * queued <= submitted <= start <= end as far as they are known, all in the agent's clock.
+ * Known times satisfy queued <= submitted <= start <= end; they are in the agent's clock.
  */
 typedef struct gputrail_record_completion {
   /* Kind GPUTRAIL_KIND_COMPLETION. */
   struct gputrail_record_header header;
-  /* The work, as its enqueue record named it. */
+  /* The id of the work in its enqueue record. */
   gputrail_work_id work;
   /* The call that enqueued it. */
   gputrail_correlation_id correlation;
-  /* When the runtime took the command. */
+  /* When the runtime accepted the command. */
   gputrail_device_time queued;
-  /* When it handed the command to the device. */
+  /* When the runtime submitted the command to the device. */
   gputrail_device_time submitted;
   /* When execution began. */
   gputrail_device_time start;
   /* When execution ended. */
   gputrail_device_time end;
-  /* When the completion became known to the host. */
+  /* When the host learned of the completion. */
   gputrail_ticks completed;
-  /* Where it ran. */
+  /* The agent. */
   gputrail_agent_id agent;
-  /* Status of the runtime, negative for errors. */
+  /* The status of the runtime; errors are negative. */
   int32_t status;
-  /* Why times are missing. */
+  /* The reason for missing times. */
   gputrail_unfinished unfinished;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_completion;
 
@@ -1315,34 +1309,34 @@ typedef struct gputrail_sampling_period {
  * 48 thread   52 return code   56 domain, operation   60 reserved
  */
 typedef struct gputrail_record_api {
-  /* Kind GPUTRAIL_KIND_API. Flag UNFINISHED: the call was in progress, end is 0. */
+  /* Kind GPUTRAIL_KIND_API. Flag UNFINISHED: the call was in progress and end is 0. */
   struct gputrail_record_header header;
   /* When the call was entered. */
   gputrail_ticks start;
   /* When it returned. */
   gputrail_ticks end;
-  /* The call's own id. */
+  /* The id of the call. */
   gputrail_correlation_id correlation;
-  /* The call on the same thread that this one was made from, or none. */
+  /* The enclosing call on the same thread, or none. */
   gputrail_correlation_id ancestor;
   /*
-   * The latest external id pushed on the thread, of any kind; a thread without one inherits the
-   * main thread's. Read after the enter callbacks.
+   * The latest external id pushed on the thread, of any kind; a thread without one inherits the main
+   * thread's. Read after the enter callbacks.
    */
   gputrail_external_id external;
   /* The calling thread. */
   gputrail_thread_id thread;
-  /* What the call returned: the status for functions that have one, else 0 for success. */
+  /* The status that the function returned; 0 for success if it returns none. */
   int32_t return_code;
   /* The function. */
   struct gputrail_operation operation;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_api;
 
 /*
- * Values of a call's arguments, in the order of its gputrail_record_operation_name, which has their names and
- * types. 24 bytes and 8 for each value: the record's size says how many there are.
+ * The argument values of a call, in the order of its gputrail_record_operation_name, which has their names and types. 24
+ * bytes plus 8 for each value; the size in the header determines the number of values.
  */
 typedef struct gputrail_record_arguments {
   /* Kind GPUTRAIL_KIND_ARGUMENTS. */
@@ -1357,214 +1351,209 @@ typedef struct gputrail_record_arguments {
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
 
-/* The fields that all work records share, right after the gputrail_record_header: which call put which work where. 56 bytes. */
+/* The fields of all work records, after the gputrail_record_header: the call, the work, and where it was enqueued. 56 bytes. */
 typedef struct gputrail_record_work_header {
-  /* The work, as its completion names it. The parts of one command buffer share it. None for waits of the host. */
+  /* The id of the work, shared by the parts of a command buffer. None for waits of the host. */
   gputrail_work_id id;
   /* The call that enqueued the work, or that waits. */
   gputrail_correlation_id correlation;
-  /* External id of that call. */
+  /* The external id of that call. */
   gputrail_external_id external;
-  /* When that call was entered. */
+  /* The start of that call. */
   gputrail_ticks enqueued;
   /* The agent that executes the work. */
   gputrail_agent_id agent;
   /* The context of the queue. */
   gputrail_runtime_context_id context;
-  /* The queue that the work was put into. */
+  /* The queue. */
   gputrail_queue_id queue;
-  /* The stream that the work was put into, where the runtime has streams. */
+  /* The stream, if the runtime has streams. */
   gputrail_stream_id stream;
-  /* The thread that made the call. */
+  /* The calling thread. */
   gputrail_thread_id thread;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_work_header;
 
-/* A kernel was enqueued. 152 bytes. */
+/* The enqueue of a kernel. 152 bytes. */
 typedef struct gputrail_record_kernel_dispatch {
   /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
   struct gputrail_record_header header;
-  /* The dispatch, and where it was put. */
+  /* The fields of all work records. */
   struct gputrail_record_work_header work;
   /* The kernel. */
   gputrail_kernel_id kernel;
-  /* Work-items per workgroup in x, y, z; 0 where the runtime chose. */
+  /* Work-items per workgroup in x, y, z; 0 if the runtime chose. */
   uint32_t workgroup[3];
-  /* Work-items in x, y, z; 1 in dimensions that are not used. */
+  /* Work-items in x, y, z; 1 in unused dimensions. */
   uint64_t grid[3];
   /* Registers per work-item. */
   uint32_t registers;
-  /* Local memory that the kernel declares, bytes per workgroup. */
+  /* Local memory declared by the kernel, in bytes per workgroup. */
   uint32_t static_local_memory;
-  /* Local memory that the launch added, bytes per workgroup. */
+  /* Local memory added by the launch, in bytes per workgroup. */
   uint32_t dynamic_local_memory;
-  /* Private memory, bytes per work-item. */
+  /* Private memory per work-item, in bytes. */
   uint32_t private_memory;
-  /* Private memory of the whole launch, bytes (CUPTI: localMemoryTotal). */
+  /* Private memory of the launch, in bytes (CUPTI: localMemoryTotal). */
   uint64_t private_memory_total;
-  /* The launch's number in its grid hierarchy, 0 if there is none (CUPTI: gridId). */
+  /* The id of the grid, or 0 (CUPTI: gridId). */
   int64_t grid_id;
-  /* Local memory that the driver set aside, bytes (CUPTI: sharedMemoryExecuted). */
+  /* Local memory reserved by the driver, in bytes (CUPTI: sharedMemoryExecuted). */
   uint32_t executed_local_memory;
-  /* Cache configuration asked for, as the runtime counts them. */
+  /* The requested cache configuration, in the runtime's encoding. */
   uint8_t cache_requested;
-  /* Cache configuration in effect. */
+  /* The effective cache configuration. */
   uint8_t cache_executed;
-  /* Bank configuration of local memory (CUPTI: sharedMemoryConfig). */
+  /* The bank configuration of local memory (CUPTI: sharedMemoryConfig). */
   uint8_t local_memory_config;
-  /* Local-memory carve-out asked for, percent; 255 if none was. */
+  /* The requested local-memory carve-out in percent; 255: none. */
   uint8_t carveout;
-  /* How it was launched. */
+  /* The type of the launch. */
   gputrail_launch_type launch;
-  /* Dimensions that the launch named, 0 if unknown. */
+  /* The number of dimensions of the launch; 0: unknown. */
   uint8_t dimensions;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[6];
 } gputrail_record_kernel_dispatch;
 
 /*
- * A call has returned, and all work that it enqueued has completed: every record of its correlation id has been written
- * (rocprofiler-sdk: correlation-id retirement). 24 bytes.
- *
- * Batches of other threads, with records of that id, may be delivered later than this record. Once a flush has returned that
- * began after this record was delivered, no more of them come. The thread that completes work never waits for an empty
- * block: also a lossless buffer drops retirements when it is full, and counts them among its drops, without a gap in the
- * sequence numbers of a thread.
+ * The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so
+ * no more records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
  */
 typedef struct gputrail_record_retirement {
   /* Kind GPUTRAIL_KIND_RETIREMENT. */
   struct gputrail_record_header header;
   /* The call. */
   gputrail_correlation_id correlation;
-  /* When that became known. */
+  /* When the retirement was detected. */
   gputrail_ticks time;
 } gputrail_record_retirement;
 
 /*
- * Something waits for a piece of work: another piece of work, by the list of events it was enqueued with, or else
- * the call itself. Written ahead of the record of what waits, on the same lane. 32 bytes.
+ * A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes
+ * the record of the waiting work or call on the same lane. 32 bytes.
  */
 typedef struct gputrail_record_dependency {
   /* Kind GPUTRAIL_KIND_DEPENDENCY. */
   struct gputrail_record_header header;
-  /* The call that waits, or that enqueued what waits. */
+  /* The call that waits, or that enqueued the waiting work. */
   gputrail_correlation_id correlation;
-  /* The work that waits; none if the call does. */
+  /* The work that waits, or none if the call does. */
   gputrail_work_id work;
-  /* The work that it waits for. */
+  /* The work waited for. */
   gputrail_work_id waited_for;
 } gputrail_record_dependency;
 
-/* A transfer was enqueued. 120 bytes. */
+/* The enqueue of a transfer. 120 bytes. */
 typedef struct gputrail_record_memory_copy {
   /* Kind GPUTRAIL_KIND_MEMORY_COPY. */
   struct gputrail_record_header header;
-  /* The transfer, and where it was put. */
+  /* The fields of all work records. */
   struct gputrail_record_work_header work;
-  /* Bytes moved. */
+  /* Bytes transferred. */
   uint64_t bytes;
-  /* Address or handle of the source, 0 if not known. */
+  /* Address or handle of the source; 0: unknown. */
   uint64_t source_address;
-  /* Address or handle of the destination. */
+  /* Address or handle of the destination; 0: unknown. */
   uint64_t destination_address;
-  /* Offset in the source, bytes. */
+  /* Offset in the source, in bytes. */
   uint64_t source_offset;
-  /* Offset in the destination, bytes. */
+  /* Offset in the destination, in bytes. */
   uint64_t destination_offset;
-  /* Where the source lies; none is the host. */
+  /* The agent of the source memory; none for the host. */
   gputrail_agent_id source_agent;
-  /* Where the destination lies; none is the host. */
+  /* The agent of the destination memory; none for the host. */
   gputrail_agent_id destination_agent;
-  /* Direction. */
+  /* The direction. */
   gputrail_transfer_kind transfer;
-  /* Memory at the source. */
+  /* The kind of the source memory. */
   gputrail_memory_kind source_memory;
-  /* Memory at the destination. */
+  /* The kind of the destination memory. */
   gputrail_memory_kind destination_memory;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[5];
 } gputrail_record_memory_copy;
 
-/* A fill was enqueued. 88 bytes. */
+/* The enqueue of a fill. 88 bytes. */
 typedef struct gputrail_record_memory_set {
   /* Kind GPUTRAIL_KIND_MEMORY_SET. */
   struct gputrail_record_header header;
-  /* The fill, and where it was put. */
+  /* The fields of all work records. */
   struct gputrail_record_work_header work;
-  /* Bytes set. */
+  /* Bytes filled. */
   uint64_t bytes;
   /* Address or handle of the memory. */
   uint64_t address;
-  /* First 4 bytes of the pattern. */
+  /* The first 4 bytes of the pattern. */
   uint32_t value;
-  /* Length of the pattern, bytes. */
+  /* The length of the pattern in bytes. */
   uint16_t pattern_bytes;
-  /* What kind of memory. */
+  /* The kind of memory. */
   gputrail_memory_kind memory;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved;
 } gputrail_record_memory_set;
 
 /*
- * Memory was allocated or freed by the program. 80 bytes.
+ * An allocation or release of memory by the program. 80 bytes.
  *
- * CUPTI has one record for the life of an allocation, rocprofiler-sdk one for each of its ends;
- * rocprofiler-sdk's way is followed, since a life may not end before the recording does.
+ * Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast
+ * the recording.
  */
 typedef struct gputrail_record_allocation {
   /* Kind GPUTRAIL_KIND_MEMORY_ALLOCATION. */
   struct gputrail_record_header header;
-  /* The call that did it. */
+  /* The call. */
   gputrail_correlation_id correlation;
-  /* External id of that call. */
+  /* The external id of that call. */
   gputrail_external_id external;
-  /* When it began. */
+  /* When the operation began. */
   gputrail_ticks start;
-  /* When it was done. */
+  /* When the operation ended. */
   gputrail_ticks end;
   /* Address or handle. */
   uint64_t address;
-  /* Bytes; in a free record 0 if they are not known. */
+  /* The size in bytes; 0 in a free record if unknown. */
   uint64_t bytes;
-  /* Where the memory lies, none if the runtime decides. */
+  /* The agent of the memory; none if the runtime decides. */
   gputrail_agent_id agent;
-  /* The context it belongs to. */
+  /* The context. */
   gputrail_runtime_context_id context;
   /* The calling thread. */
   gputrail_thread_id thread;
-  /* Allocated or freed. */
+  /* Allocation or release. */
   gputrail_allocation_operation operation;
-  /* What kind of memory. */
+  /* The kind of memory. */
   gputrail_memory_kind memory;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[2];
-  /* Flags of the runtime (cl_mem_flags, for OpenCL). */
+  /* The runtime's flags (OpenCL: cl_mem_flags). */
   uint64_t runtime_flags;
 } gputrail_record_allocation;
 
 /*
- * A wait of the host, from work.enqueued to end; or a marker or barrier put into a queue, which is work with a
- * completion of its own. 104 bytes.
+ * A wait of the host from work.enqueued to end, or a marker or barrier in a queue, which is work with
+ * its own completion. 104 bytes.
  */
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The marker or barrier, and where it was put. Of waits of the host: the call, and the queue it waits for. */
+  /* The fields of all work records. For waits of the host: the call, and the queue that it waits for. */
   struct gputrail_record_work_header work;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;
-  /* Handle of the (first) event waited for, 0 if none. */
+  /* The handle of the (first) event waited for; 0: none. */
   uint64_t event_handle;
-  /* The last work of the queue that a wait of the host waited for, if known. */
+  /* The last work waited for by the host, or none. */
   gputrail_work_id waited_for;
-  /* Number of events waited for. */
+  /* The number of events waited for. */
   uint32_t events;
-  /* The event waited for, where events are named. */
+  /* The event waited for, if events have ids. */
   gputrail_event_id event;
-  /* What waits for what. */
+  /* The type. */
   gputrail_synchronization_type what;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_synchronization;
 
@@ -1572,7 +1561,7 @@ typedef struct gputrail_record_synchronization {
 typedef struct gputrail_record_overhead {
   /* Kind GPUTRAIL_KIND_OVERHEAD. */
   struct gputrail_record_header header;
-  /* The call in which it occurred, or none. */
+  /* The call during which it occurred, or none. */
   gputrail_correlation_id correlation;
   /* When it began. */
   gputrail_ticks start;
@@ -1580,67 +1569,67 @@ typedef struct gputrail_record_overhead {
   gputrail_ticks end;
   /* The thread. */
   gputrail_thread_id thread;
-  /* The agent concerned, or none. */
+  /* The agent, or none. */
   gputrail_agent_id agent;
-  /* The module that was compiled, or none. */
+  /* The compiled module, or none. */
   gputrail_module_id module;
-  /* Who took it. */
+  /* The cause. */
   gputrail_overhead_kind what;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[3];
-  /* Something about it: the compiler's options, say. */
+  /* Details, such as compiler options. */
   gputrail_string_id detail;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved2;
 } gputrail_record_overhead;
 
-/* Records of one kind that a lane dropped, the newest report replacing none: counts add up. 40 bytes. */
+/* A number of records of one kind that a lane dropped. Reports add up. 40 bytes. */
 typedef struct gputrail_record_loss {
   /* Kind GPUTRAIL_KIND_LOSS. */
   struct gputrail_record_header header;
-  /* How many. */
+  /* The number of dropped records. */
   uint64_t count;
-  /* The first was dropped no earlier than this. */
+  /* The earliest possible time of the first drop. */
   gputrail_ticks first;
-  /* The last was dropped no later than this. */
+  /* The latest possible time of the last drop. */
   gputrail_ticks last;
-  /* The thread whose lane lost them; none if they never had a lane. */
+  /* The thread of the lane, or none if the records had no lane. */
   gputrail_thread_id thread;
-  /* Kind of the records lost; 0 if mixed. */
+  /* The kind of the dropped records; 0 if mixed. */
   gputrail_kind lost;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[3];
 } gputrail_record_loss;
 
 /*
  * A marker, or one end of a range. 56 bytes.
  *
- * Payload, category and colour stand in it, where CUPTI has a second record for them.
+ * It includes payload, category and colour, for which CUPTI has a second record.
  */
 typedef struct gputrail_record_marker {
   /* Kind GPUTRAIL_KIND_MARKER. */
   struct gputrail_record_header header;
-  /* When. */
+  /* The time. */
   gputrail_ticks time;
-  /* Of START and END: the range, unique in the process. Of external ids: the id. */
+  /* START and END: the range, unique in the process. External ids: the id. */
   uint64_t id;
-  /* A value of the program's own; payload_kind says of what type. */
+  /* The payload, of type payload_kind. */
   uint64_t payload;
-  /* Its name; none for POP and END. */
+  /* The name; none for POP and END. */
   gputrail_string_id name;
-  /* Whose marker it is, as its maker says, or none. */
+  /* The domain, or none. */
   gputrail_string_id domain;
-  /* Its category, or none. */
+  /* The category, or none. */
   gputrail_string_id category;
-  /* Alpha, red, green, blue from the highest byte down; 0 is none. */
+  /* The colour: alpha, red, green, blue from the most significant byte; 0: none. */
   uint32_t color;
   /* The thread. */
   gputrail_thread_id thread;
-  /* What it does. */
+  /* The event. */
   gputrail_marker_kind what;
-  /* What payload is. */
+  /* The type of payload. */
   gputrail_payload_kind payload_kind;
-  /* Of external ids: the kind. */
+  /* External ids: the kind. */
   uint16_t external_kind;
 } gputrail_record_marker;
 
@@ -1652,25 +1641,25 @@ typedef struct gputrail_record_external_correlation {
   gputrail_correlation_id correlation;
   /* The id. */
   gputrail_external_id external;
-  /* Whose. */
+  /* The kind of the id. */
   gputrail_external_kind kind;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_external_correlation;
 
-/* What an external id stands for. 24 bytes. */
+/* The name of an external id. 24 bytes. */
 typedef struct gputrail_record_external_name {
   /* Kind GPUTRAIL_KIND_EXTERNAL_NAME. */
   struct gputrail_record_header header;
   /* The id. */
   gputrail_external_id id;
-  /* Whose. */
+  /* The kind of the id. */
   gputrail_external_kind kind;
-  /* Its name. */
+  /* The name. */
   gputrail_string_id name;
 } gputrail_record_external_name;
 
-/* A sample taken by interrupting a wave (rocprofiler-sdk: rocprofiler_pc_sampling_record_host_trap_v0_t). 96 bytes. */
+/* A host-trap sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_host_trap_v0_t). 96 bytes. */
 typedef struct gputrail_record_host_trap_sample {
   /* Kind GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP. */
   struct gputrail_record_header header;
@@ -1682,33 +1671,36 @@ typedef struct gputrail_record_host_trap_sample {
   gputrail_work_id work;
   /* When the sample was taken. */
   gputrail_device_time time;
-  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  /*
+   * The program counter as the offset from the code object's load base, or the address if there is no code
+   * object.
+   */
   uint64_t offset;
-  /* Lanes that were active. */
+  /* The execution mask: the active lanes. */
   uint64_t exec_mask;
-  /* Where on the agent. */
+  /* The position on the agent. */
   gputrail_hardware_id hardware;
   /* The agent. */
   gputrail_agent_id agent;
   /* The kernel. */
   gputrail_kernel_id kernel;
-  /* The code object, or none: code that belongs to none, or to none that is known. */
+  /* The code object, or none if unknown. */
   gputrail_code_object_id code_object;
-  /* The thread that was executing it, on an agent that is a processor of the host. */
+  /* The thread that executed the wave, on an agent on the host's processors. */
   gputrail_thread_id thread;
-  /* The workgroup, in x, y, z. */
+  /* The workgroup in x, y, z. */
   uint32_t workgroup[3];
-  /* What could not be known. */
+  /* The absent fields. */
   gputrail_absent absent;
-  /* Number of the wave in its workgroup. */
+  /* The number of the wave in its workgroup. */
   uint8_t wave_in_group;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved;
 } gputrail_record_host_trap_sample;
 
 /*
- * A sample taken by hardware (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It begins as a
- * gputrail_record_host_trap_sample does. 112 bytes.
+ * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with
+ * the fields of a gputrail_record_host_trap_sample. 112 bytes.
  */
 typedef struct gputrail_record_stochastic_sample {
   /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
@@ -1721,57 +1713,63 @@ typedef struct gputrail_record_stochastic_sample {
   gputrail_work_id work;
   /* When the sample was taken. */
   gputrail_device_time time;
-  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  /*
+   * The program counter as the offset from the code object's load base, or the address if there is no code
+   * object.
+   */
   uint64_t offset;
-  /* Lanes that were active. */
+  /* The execution mask: the active lanes. */
   uint64_t exec_mask;
-  /* Where on the agent. */
+  /* The position on the agent. */
   gputrail_hardware_id hardware;
   /* The agent. */
   gputrail_agent_id agent;
   /* The kernel. */
   gputrail_kernel_id kernel;
-  /* The code object, or none: code that belongs to none, or to none that is known. */
+  /* The code object, or none if unknown. */
   gputrail_code_object_id code_object;
-  /* The thread that was executing it, on an agent that is a processor of the host. */
+  /* The thread that executed the wave, on an agent on the host's processors. */
   gputrail_thread_id thread;
-  /* The workgroup, in x, y, z. */
+  /* The workgroup in x, y, z. */
   uint32_t workgroup[3];
-  /* What could not be known. */
+  /* The absent fields. */
   gputrail_absent absent;
-  /* Number of the wave in its workgroup. */
+  /* The number of the wave in its workgroup. */
   uint8_t wave_in_group;
-  /* Whether the wave issued, and what. */
+  /* Whether the wave issued an instruction, and its type. */
   gputrail_issue issue;
-  /* Why not, and what the arbiter did. */
+  /* The reason for not issuing, and the state of the arbiter. */
   gputrail_snapshot snapshot;
-  /* Its instructions that had not completed; see has_memory_counters. */
+  /* Outstanding memory instructions; see has_memory_counters. */
   gputrail_memory_counters memory_counters;
-  /* Waves that were active on the compute unit. */
+  /* The number of active waves on the compute unit. */
   uint32_t wave_count;
-  /* 1 if memory_counters means something. */
+  /* 1 if memory_counters is valid. */
   uint8_t has_memory_counters;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[3];
 } gputrail_record_stochastic_sample;
 
-/* A sample that the agent could not complete (rocprofiler-sdk: rocprofiler_pc_sampling_record_invalid_t). 32 bytes. */
+/*
+ * An invalid sample, which the agent could not complete (rocprofiler-sdk:
+ * rocprofiler_pc_sampling_record_invalid_t). 32 bytes.
+ */
 typedef struct gputrail_record_invalid_sample {
   /* Kind GPUTRAIL_KIND_PC_SAMPLE_INVALID. */
   struct gputrail_record_header header;
-  /* When it was taken, if that is known. */
+  /* The time, or 0. */
   gputrail_device_time time;
-  /* The dispatch, if that is known. */
+  /* The dispatch, or none. */
   gputrail_work_id work;
   /* The agent. */
   gputrail_agent_id agent;
-  /* How it was taken. */
+  /* The method. */
   gputrail_sampling_method method;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[3];
 } gputrail_record_invalid_sample;
 
-/* How many samples one dispatch had (CUPTI: CUpti_ActivityPCSamplingRecordInfo). 56 bytes. */
+/* The number of samples of a dispatch (CUPTI: CUpti_ActivityPCSamplingRecordInfo). 56 bytes. */
 typedef struct gputrail_record_sampling_totals {
   /* Kind GPUTRAIL_KIND_PC_SAMPLING_TOTALS. */
   struct gputrail_record_header header;
@@ -1779,19 +1777,19 @@ typedef struct gputrail_record_sampling_totals {
   gputrail_correlation_id correlation;
   /* The dispatch. */
   gputrail_work_id work;
-  /* All of its samples, also invalid ones and those that were dropped. */
+  /* All samples, including invalid and dropped ones. */
   uint64_t total;
-  /* Samples that the agent had no room for, or the buffer. */
+  /* Samples dropped by the agent or the buffer. */
   uint64_t dropped;
-  /* Interval between samples, in unit. */
+  /* The sampling interval in unit. */
   uint64_t interval;
   /* The agent. */
   gputrail_agent_id agent;
-  /* How they were taken. */
+  /* The method. */
   gputrail_sampling_method method;
-  /* What the interval counts. */
+  /* The unit of the interval. */
   gputrail_sampling_unit unit;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[2];
 } gputrail_record_sampling_totals;
 
@@ -1803,11 +1801,14 @@ typedef struct gputrail_record_sample_aggregate {
   gputrail_correlation_id correlation;
   /* The dispatch. */
   gputrail_work_id work;
-  /* The program counter: bytes from the code object's load base; the address itself without a code object. */
+  /*
+   * The program counter as the offset from the code object's load base, or the address if there is no code
+   * object.
+   */
   uint64_t offset;
-  /* How many samples, latency samples among them. */
+  /* The number of samples, including latency samples. */
   uint64_t samples;
-  /* Those at which the arbiter issued nothing at all. */
+  /* Latency samples, in which the arbiter issued nothing at all. */
   uint64_t latency_samples;
   /* The code object, or none. */
   gputrail_code_object_id code_object;
@@ -1815,17 +1816,17 @@ typedef struct gputrail_record_sample_aggregate {
   gputrail_kernel_id kernel;
   /* The agent. */
   gputrail_agent_id agent;
-  /* Its source line, where that is known. */
+  /* The source line, or none. */
   gputrail_source_locator_id source_locator;
-  /* Why they did not issue, in CUPTI's words; not known for host-trap samples. */
+  /* The stall reason of CUPTI; unknown for host-trap samples. */
   gputrail_stall_reason stall;
-  /* The same in rocprofiler-sdk's words. */
+  /* The reason for not issuing, of rocprofiler-sdk. */
   gputrail_not_issued reason;
-  /* What they issued, if they did. */
+  /* The type of the issued instruction. */
   gputrail_instruction_type instruction;
-  /* How they were taken. */
+  /* The method. */
   gputrail_sampling_method method;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_sample_aggregate;
 
@@ -1839,7 +1840,7 @@ typedef struct gputrail_record_source_locator {
   gputrail_string_id file;
   /* The line, from 1. */
   uint32_t line;
-  /* The column, from 1; 0 if not known. */
+  /* The column, from 1; 0: unknown. */
   uint32_t column;
 } gputrail_record_source_locator;
 
@@ -1847,7 +1848,7 @@ typedef struct gputrail_record_source_locator {
 typedef struct gputrail_record_instruction_correlation {
   /* Kind GPUTRAIL_KIND_INSTRUCTION_CORRELATION. */
   struct gputrail_record_header header;
-  /* The instruction: bytes from the code object's load base. */
+  /* The offset of the instruction from the code object's load base. */
   uint64_t offset;
   /* The code object. */
   gputrail_code_object_id code_object;
@@ -1855,15 +1856,15 @@ typedef struct gputrail_record_instruction_correlation {
   gputrail_kernel_id kernel;
   /* Its line. */
   gputrail_source_locator_id source_locator;
-  /* The instruction's text, if it is known. */
+  /* The disassembly, or none. */
   gputrail_string_id text;
-  /* What type of instruction it is, if that is known (CUPTI: class bits of flags). */
+  /* The type of the instruction, if known (CUPTI: class bits of flags). */
   gputrail_instruction_type instruction;
-  /* 0. */
+  /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
 
-/* The host's clocks at one moment: ticks read before and after, system clocks between. 56 bytes. */
+/* A reading of the host's clocks, with the ticks before and after it. 56 bytes. */
 typedef struct gputrail_record_clock_snapshot {
   /* Kind GPUTRAIL_KIND_CLOCK_SNAPSHOT. */
   struct gputrail_record_header header;
@@ -1881,7 +1882,7 @@ typedef struct gputrail_record_clock_snapshot {
   gputrail_nanos realtime;
 } gputrail_record_clock_snapshot;
 
-/* An agent's clock was at device at some moment between two ticks. 40 bytes. */
+/* A reading of an agent's clock at some moment between two ticks. 40 bytes. */
 typedef struct gputrail_record_clock_pair {
   /* Kind GPUTRAIL_KIND_CLOCK_PAIR. */
   struct gputrail_record_header header;
@@ -1889,11 +1890,11 @@ typedef struct gputrail_record_clock_pair {
   gputrail_ticks before;
   /* Ticks after. */
   gputrail_ticks after;
-  /* The agent's clock. */
+  /* The time of the agent's clock. */
   gputrail_device_time device;
-  /* Whose clock. */
+  /* The agent. */
   gputrail_agent_id agent;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_clock_pair;
 
@@ -1903,7 +1904,7 @@ typedef struct gputrail_record_string_name {
   struct gputrail_record_header header;
   /* The id. */
   gputrail_string_id id;
-  /* Bytes of text that follow. */
+  /* The number of bytes of text that follow. */
   uint32_t length;
 } gputrail_record_string_name;
 
@@ -1915,25 +1916,25 @@ typedef struct gputrail_record_process {
   gputrail_process_id id;
   /* Its parent's id. */
   gputrail_process_id parent;
-  /* Path of its executable. */
+  /* The path of its executable. */
   gputrail_string_id executable;
-  /* Its command line, arguments separated by spaces. */
+  /* Its command line, with arguments separated by spaces. */
   gputrail_string_id command;
-  /* Name of the machine. */
+  /* The name of the machine. */
   gputrail_string_id host;
-  /* Version of gputrail. */
+  /* The version of gputrail. */
   gputrail_string_id version;
-  /* The configuration of the recording, in words. */
+  /* The configuration of the recording as text. */
   gputrail_string_id configuration;
-  /* The thread that runs main, whose external ids others inherit. */
+  /* The main thread, whose external ids other threads inherit. */
   gputrail_thread_id main_thread;
-  /* Its place in a job of several processes, "rank 3 of 8" say, or none. */
+  /* Its rank in a job of several processes, such as "rank 3 of 8", or none. */
   gputrail_string_id rank;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_process;
 
-/* A stream: what the program sees of a queue, where the runtime maps many on few. 40 bytes. */
+/* A stream: a queue as the program sees it, where the runtime maps many streams to few queues. 40 bytes. */
 typedef struct gputrail_record_stream {
   /* Kind GPUTRAIL_KIND_STREAM. */
   struct gputrail_record_header header;
@@ -1943,13 +1944,13 @@ typedef struct gputrail_record_stream {
   gputrail_runtime_context_id context;
   /* Its agent. */
   gputrail_agent_id agent;
-  /* A name given to it, or none. */
+  /* Its name, or none. */
   gputrail_string_id name;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
-  /* Priority. */
+  /* Its priority. */
   int32_t priority;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_stream;
 
@@ -1961,28 +1962,28 @@ typedef struct gputrail_record_event {
   gputrail_event_id id;
   /* Its context. */
   gputrail_runtime_context_id context;
-  /* Handle in its runtime. */
+  /* Its handle in the runtime. */
   uint64_t handle;
 } gputrail_record_event;
 
 /*
- * Some bytes of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8. They come
- * from front to back; a piece at offset 0 begins the object anew.
+ * A piece of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8.
+ * Pieces are in order; a piece at offset 0 starts the object again.
  */
 typedef struct gputrail_record_code_bytes {
   /* Kind GPUTRAIL_KIND_CODE_BYTES; its size covers the bytes. */
   struct gputrail_record_header header;
   /* The code object. */
   gputrail_code_object_id id;
-  /* Bytes that follow. */
+  /* The number of bytes that follow. */
   uint32_t length;
-  /* Where in the code object they begin. */
+  /* Their offset in the code object. */
   uint64_t offset;
-  /* Bytes of the whole code object. */
+  /* The size of the code object. */
   uint64_t total;
   /* Bits: GPUTRAIL_CODE_BYTE_FROM_MEMORY and so on. */
   uint32_t flags;
-  /* 0. */
+  /* Reserved, 0. */
   uint32_t reserved;
 } gputrail_record_code_bytes;
 
@@ -1994,21 +1995,21 @@ typedef struct gputrail_record_operation_name {
   struct gputrail_operation operation;
   /* Its name. */
   gputrail_string_id name;
-  /* Its recorded arguments as name:type,name:type, types as in gputrail_argument_type's names. */
+  /* Its recorded arguments as name:type,name:type, with the names of gputrail_argument_type. */
   gputrail_string_id arguments;
-  /* gputrail_operation_group in the low byte, the rest 0. */
+  /* An gputrail_operation_group in the low byte; the rest is 0. */
   uint32_t group;
 } gputrail_record_operation_name;
 
-/* A plain sentence about the recording: what was passed through, where it was cut. 24 bytes. */
+/* A text about the recording, such as why it ended early. 24 bytes. */
 typedef struct gputrail_record_note {
   /* Kind GPUTRAIL_KIND_NOTE. */
   struct gputrail_record_header header;
-  /* When. */
+  /* The time. */
   gputrail_ticks time;
-  /* The sentence. */
+  /* The text. */
   gputrail_string_id text;
-  /* What it is about. */
+  /* The subject. */
   gputrail_note_kind what;
 } gputrail_record_note;
 

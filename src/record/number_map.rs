@@ -1,8 +1,11 @@
-//! Maps with small numbers as keys: a strong hash would cost more than the rest of processing a record.
+//! Hash tables whose keys are a few small numbers, many of which a file or another process chooses.
+//!
+//! Each table hashes with a random key, so that nobody can choose numbers that collide. The order of a table's entries
+//! therefore differs from run to run: sort them before anything depends on it.
 
 use std::collections::HashMap;
 
-/// A map with keys made of numbers.
+/// A table with keys made of numbers.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! The tool API: contexts and their services, for authors of profilers.
+//! The tool API: contexts and their services, for people who write profilers.
 //!
-//! A tool creates a [`Context`], configures services in it, and starts and stops it:
+//! A tool makes a [`Context`], configures services in it, and starts and stops it:
 //!
-//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations in a [`Selection`] go to a
-//!   [`RecordBuffer`], whose callback receives them in batches on an internal thread;
-//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its
-//!   enter and exit, when work is enqueued or completes, when objects are created or destroyed, and when the
-//!   host waits ([`crate::collect::operations`] lists all operations).
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
+//!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
+//! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
+//!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
+//!   ([`crate::collect::operations`] lists it all).
 //!
-//! Several contexts may run at once, in one process and for one buffer. The first start of a context locks
-//! its services; their selections may be changed at any time. Work in flight when a context stops is still
-//! completed: its completion goes to the buffers that received its enqueue record.
+//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
+//! first start; what they select may be changed at any time. Work in flight when a context stops is still
+//! completed: its completion goes to those buffers that got the record of its enqueuing.
 //!
 //! # Which of the two tool APIs
 //!
@@ -20,42 +20,38 @@
 //! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
 //!
-//! They are the same contexts, buffers, subscribers and flight recorders with the same rules; this
-//! documentation, in particular that of callbacks, applies to all three. Each copy of this crate has its own
-//! objects, however: contexts of the copy in a tool's library would not see what the layer in the process
-//! observes. A tool therefore uses the C ABI of that copy, and its errors are statuses.
+//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of them, of
+//! callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts made by the
+//! copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to that one by
+//! the C ABI, and its errors are statuses.
 //!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
 //!
 //! # Rules of callbacks
 //!
-//! * **Where they run.** Callbacks of calls, enqueues, allocations, waits and objects run on the thread that
-//!   makes the call, without any lock of the library held, possibly on several threads at once. Callbacks of
-//!   completions run on a thread chosen by the runtime, possibly with locks of the runtime held, and in any
-//!   order relative to the calls of other threads.
-//! * **What is allowed.** In callbacks of calls: everything, including calls of the runtime that synchronize,
-//!   as in CUPTI's API callbacks. In callbacks of completions: what the runtime allows in its own (in OpenCL,
-//!   nothing that waits, builds, or creates queues or contexts). Resource callbacks may query the object,
-//!   which exists: its end is reported before the destruction, which the runtime may still refuse, or defer
-//!   while the object is in use.
-//! * **What is not reported.** Calls made by a callback on its thread are neither reported nor recorded, and
-//!   do not recurse. Work of the program that completes on that thread meanwhile is reported when the
-//!   callback has returned. Completions of work that cannot be tracked (the runtime returned no event, or too
-//!   much work is in flight) are not reported; work that has not completed when the program ends is reported
-//!   as [unfinished](crate::record::Unfinished).
-//! * **Pairs.** A subscriber that has seen an enter sees the exit, even if the context is stopped in between;
-//!   a subscriber added in between sees neither. A call that is left by a jump has no exit. Completions are
-//!   reported to those that were subscribed when the work was enqueued (rocprofiler-sdk: contexts that were
-//!   active then).
-//! * **User data** is one word per subscriber: 0 at the enter, kept until the exit, and copied from there to
-//!   the completion of the work. Its memory is bounded by the tracked work in flight. A call and the
-//!   activities within it have separate words; the parts of a command buffer share one word and one
-//!   completion, reported as that of the first kernel.
-//! * **Errors.** A slow callback delays only its own thread. One that panics is not called again. Changes to
-//!   the arguments of a callback are not visible to others.
-//! * **Concurrency.** Subscribing, unsubscribing and enabling are safe from any thread and from callbacks,
-//!   with calls in flight. See [`Subscriber`] for what its drop waits for. Flushing within a callback is
-//!   refused.
+//! * **Threads.** Calls, enqueues, allocations, waits and objects are reported on the thread that makes the call, while no
+//!   lock of the library is held; a callback may run on several threads at once. Completions are reported on a thread that
+//!   the runtime chooses, perhaps under the runtime's locks, in any order with the calls of other threads.
+//! * **Allowed calls.** In callbacks of calls: everything, also calls of the runtime that synchronize. In callbacks of
+//!   completions: what the runtime allows in its own callbacks (in OpenCL nothing that waits, builds, or creates queues and
+//!   contexts). Resource callbacks may query the object: its end is reported before it comes; the runtime may then still
+//!   refuse, or keep the object for as long as something uses it.
+//! * **Not reported.** What a callback itself calls on its thread is neither reported nor recorded, and does not recurse. Work
+//!   of the program that completes meanwhile on that thread is reported when the callback has returned. Completions of
+//!   work that cannot be tracked (the runtime gave no event, or too much is in flight) are not reported; work that has not
+//!   completed when the program ends is reported as unfinished.
+//! * **Pairs.** A subscriber that saw an enter sees the exit, also if its context is stopped in between; one that
+//!   subscribes in between sees neither. A call that is left by longjmp or an exception has no exit. A completion is
+//!   reported to the subscribers that wanted it when the work was enqueued.
+//! * **User data** is one word per subscriber: 0 at enter, kept until the exit, and copied from there to the completion of
+//!   the work. A call and the enqueues within it have words of their own; the parts of a command buffer share one word and
+//!   one completion, reported as that of its first kernel.
+//! * **Harm.** A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
+//!   else.
+//! * **Subscribing**, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
+//!   a destruction of a buffer in a callback is refused.
+//!
+//! A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
 //!
 //! ```no_run
 //! use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};

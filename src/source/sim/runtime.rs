@@ -7,7 +7,6 @@
 
 use super::Simulated;
 use super::callbacks;
-use super::callbacks;
 use super::code::Loaded;
 use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
 use super::enqueue::KernelSource;

@@ -4,7 +4,6 @@
 //! This module has the common part of all calls and those that do not enqueue work; see `enqueue` for the others.
 
 use super::callbacks;
-use super::callbacks;
 use super::device::DEVICE_MEMORY;
 use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
