@@ -175,6 +175,26 @@ fn a_damaged_chunk_costs_itself_alone() {
 }
 
 #[test]
+fn a_reader_knows_how_many_bytes_of_records_there_are_without_reading_them() {
+    let (file, writer) = capture();
+    let names = Names::writing_to(writer.clone());
+    let damaged = writer.bytes();
+    writer.records(&view(1, 0, 0, &run(0, 3))).unwrap();
+    names.string("between");
+    writer.records(&view(1, 1, 0, &run(3, 2))).unwrap();
+    writer.end().unwrap();
+    let mut bytes = std::fs::read(&file.path).unwrap();
+    bytes[damaged as usize + 60] ^= 1;
+    std::fs::write(&file.path, &bytes).unwrap();
+    let reader = Reader::open(&file.path).unwrap();
+    assert_eq!(reader.record_bytes(), 5 * size_of::<Api>() as u64);
+    // A payload that is not read is not found to be damaged.
+    assert_eq!(reader.findings(), []);
+    assert!(reader.ended());
+    assert_eq!(read(&file.path).0, [3, 4]);
+}
+
+#[test]
 fn a_capture_that_was_cut_anywhere_is_read_up_to_there() {
     let (file, writer) = capture();
     (0..4).for_each(|n| {
@@ -258,6 +278,27 @@ fn a_device_without_space_ends_the_capture_and_says_where() {
     );
 }
 
+#[test]
+fn a_capture_whose_descriptor_became_another_file_is_not_continued_there() {
+    use std::os::fd::{AsRawFd, OwnedFd};
+    let (file, _) = capture();
+    let capture = std::fs::File::options()
+        .append(true)
+        .open(&file.path)
+        .unwrap();
+    let number = capture.as_raw_fd();
+    let writer = Writer::resume(OwnedFd::from(capture)).unwrap();
+    writer.records(&view(1, 0, 0, &run(0, 1))).unwrap();
+    let of_the_program = tempfile::tempfile().unwrap();
+    // SAFETY: two open descriptors; the writer keeps the number, and what is behind it changes.
+    let replaced = unsafe { libc::dup2(of_the_program.as_raw_fd(), number) };
+    assert_eq!(replaced, number);
+    let error = writer.records(&view(1, 0, 64, &run(1, 1))).unwrap_err();
+    assert_eq!(error.errno, libc::EBADF);
+    assert_eq!(of_the_program.metadata().unwrap().len(), 0);
+    assert_eq!(read(&file.path), (vec![0], vec![]));
+}
+
 /// Begins a call at nesting depth `depth`.
 fn begin_call(lane: &crate::buffer::Lane, depth: u32, start: u64, correlation: u64) {
     let open = lane.open_calls();
@@ -306,6 +347,36 @@ fn what_a_dead_process_had_committed_is_recovered() {
         reader.metadata().string(reader.metadata().notes[0].text),
         "killed by signal 9"
     );
+}
+
+#[test]
+fn a_block_that_the_dying_process_damaged_is_recovered_up_to_there() {
+    let (file, writer) = capture();
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let pool = tempfile::tempfile().unwrap();
+    pool.set_len(layout.total_bytes() as u64).unwrap();
+    let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    for n in 0..100 {
+        let mut api = Api::blank();
+        api.correlation = CorrelationId(n);
+        if n == 30 {
+            // A size that reaches beyond the block.
+            api.header.words = u16::MAX;
+        }
+        lane.write(api);
+    }
+    std::mem::forget(lane);
+    let left = Mapping::open(&pool, layout.total_bytes()).unwrap();
+    let cause = Cause {
+        kind: NoteKind::DIED,
+        text: "killed by signal 11".into(),
+    };
+    let recovered = recover(&left, &writer, &cause);
+    let in_a_block = (4096 / size_of::<Api>()) as u64;
+    assert_eq!(recovered.records, 30 + 100 - in_a_block);
+    let undamaged: Vec<u64> = (0..30).chain(in_a_block..100).collect();
+    assert_eq!(read(&file.path), (undamaged, vec![]));
 }
 
 #[test]

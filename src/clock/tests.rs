@@ -543,6 +543,29 @@ proptest! {
     }
 
     #[test]
+    fn a_time_lies_within_its_stated_error_however_far_from_the_snapshots(
+        host in any_host(),
+        widths in (1..100_000u64, 1..100_000u64),
+        first_is_late in any::<bool>(),
+        elapsed in 0..100 * SECOND,
+    ) {
+        // Snapshots that are wrong by as much as their windows allow, in opposite directions.
+        let (start, end) = (49 * SECOND, 51 * SECOND);
+        let at = |width, is_late| if is_late { width } else { 0 };
+        let clock = host.convert(&[
+            host.snapshot(start, widths.0, at(widths.0, first_is_late)),
+            host.snapshot(end, widths.1, at(widths.1, !first_is_late)),
+        ]);
+        let ticks = host.ticks(elapsed);
+        let truth = host.clock(SystemClock::Boottime, elapsed);
+        let tick = SECOND / host.frequency + 1;
+        // A tick more for the rounding of each snapshot, which grows with the distance as their errors do.
+        let rounding = 4 * tick * (1 + elapsed.abs_diff(50 * SECOND) / SECOND);
+        let (found, error) = (clock.to_boottime(ticks), clock.error_at(ticks).0);
+        prop_assert!(off(found, truth) <= error + rounding, "{} off, {} stated", off(found, truth), error);
+    }
+
+    #[test]
     fn an_honest_agent_converts_within_the_bound(
         host in any_host(),
         offset in 1..1_000_000 * SECOND,
