@@ -1,5 +1,6 @@
 //! How lanes, pool and collector behave together, with real threads.
 
+use super::block::BlockState;
 use super::*;
 use crate::record::*;
 use std::collections::HashMap;
@@ -76,6 +77,110 @@ fn records_arrive_in_the_order_they_were_written() {
             .all(|(n, api)| api.correlation.0 == n as u64 && api.header.sequence == n as u32)
     );
     assert_eq!(read.len(), 1000);
+}
+
+/// One record of four sizes, with its correlation id.
+fn write_any(lane: &mut Lane, size: usize, n: u64) -> (bool, usize) {
+    let id = CorrelationId(n);
+    match size {
+        0 => {
+            let mut retirement = Retirement::blank();
+            retirement.correlation = id;
+            (lane.write(retirement), size_of::<Retirement>())
+        }
+        1 => (lane.write(api(n)), size_of::<Api>()),
+        2 => {
+            let mut completion = Completion::blank();
+            completion.correlation = id;
+            (lane.write(completion), size_of::<Completion>())
+        }
+        _ => {
+            let mut dispatch = KernelDispatch::blank();
+            dispatch.work.correlation = id;
+            (lane.write(dispatch), size_of::<KernelDispatch>())
+        }
+    }
+}
+
+/// The correlation id of a record of [`write_any`].
+fn id_of(record: &RecordRef<'_>) -> u64 {
+    let id = match record.activity() {
+        Activity::Retirement(record) => record.correlation,
+        Activity::Api(record) => record.correlation,
+        Activity::Completion(record) => record.correlation,
+        Activity::KernelDispatch(record) => record.work.correlation,
+        other => panic!("{other:?}"),
+    };
+    id.0
+}
+
+proptest::proptest! {
+    #[test]
+    fn records_of_any_sizes_fill_blocks_to_the_last_that_fits_and_come_back(
+        records in proptest::collection::vec((0..4usize, proptest::bool::weighted(0.02)), 1..600),
+    ) {
+        let (buffer, sink) = (buffer(3, Policy::Discard), Kept::default());
+        let collector = collector(&buffer, &sink);
+        let mut lane = buffer.lane(ThreadId(1)).unwrap();
+        let (mut left, mut empty, mut written) = (0, 3, 0);
+        for (size, flush) in records {
+            if flush {
+                collector.flush();
+                // All but the block that the lane fills are empty again.
+                empty = if written == 0 { 3 } else { 2 };
+            }
+            let (fits, bytes) = write_any(&mut lane, size, written);
+            proptest::prop_assert_eq!(fits, bytes <= left || empty > 0);
+            if !fits {
+                break;
+            }
+            if bytes > left {
+                (left, empty) = (4096, empty - 1);
+            }
+            left -= bytes;
+            written += 1;
+        }
+        collector.flush();
+        let bytes = sink.lanes().remove(&1).unwrap_or_default();
+        let ids: Vec<_> = Records::new(&bytes).map(|record| (id_of(&record), record.header().sequence)).collect();
+        let expected: Vec<_> = (0..written).map(|n| (n, n as u32)).collect();
+        proptest::prop_assert_eq!(ids, expected);
+    }
+}
+
+#[test]
+fn the_commit_word_of_a_block_counts_its_uses_and_its_bytes() {
+    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let collector = collector(&buffer, &sink);
+    let mut uses = [0; 2];
+    for thread in 1..=6 {
+        let mut lane = buffer.lane(ThreadId(thread)).unwrap();
+        assert!(lane.write(api(0)) && lane.write(api(1)));
+        let filling = |block: &u32| buffer.mapping().block_state(*block) == BlockState::Filling;
+        let block = (0..2).find(filling).unwrap();
+        uses[block as usize] += 1;
+        let commit = buffer.mapping().block(block).commit.load(Ordering::Acquire);
+        assert_eq!((commit >> 32, commit as u32), (uses[block as usize], 128));
+        drop(lane);
+        collector.flush();
+    }
+}
+
+#[test]
+fn a_session_begins_once_and_has_one_end() {
+    let mapping = || Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();
+    let ended = mapping();
+    assert_eq!(ended.state(), SessionState::New);
+    ended.begin();
+    assert_eq!(ended.state(), SessionState::Recording);
+    ended.end();
+    ended.abandon();
+    ended.begin();
+    assert_eq!(ended.state(), SessionState::Ended);
+    let abandoned = mapping();
+    abandoned.abandon();
+    abandoned.end();
+    assert_eq!(abandoned.state(), SessionState::Abandoned);
 }
 
 #[test]
