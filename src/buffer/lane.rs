@@ -26,6 +26,8 @@ const MAX_BLOCKS_OF_OWN_RECORDS: u32 = 8;
 /// Longest wait for a collector that shows no sign of life. One in another process may have died, been stopped, or be
 /// blocked on a disk.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which a waiting lane checks whether the process that collects has ended.
+const COLLECTOR_CHECK: Duration = Duration::from_millis(50);
 
 /// One writer of records for one buffer.
 pub struct Lane {
@@ -228,7 +230,7 @@ impl Lane {
             return true;
         }
         let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
-        let (mut waited, mut futile) = (None, 0);
+        let (mut waited, mut futile, mut checks) = (None, 0, 1);
         let mut last_sign = (mapping.looks().load(Ordering::Relaxed), None);
         let block = loop {
             if let Some(block) = pool.take() {
@@ -256,8 +258,12 @@ impl Lane {
             let looks = mapping.looks().load(Ordering::Relaxed);
             let since = *last_sign.1.get_or_insert_with(Instant::now);
             if looks != last_sign.0 {
-                last_sign = (looks, None);
-            } else if since.elapsed() > COLLECTOR_TIMEOUT {
+                (last_sign, checks) = ((looks, None), 1);
+            } else if since.elapsed() > COLLECTOR_CHECK * checks {
+                checks += 1;
+                if since.elapsed() <= COLLECTOR_TIMEOUT && !shared.collector_has_ended() {
+                    continue;
+                }
                 let lost = 1 + u64::from(looks);
                 shared.collector_lost.store(lost, Ordering::Relaxed);
                 return false;
@@ -393,6 +399,11 @@ impl Shared {
             return super::threads::wake_of(number);
         }
         self.mapping.wake()
+    }
+
+    /// Whether the process that collects is known to have ended.
+    fn collector_has_ended(&self) -> bool {
+        self.collector_ended.get().is_some_and(|ended| ended())
     }
 
     /// Whether a lane's wait for the collector timed out, and the collector has shown no sign of life since.

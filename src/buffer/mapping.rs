@@ -48,7 +48,7 @@ pub enum LayoutError {
     #[error("block size {0} bytes: expected a multiple of 4096 from 4096 to 67108864")]
     BlockSize(usize),
     /// The pool holds fewer than two blocks, or more than a 32-bit number counts.
-    #[error("pool of {pool} bytes with blocks of {block}: expected room for 2 to 16777216 blocks")]
+    #[error("{pool} bytes do not hold 2 to 16777216 blocks of {block} bytes")]
     PoolSize {
         /// Bytes asked for.
         pool: usize,

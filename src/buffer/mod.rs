@@ -64,6 +64,7 @@ pub use threads::{CALLBACK_THREADS, CallbackThread};
 use crate::platform::sync::Ordering;
 use crate::record::{KINDS, Kind, ThreadId, Ticks};
 use std::sync::Arc;
+use std::sync::OnceLock;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU32 as PlainU32;
 use std::sync::atomic::AtomicU64 as PlainU64;
@@ -137,6 +138,8 @@ struct Shared {
     /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
     /// do not wait for it again before it does.
     collector_lost: PlainU64,
+    /// Returns whether the process that collects has ended, where another process collects.
+    collector_ended: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Dropped records of each kind that lanes or the collector have reported.
     reported: [PlainU64; KINDS],
 }
@@ -152,9 +155,16 @@ impl Buffer {
                 #[cfg(not(loom))]
                 served_by: PlainU32::new(0),
                 collector_lost: PlainU64::new(0),
+                collector_ended: OnceLock::new(),
                 reported: [const { PlainU64::new(0) }; KINDS],
             }),
         }
+    }
+
+    /// Sets how a lane that waits for an empty block finds out that the process that collects has ended. The first call
+    /// counts.
+    pub(crate) fn collector_ends_when(&self, ended: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.shared.collector_ended.set(Box::new(ended));
     }
 
     /// A lane for `thread`, or `None` when all lanes of the layout are in use or the buffer has

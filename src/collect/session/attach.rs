@@ -95,6 +95,17 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     })
 }
 
+/// Whether the parent that listened in `directory` has ended, by whatever way: nobody listens there any more.
+pub fn has_ended(directory: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let Ok(address) = SocketAddrUnix::new(&directory.join(SOCKET)) else {
+        return false;
+    };
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+    // The directory may be out of reach, by chroot for example: only a refusal is certain.
+    socket.is_ok_and(|socket| rustix::net::connect(&socket, &address) == Err(Errno::CONNREFUSED))
+}
+
 fn connect(socket: &Path) -> Result<OwnedFd, Errno> {
     let address = SocketAddrUnix::new(socket)?;
     let connection = rustix::net::socket_with(

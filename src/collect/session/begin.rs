@@ -1,6 +1,6 @@
 //! The recording of this process, as its environment asks for it.
 
-use super::attach::{AttachError, attach};
+use super::attach::{AttachError, attach, has_ended};
 use super::environment::{CaptureOptions, EnvironmentError, Start};
 use super::message::Reason;
 use super::pattern::{PatternError, Values, numbered};
@@ -89,6 +89,8 @@ fn in_session(
     };
     let (ticks, policy) = (clock::init(), attached.config.policy);
     let buffer = Buffer::new(attached.mapping, policy);
+    let session = directory.to_owned();
+    buffer.collector_ends_when(move || has_ended(&session));
     let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
         .map_err(BeginError::SessionCapture)?;
     let slow_call = match attached.config.slow_nanos {

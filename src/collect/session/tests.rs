@@ -309,6 +309,19 @@ fn an_answer_that_is_none_is_refused_by_the_program() {
 }
 
 #[test]
+fn a_parent_that_was_killed_is_known_to_have_ended() {
+    use super::attach::has_ended;
+    let directory = tempfile::tempdir().unwrap();
+    // The directory of a session may be out of reach of the program.
+    assert!(!has_ended(directory.path()));
+    // A killed parent leaves its socket behind, and nobody listens.
+    let listener = handshake::Listener::bind(&directory.path().join(SOCKET)).unwrap();
+    assert!(!has_ended(directory.path()));
+    drop(listener);
+    assert!(has_ended(directory.path()));
+}
+
+#[test]
 fn a_process_that_is_told_to_stop_ends_its_session() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path(), 4);

@@ -324,9 +324,9 @@ pub struct Sampling {
     pub pc_sampling: Option<SamplingMethod>,
 
     /// Time from one sample to the next of a thread or compute unit; or cycles or instructions, `65536cycles`, where
-    /// agents count those
-    #[arg(long, value_name = "INTERVAL", default_value = "1ms", value_parser = scope::interval_of, requires = "pc_sampling")]
-    pub interval: (u64, SamplingUnit),
+    /// agents count those [default: 1ms, or the shortest that `--sampling-source timer` reaches]
+    #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
+    pub interval: Option<(u64, SamplingUnit)>,
 
     /// What takes the samples of OpenCL on processors. `timer`, where perf events are forbidden: timers send the program's
     /// threads signals, which may interrupt its system calls, and reach 250 Hz
@@ -339,6 +339,9 @@ pub struct Sampling {
     #[arg(long)]
     pub kernel_debug_info: bool,
 }
+
+/// The interval of samples where none is named, in nanoseconds.
+const DEFAULT_INTERVAL: u64 = 1_000_000;
 
 /// What takes samples.
 #[derive(Copy, Clone, Default, ValueEnum)]
@@ -362,7 +365,11 @@ impl From<SamplingSource> for SampleSource {
 impl Sampling {
     /// Adds what was asked for to `scope`.
     pub fn add_to(&self, scope: &mut scope::Scope) {
-        let (interval, unit) = self.interval;
+        let (interval, unit) = self.interval.unwrap_or_else(|| {
+            let source = SampleSource::from(self.sampling_source);
+            let shortest = source.possible().first().map_or(0, |possible| possible.min);
+            (DEFAULT_INTERVAL.max(shortest), SamplingUnit::TIME)
+        });
         scope.sampling = self.pc_sampling.map(|method| Request {
             method,
             unit,

@@ -49,7 +49,7 @@ fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kerne
     let files = files.collect::<Vec<_>>().join(", ");
     if report.kernels.is_empty() {
         return Err(anyhow!(
-            "{files}: no samples of the program counter: record with --pc-sampling"
+            "{files}: no samples of the program counter: record with --pc-sampling; where it was on, no kernel ran for as long as the interval, or `gputrail info` has a note that says why"
         )
         .into());
     }

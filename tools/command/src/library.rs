@@ -3,7 +3,7 @@
 //! directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
-use crate::private_dir;
+use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
 use gputrail::source::{self, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -19,6 +19,8 @@ use tempfile::TempDir;
 pub const FILE_NAME: &str = "libgputrail.so.0";
 /// Name under which the injected library opens the other one.
 const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
+/// Begins the names of the private directories.
+const PREFIX: &str = "gputrail-";
 /// The header of the C API of the injected library.
 const HEADER: &str = include_str!("../../../include/gputrail.h");
 /// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
@@ -48,6 +50,7 @@ pub struct Unpacked {
     pub directory: TempDir,
     pub library: PathBuf,
     _cached: [Option<Cached>; 2],
+    _lock: Lock,
 }
 
 /// Puts the libraries into the first directory that programs can load them from.
@@ -59,6 +62,7 @@ pub fn unpack(carried: Carried) -> Result<Unpacked> {
             Ok(directory) => {
                 return Ok(Unpacked {
                     library: directory.path().join(FILE_NAME),
+                    _lock: Lock::take(directory.path()),
                     directory,
                     _cached: cached,
                 });
@@ -111,7 +115,11 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
     if !private_dir::is_trusted(parent) {
         bail!("others may exchange what lies there");
     }
-    let directory = private_dir::create_in(parent, "gputrail-")?;
+    for abandoned in private_dir::abandoned_in(parent, PREFIX) {
+        // What cannot be removed does no harm.
+        let _ = std::fs::remove_dir_all(abandoned);
+    }
+    let directory = private_dir::create_in(parent, PREFIX)?;
     let libraries = [
         (FILE_NAME, carried.library),
         (SYMBOLS_FILE_NAME, carried.symbols),

@@ -1,6 +1,6 @@
 //! Where traces go: names, checks before anything runs, and files that appear only when whole.
 
-use crate::private_dir;
+use crate::{private_dir, say};
 use anyhow::{Context, Result, bail};
 use gputrail::collect::session::{Pattern, Values};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
@@ -11,6 +11,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// Begins the names of the folders where captures and traces are made.
+const WORKSHOP_PREFIX: &str = ".gputrail-";
 
 /// An output that has been found writable.
 #[derive(Debug)]
@@ -111,7 +114,7 @@ impl Output {
         } else {
             self.directory.clone()
         };
-        private_dir::create_in(&directory, ".gputrail-").with_context(|| {
+        private_dir::create_in(&directory, WORKSHOP_PREFIX).with_context(|| {
             let advice = if self.named {
                 ""
             } else {
@@ -122,6 +125,27 @@ impl Output {
                 directory.display()
             )
         })
+    }
+
+    /// Says of each recording that was cut off because its `gputrail` was killed how its captures can be converted.
+    pub fn mention_abandoned(&self) {
+        for folder in private_dir::abandoned_in(&self.directory, WORKSHOP_PREFIX) {
+            let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let is_capture =
+                |name: &OsStr| Path::new(name).extension() == Some("gputrail".as_ref());
+            let folder_text = folder.display();
+            if files
+                .map(|file| file.file_name())
+                .any(|name| is_capture(&name))
+            {
+                say!(
+                    "an earlier recording was cut off; `gputrail convert {folder_text}/*.gputrail -o rescued.pftrace` makes a trace of it, and `rm -r {folder_text}` removes it"
+                );
+            } else {
+                // Nothing had been recorded.
+                let _ = std::fs::remove_dir_all(&folder);
+            }
+        }
     }
 
     /// Whether it is a file, that others can be put beside.
@@ -145,9 +169,8 @@ impl Output {
             return Ok(path.to_owned());
         }
         if self.named {
-            // The file that a link names is replaced, not the link.
-            let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            move_file(file, &target)?;
+            // The file that a link names is replaced or created, not the link.
+            move_file(file, &link_target(path))?;
             return Ok(path.to_owned());
         }
         let mut path = path.to_owned();
@@ -164,6 +187,23 @@ impl Output {
             }
         }
     }
+}
+
+/// The file that `path` names at the end of its links, whether it exists or not.
+fn link_target(path: &Path) -> PathBuf {
+    /// As many as the system follows.
+    const MAX_LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = std::fs::read_link(&target) else {
+            break;
+        };
+        target = match target.parent() {
+            Some(parent) => parent.join(next),
+            None => next,
+        };
+    }
+    target
 }
 
 /// Renames, or copies to another file system and renames there.
@@ -240,6 +280,17 @@ mod tests {
         let [link, target] = ["link", "target"].map(|name| directory.path().join(name));
         std::fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
+        let output = Output::named(link.as_os_str()).unwrap();
+        deliver(&output, &link, "new");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_dangling_link_stays_and_its_target_is_created() {
+        let directory = directory();
+        let [link, target] = ["link", "target"].map(|name| directory.path().join(name));
+        std::os::unix::fs::symlink("target", &link).unwrap();
         let output = Output::named(link.as_os_str()).unwrap();
         deliver(&output, &link, "new");
         assert!(link.symlink_metadata().unwrap().is_symlink());

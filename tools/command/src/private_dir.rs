@@ -1,9 +1,12 @@
 //! Temporary directories that only the user can read, and the check that nobody else can replace what lies in a directory.
 
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Creates a directory in `parent` with mode 0700, named `prefix` and 16 random letters. Dropping it removes it and its
@@ -15,6 +18,51 @@ pub fn create_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent)
 }
+
+/// A lock on a directory, held until it is dropped or the process ends: others know by it that the directory is in use.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held open")] Option<OwnedFd>);
+
+impl Lock {
+    /// Locks `directory`; on a file system without locks, nothing is locked.
+    pub fn take(directory: &Path) -> Lock {
+        Lock(open(directory).filter(|file| try_lock(file)))
+    }
+}
+
+fn open(directory: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(directory, flags, Mode::empty()).ok()
+}
+
+fn try_lock(file: &OwnedFd) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// The user's directories in `parent` whose names begin with `prefix`, that are not locked, and that have not changed for
+/// a minute: left behind by commands that were killed.
+pub fn abandoned_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+    let is_abandoned = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        let Ok(data) = path.symlink_metadata() else {
+            return false;
+        };
+        let age = data.modified().ok().and_then(|time| time.elapsed().ok());
+        name.as_encoded_bytes().starts_with(prefix.as_bytes())
+            && data.is_dir()
+            && data.uid() == rustix::process::geteuid().as_raw()
+            && age.is_some_and(|age| age > RECENT)
+            && open(path).is_some_and(|file| try_lock(&file))
+    };
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(is_abandoned)
+        .collect()
+}
+
+/// A directory may be locked a moment after it was created.
+const RECENT: Duration = Duration::from_secs(60);
 
 /// Returns whether only the user and root can replace the files in `directory`.
 pub fn is_trusted(directory: &Path) -> bool {
@@ -35,6 +83,29 @@ mod tests {
         let directory = create_in(&parent, "gputrail-test-").unwrap();
         let mode = std::fs::metadata(directory.path()).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn only_old_directories_that_nobody_has_locked_are_abandoned() {
+        let parent = tempfile::tempdir().unwrap();
+        let [old, locked, recent] = ["x-old", "x-locked", "x-recent"].map(|name| {
+            let path = parent.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        });
+        std::fs::create_dir(parent.path().join("y-old")).unwrap();
+        for path in [&old, &locked, &parent.path().join("y-old")] {
+            let file = std::fs::File::open(path).unwrap();
+            file.set_modified(std::time::SystemTime::now() - 2 * RECENT)
+                .unwrap();
+        }
+        let lock = Lock::take(&locked);
+        assert_eq!(abandoned_in(parent.path(), "x-"), [old.clone()]);
+        drop(lock);
+        let mut abandoned = abandoned_in(parent.path(), "x-");
+        abandoned.sort();
+        assert_eq!(abandoned, [locked, old]);
+        assert!(recent.exists());
     }
 
     #[test]

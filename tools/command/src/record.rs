@@ -5,6 +5,7 @@ use crate::cli::{Contents, Record};
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
+use crate::private_dir;
 use crate::program::{self, Program};
 use crate::signals::Signals;
 use crate::summary_text::Known;
@@ -56,14 +57,17 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
         None => (arguments.buffers, arguments.policy),
     };
-    let layout = Size::layout(buffers, arguments.buffer_size).map_err(|error| anyhow!(error))?;
+    let layout = Size::layout(buffers, arguments.buffer_size)
+        .map_err(|error| anyhow!("--buffers and --buffer-size: {error}"))?;
     let program = Program::find(std::mem::take(&mut arguments.program))?;
     let output = match &arguments.output {
         Some(name) => Output::named(name)?,
         None => Output::of_program(&program.name)?,
     };
     let signals = Signals::take().context("cannot take signals")?;
+    output.mention_abandoned();
     let workshop = output.workshop()?;
+    let _lock = private_dir::Lock::take(workshop.path());
     let reserve = Reserve::new(workshop.path())?;
     let flight = Asked::of(&arguments, &output, workshop.path());
     if flight.is_some() {

@@ -140,7 +140,11 @@ fn calls(summary: &Summary) -> Vec<Row> {
     match &mut query_names[..] {
         [] => {}
         [one] => rows.push((std::mem::take(one), queries)),
-        several => rows.push((format!("queries ({} functions)", several.len()), queries)),
+        several => {
+            // The functions are in the order of their times.
+            let name = format!("{} and {} other queries", several[0], several.len() - 1);
+            rows.push((name, queries));
+        }
     }
     rows.sort_by_key(|(_, times)| std::cmp::Reverse(times.total));
     rows
