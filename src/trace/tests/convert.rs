@@ -11,6 +11,7 @@ use crate::clock::{TickSource, virtual_snapshot};
 use crate::record::*;
 use crate::trace::capture::{Options, Report};
 use crate::trace::perfetto::schema::trace_packet::Data;
+use crate::trace::perfetto::schema::trace_stats;
 use crate::trace::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
 use crate::trace::perfetto::*;
 use crate::trace::{Converted, convert};
@@ -867,5 +868,74 @@ proptest! {
         let begins = trace.events().iter().filter(|event| event.kind == 1).count() as u64;
         prop_assert!(begins >= report.calls);
         prop_assert!(trace.stages().len() as u64 <= report.work());
+    }
+}
+
+/// What `check` and `info` find in the trace of a capture.
+fn examined(making: &Making) -> (Vec<String>, reader::Info) {
+    let mut out = Vec::new();
+    let captures = [making.capture()];
+    convert(
+        &captures,
+        Exporter::new(&mut out),
+        &Options::default(),
+        &mut (),
+    )
+    .unwrap();
+    let checked = reader::check(&out[..]);
+    let findings = checked.findings.list().iter().map(ToString::to_string);
+    (findings.collect(), reader::info(&out[..]))
+}
+
+#[test]
+fn a_recording_that_ended_early_is_incomplete_and_why_and_since_when_is_found() {
+    let making = Making::new(1);
+    making.run(MAIN, &[bytes_of(&call(1, 0, 1000, 2000))]);
+    let note = Note {
+        time: Ticks(9000),
+        what: NoteKind::ENDED_EARLY,
+        text: making.names.string("no space left on the device"),
+        ..Note::blank()
+    };
+    making.writer.metadata_record(&note).unwrap();
+    let (findings, info) = examined(&making);
+    let expected = "the recording is incomplete from 9000 ns on: no space left on the device";
+    assert!(
+        findings.len() == 1 && findings[0].contains(expected),
+        "{findings:?}"
+    );
+    let early = (Nanos(9000), "no space left on the device".to_owned());
+    assert_eq!(info.ended_early, [early]);
+    let (_, trace) = making.convert();
+    let failed = trace_stats::FinalFlushOutcome::FinalFlushFailed;
+    let stats = trace.packets.iter().find_map(|packet| match &packet.data {
+        Some(Data::TraceStats(stats)) => Some(stats),
+        _ => None,
+    });
+    assert_eq!(stats.unwrap().final_flush_outcome(), failed);
+}
+
+#[test]
+fn what_was_not_selected_is_not_missed_by_check() {
+    for (configuration, complaints) in [
+        ("session, discard policy", 1),
+        ("session, discard policy; selected: kernel=gemm", 0),
+        ("session, overwrite policy", 0),
+    ] {
+        let making = Making::new(1);
+        let mut process = Process::blank();
+        process.id = ProcessId(1);
+        process.configuration = making.names.string(configuration);
+        making.names.process(process);
+        // Work whose call was not recorded.
+        making.run(
+            MAIN,
+            &[
+                bytes_of(&making.dispatch(1, 1, 1000)),
+                bytes_of(&making.completion(1, 1500, 2500)),
+            ],
+        );
+        let (findings, _) = examined(&making);
+        assert_eq!(findings.len(), complaints, "{configuration}: {findings:?}");
     }
 }

@@ -220,7 +220,7 @@ fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
             &["--flight-recorder", "1M", "--trigger", "KILL"],
             "neither USR1 nor USR2",
         ),
-        (&["--flight-recorder", "1K"], "pool of 1024 bytes"),
+        (&["--flight-recorder", "1K"], "1024 bytes do not hold"),
     ] {
         let mut command = dir.gputrail(["record"]);
         let ended = run(command.args(options).args(["--", "touch", "ran"]));
