@@ -6,8 +6,10 @@
 
 mod elf;
 mod listing;
+mod source_lines;
 
 pub use listing::{Line, listing};
+pub use source_lines::SourceLines;
 
 use crate::capture::Metadata;
 use crate::capture::code::{CodeOffset, NoCode, pocl_kernel};

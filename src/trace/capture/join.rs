@@ -1,7 +1,7 @@
 //! The part of an enqueue record that is kept until its completion comes ([`crate::trace::model::join`]).
 
 use crate::record::{
-    KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Synchronization,
+    KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Nanos, Synchronization,
     SynchronizationType, TransferKind, WorkHeader, WorkId, WorkRecord, flags,
 };
 use crate::trace::model::join::Enqueue;
@@ -33,6 +33,9 @@ pub(super) enum What {
 /// An enqueue record, as far as the trace shows it.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Enqueued {
+    /// When the call that enqueued the work began, as that call is shown: later readings of the clocks may convert its
+    /// ticks to other nanoseconds, and no work is to begin before its call.
+    pub began: Nanos,
     /// The fields that all work records share.
     pub work: WorkHeader,
     /// Bits of [`flags`].
@@ -52,10 +55,25 @@ impl<R: Shown> From<&R> for Enqueued {
     #[inline(always)]
     fn from(record: &R) -> Enqueued {
         Enqueued {
+            began: Nanos::NONE,
             work: *record.work(),
             flags: record.header().flags,
             serial: 0,
             what: record.what(),
+        }
+    }
+}
+
+/// An enqueue record, and the time at which its call began.
+#[derive(Copy, Clone)]
+pub(super) struct At<'r, R>(pub &'r R, pub Nanos);
+
+impl<R: Shown + Copy> From<At<'_, R>> for Enqueued {
+    #[inline(always)]
+    fn from(At(record, began): At<'_, R>) -> Enqueued {
+        Enqueued {
+            began,
+            ..Enqueued::from(record)
         }
     }
 }

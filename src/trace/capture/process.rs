@@ -8,7 +8,7 @@ use super::Output;
 use super::calls::TimedCall;
 use super::devices::{Devices, Source};
 use super::functions::Functions;
-use super::join::{Enqueued, Found, Join, What};
+use super::join::{At, Enqueued, Found, Join, Shown, What};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::sampling::{Ready, Sampling};
@@ -314,8 +314,10 @@ impl<'a> ProcessStream<'a> {
         &mut self,
         output: &mut Output<'_>,
         thread: ThreadId,
-        record: impl Into<Enqueued> + Copy,
+        record: &(impl Shown + Copy),
     ) -> io::Result<()> {
+        let began = self.host.to_boottime(record.work().enqueued);
+        let record = At(record, began);
         let work: Enqueued = record.into();
         self.sampling.enqueued(&work);
         let serial = self.join.enqueue(record, &mut self.found);

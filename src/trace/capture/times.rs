@@ -82,9 +82,9 @@ impl Times {
         report: &mut Report,
     ) -> Times {
         let known = |time: Nanos| time.is_some().then_some(time);
-        let enqueued = work.map_or(Ticks::NONE, |work| work.work.enqueued);
+        let enqueued = work.map_or(Nanos::NONE, |work| work.began);
         let learnt = completion.map_or(Ticks::NONE, |completion| completion.completed);
-        let [enqueued, learnt] = host.all_to_boottime([enqueued, learnt]);
+        let learnt = host.to_boottime(learnt);
         let mut times = Times {
             enqueued: known(enqueued),
             queued: None,
@@ -113,12 +113,14 @@ impl Times {
             [self.queued, self.submitted, self.start, self.end] =
                 clock.all_to_boottime([queued, submitted, start, end]);
         }
+        let mut bound = view.map_or(Nanos(0), |view| view.bound);
         if let (None, Some(learnt)) = (self.start, self.learnt)
             && completion.start.is_some()
             && completion.end.is_some()
         {
             // The clock is not known, but the time at which the host learnt of the end is.
             report.estimated += 1;
+            bound = Nanos(u64::MAX);
             let before_end = |time: DeviceTime| {
                 let span = completion.end.0.saturating_sub(time.0);
                 time.is_some()
@@ -129,8 +131,8 @@ impl Times {
             self.start = before_end(completion.start);
             self.end = before_end(completion.end);
         }
-        if let (Some(enqueued), Some(start), Some(view)) = (self.enqueued, self.start, view) {
-            let clamped = clamp(enqueued, start, view.bound);
+        if let (Some(enqueued), Some(start)) = (self.enqueued, self.start) {
+            let clamped = clamp(enqueued, start, bound);
             match clamped.causality {
                 Causality::Unchanged => {}
                 Causality::Clamped => report.clamped += 1,
@@ -163,5 +165,49 @@ impl Times {
         let start = self.start?;
         let end = self.end.or(self.learnt)?;
         Some(end.0.saturating_sub(start.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{TickSource, virtual_snapshot};
+    use crate::record::MemorySet;
+
+    /// Work whose call began at `began`, and whose end at 900 on a clock that is not known was learnt of at 1100.
+    fn times(began: u64, start: u64) -> (Times, Report) {
+        let snapshots = [1, 1_000_000_000].map(|time| virtual_snapshot(Ticks(time)));
+        let host = HostClock::new(TickSource::Virtual, 1_000_000_000, &snapshots).unwrap();
+        let mut record = MemorySet::blank();
+        // As another reading of the clocks converts it.
+        record.work.enqueued = Ticks(began - 2);
+        let enqueued = Enqueued {
+            began: Nanos(began),
+            ..Enqueued::from(&record)
+        };
+        let completion = Completion {
+            start: DeviceTime(start),
+            end: DeviceTime(900),
+            completed: Ticks(1100),
+            ..Completion::blank()
+        };
+        let mut report = Report::default();
+        let times = Times::new(None, &host, Some(&enqueued), Some(&completion), &mut report);
+        (times, report)
+    }
+
+    #[test]
+    fn work_begins_no_earlier_than_its_call_is_shown_to_begin() {
+        let (times, report) = times(1000, 500);
+        assert_eq!(times.enqueued, Some(Nanos(1000)));
+        assert_eq!(times.interval(), Some((Nanos(1000), Nanos(1100))));
+        assert_eq!((report.estimated, report.clamped), (1, 1));
+    }
+
+    #[test]
+    fn an_estimated_start_behind_the_call_stays() {
+        let (times, report) = times(1000, 880);
+        assert_eq!(times.interval(), Some((Nanos(1080), Nanos(1100))));
+        assert_eq!((report.estimated, report.clamped), (1, 0));
     }
 }

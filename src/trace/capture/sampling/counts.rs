@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::places::{Places, kernel_name};
 use crate::capture::Metadata;
 use crate::code::aggregate::{Address, KernelSamples};
-use crate::code::symbols::{self, Resolved};
+use crate::code::symbols::{self, Resolved, SourceLines};
 use crate::record::number_map::NumberMap;
 use crate::record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
 use crate::trace::capture::devices::Devices;
@@ -44,6 +44,7 @@ pub(super) struct Counts {
     objects: HashSet<CodeObjectId>,
     addresses: NumberMap<(CodeObjectId, u64), u32>,
     lines: HashSet<(u32, u32)>,
+    sources: HashMap<CodeObjectId, SourceLines>,
     configurations: Vec<Configuration>,
     next: Samples,
     entries: usize,
@@ -259,30 +260,27 @@ impl Counts {
     }
 
     /// Adds the source lines of an address and those around them, where the program's text is known. It is the text of
-    /// the file that the outermost function is in: other files were included.
+    /// the file that the outermost function is in, and of files that its `#line` directives name: others were included.
     fn source_lines(&mut self, metadata: &Metadata, object: CodeObjectId, known: &Resolved) {
         let Some(source) = symbols::source(metadata, object) else {
             return;
         };
-        let Some(main) = known.frames.last().and_then(|frame| frame.file.clone()) else {
-            return;
-        };
-        let file = self.text(&main);
+        let main = known.frames.last().and_then(|frame| frame.file.as_deref());
+        let lines = self
+            .sources
+            .remove(&object)
+            .unwrap_or_else(|| SourceLines::new(source));
         for frame in &known.frames {
-            let (Some(line), Some(true)) =
-                (frame.line, frame.file.as_ref().map(|file| *file == main))
-            else {
+            let (Some(line), Some(path)) = (frame.line, frame.file.as_deref()) else {
                 continue;
             };
             let wanted = line.saturating_sub(AROUND).max(1)..=line.saturating_add(AROUND);
-            let new = |line: &u32| !self.lines.contains(&(file, *line));
-            if file == 0 || !wanted.clone().any(|line| new(&line)) {
-                continue;
-            }
-            let first = *wanted.start();
-            let texts = source.lines().skip(first as usize - 1);
-            for (line, text) in wanted.zip(texts) {
-                if self.lines.insert((file, line)) {
+            for line in wanted {
+                let Some(text) = lines.get(source, path, main == Some(path), line) else {
+                    continue;
+                };
+                let file = self.text(path);
+                if file != 0 && self.lines.insert((file, line)) {
                     self.next().lines.push(SourceText {
                         file,
                         line,
@@ -291,6 +289,7 @@ impl Counts {
                 }
             }
         }
+        self.sources.insert(object, lines);
     }
 }
 
