@@ -98,7 +98,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
 /// Whether the parent that listened in `directory` has ended, by whatever way: nobody listens there any more.
 pub fn has_ended(directory: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let Ok(address) = SocketAddrUnix::new(&directory.join(SOCKET)) else {
+    let Ok(address) = SocketAddrUnix::new(directory.join(SOCKET)) else {
         return false;
     };
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
