@@ -26,7 +26,7 @@ pub struct Lock(#[expect(dead_code, reason = "held open")] Option<OwnedFd>);
 impl Lock {
     /// Locks `directory`; on a file system without locks, nothing is locked.
     pub fn take(directory: &Path) -> Lock {
-        Lock(open(directory).filter(|file| try_lock(file)))
+        Lock(open(directory).filter(try_lock))
     }
 }
 
