@@ -122,6 +122,8 @@ mod stepped {
         let counts = counts(directory.path());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env(CHILD, format!("{name}:{}", directory.path().display()));
+        // The loop below waits for the child, by its id.
+        #[allow(clippy::zombie_processes)]
         let child = command.spawn().unwrap();
         let pid = child.id() as libc::pid_t;
         let memory = map(&path("pool"));
@@ -154,10 +156,8 @@ mod stepped {
             }
             steps += 1;
             // SAFETY: the child is stopped.
-            assert_eq!(
-                unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) },
-                0
-            );
+            let stepped = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) };
+            assert_eq!(stepped, 0);
         }
         println!("{name}: {steps} instructions, {states} states");
         assert!(states > 20, "{name}: only {states} states were seen");

@@ -9,7 +9,9 @@
 
 use super::{LaneSlot, Mapping};
 use crate::platform::sync::Ordering;
-use crate::record::{KINDS, Kind, Loss, ThreadId, Ticks};
+#[cfg(not(loom))]
+use crate::record::KINDS;
+use crate::record::{Kind, Loss, ThreadId, Ticks};
 
 /// Bit of a drop counter: the slot's lane is writing the report, which ends at [`LaneSlot::report`].
 const REPORTING: u64 = 1 << 63;

@@ -100,7 +100,10 @@ mod tests {
                 .unwrap();
         }
         let lock = Lock::take(&locked);
-        assert_eq!(abandoned_in(parent.path(), "x-"), [old.clone()]);
+        assert_eq!(
+            abandoned_in(parent.path(), "x-"),
+            std::slice::from_ref(&old)
+        );
         drop(lock);
         let mut abandoned = abandoned_in(parent.path(), "x-");
         abandoned.sort();
