@@ -7,7 +7,7 @@
 //! |---|---|
 #![cfg_attr(
     all(any(feature = "capi", doc), target_os = "linux", not(loom)),
-    doc = "| [`tool`] | the tool API in Rust and in C |"
+    doc = "| `tool` | the tool API in Rust and in C |"
 )]
 #![cfg_attr(
     all(feature = "perfetto", not(loom)),

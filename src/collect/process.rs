@@ -1,6 +1,6 @@
 //! The observed process: its sources, its switchboard and recording, and the state of its threads.
 //!
-//! A [source](super::source) [`attach`]es when its runtime is first used. The first one begins the recording that the
+//! A [source] [`attach`]es when its runtime is first used. The first one begins the recording that the
 //! environment asks for; sources observe from the moment on at which there is a recording or a tool ([`begin_for_tool`]).
 //! Until then a call passes through, at the cost of one look at the table.
 //!

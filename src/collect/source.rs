@@ -9,7 +9,7 @@
 //!
 //! * around each call of its API, [`process::interest`](super::process::interest), and
 //!   [`HostThread::enter_wanted`](super::correlation::HostThread::enter_wanted) and `exit` of the calling thread;
-//! * for asynchronous work, [`outstanding`](super::outstanding), with a key of its own choice, such as the handle of an
+//! * for asynchronous work, `outstanding`, with a key of its own choice, such as the handle of an
 //!   event or a vendor's correlation id;
 //! * for agents, queues, code and clock pairs, the names store; what an agent can sample goes to the sampling service.
 //!

@@ -188,7 +188,7 @@ impl HostThread {
     /// The call ends at `end`: its record is written, and then it leaves the stack of calls in progress. Recovery takes a
     /// call that it finds in both places for one that has ended. `false`: the record was dropped and counted.
     ///
-    /// [`HostThread::exit_simple`] is the fast path, [`HostThread::exit_slow`] does everything else.
+    /// `HostThread::exit_simple` is the fast path, `HostThread::exit_slow` does everything else.
     #[inline(always)]
     pub fn exit(&mut self, call: &Call, end: Ticks, return_code: i32, extra: Extra<'_>) -> bool {
         let is_simple =

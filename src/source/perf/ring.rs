@@ -44,7 +44,7 @@ pub struct RingSample {
     pub address: u64,
     /// The thread that was sampled.
     pub thread: u32,
-    /// The time by [`SAMPLE_CLOCK`](super::event::SAMPLE_CLOCK), in nanoseconds.
+    /// The time by `SAMPLE_CLOCK`, in nanoseconds.
     pub time: u64,
     /// The CPU on which the thread ran.
     pub cpu: u32,

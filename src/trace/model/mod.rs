@@ -24,18 +24,18 @@
 //! # Rules for producers
 //!
 //! * [`Consumer::begin`] comes first, [`Consumer::finish`] last.
-//! * Times are nanoseconds of CLOCK_BOOTTIME of the recorded machine ([`Nanos`](crate::record::Nanos)). A time that is
+//! * Times are nanoseconds of CLOCK_BOOTTIME of the recorded machine (`Nanos`). A time that is
 //!   not known is `None`; an importer without a common clock chooses one and says so in the attributes.
 //! * Processes, tracks, agents, queues and counters have dense indices from 0 ([`ProcessIndex`], [`TrackIndex`], ...), and
 //!   are declared before the first event that names them.
 //! * Names are borrowed for the time of one call. Where a name repeats millions of times, an index of the producer's
 //!   choosing stands beside it ([`Function::index`], [`Stage::id`]): a consumer remembers what it made of that name.
 //! * Slices of one track nest. They come in the order of their begins, an outer slice before those inside it;
-//!   [`Nesting`](nesting::Nesting) brings complete slices into this order. A slice inside which others may begin is
+//!   `Nesting` brings complete slices into this order. A slice inside which others may begin is
 //!   [`open`](Slice::open), and [`Consumer::end`] ends it. What overlaps without nesting (async ranges) takes a
 //!   track for each row.
-//! * Device work is passed on once, when all of it is known; [`join`] puts the enqueue and the completion together, and
-//!   [`hold`] keeps work back until data of another kind (samples, counters) has come. Calls name the work that they
+//! * Device work is passed on once, when all of it is known; `join` puts the enqueue and the completion together, and
+//!   `hold` keeps work back until data of another kind (samples, counters) has come. Calls name the work that they
 //!   submitted or waited for, and work the work that it waited for, by [`EventId`]s that are unique in the trace.
 //! * A consumer's error ends the stream: pass it on with `?`.
 //!
