@@ -93,7 +93,6 @@ pub use crate::collect::switchboard::{
     Selection,
 };
 pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
-#[cfg(feature = "layer")]
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use flight::{Dump, FlightOptions, FlightRecorder};
