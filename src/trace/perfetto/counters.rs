@@ -86,8 +86,8 @@ impl CounterTrack {
             self.sequence
                 .restart(packets, TracePacketDefaults::default())?;
         }
-        let (begun, ()) = packets.begin(&mut self.sequence, time, |few| {
-            few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
+        let (begun, ()) = packets.begin(&mut self.sequence, time, |fields| {
+            fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
         });
         let packet = packets.encoder();
         let body = packet.open(field::trace_packet::GPU_COUNTER_EVENT);

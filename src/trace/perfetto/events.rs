@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
-use super::wire::{Encoder, Few, Open, Start};
+use super::wire::{Encoder, Open, ShortFields, Start};
 use crate::trace::model::{EventId, Value};
 
 /// What an event is called.
@@ -80,7 +80,7 @@ impl Heading {
 
     /// Begins a call behind its packet's time.
     #[inline(always)]
-    fn begin(&self, packet: &mut Few<'_>, correlation: u64) -> Open {
+    fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> Open {
         let body = packet.start(&self.start);
         write_correlation(packet, correlation);
         body
@@ -112,7 +112,7 @@ pub(super) struct Tie {
 impl Tie {
     /// As [`write_ties`].
     #[inline(always)]
-    fn write(&self, packet: &mut Few<'_>) {
+    fn write(&self, packet: &mut ShortFields<'_>) {
         let correlation = packet.open(field::track_event::GPU_CORRELATION);
         match self.waited {
             false => packet.uint(
@@ -183,14 +183,14 @@ impl EventTrack {
     ) -> io::Result<()> {
         self.ready(packets)?;
         let known = self.knows(event);
-        let (packet, body) = packets.begin(&mut self.sequence, time, |few| {
-            few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
-            known.then(|| begin(few, kind, event))
+        let (packet, body) = packets.begin(&mut self.sequence, time, |fields| {
+            fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
+            known.then(|| begin(fields, kind, event))
         });
         let encoder = packets.encoder();
         let body = body.unwrap_or_else(|| {
             self.introduce(encoder, names, event);
-            encoder.few(|few| begin(few, kind, event))
+            encoder.short_fields(|fields| begin(fields, kind, event))
         });
         if let Label::Text(text) = event.label {
             encoder.string(field::track_event::NAME, text);
@@ -377,26 +377,26 @@ impl EventTrack {
 
 /// Begins an event with what are numbers of it, if it has a number for its name.
 #[inline(always)]
-fn begin(few: &mut Few<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
-    let body = few.open(field::trace_packet::TRACK_EVENT);
-    few.uint(field::track_event::TYPE, kind as u64);
-    few.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
+fn begin(fields: &mut ShortFields<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
+    let body = fields.open(field::trace_packet::TRACK_EVENT);
+    fields.uint(field::track_event::TYPE, kind as u64);
+    fields.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
     if let Label::Name(name) = event.label {
-        few.uint(field::track_event::NAME_IID, name.iid());
+        fields.uint(field::track_event::NAME_IID, name.iid());
     }
     if let Some(correlation) = event.correlation {
-        write_correlation(few, correlation);
+        write_correlation(fields, correlation);
     }
     body
 }
 
 /// The annotation with the correlation id.
 #[inline(always)]
-fn write_correlation(few: &mut Few<'_>, correlation: u64) {
-    let annotation = few.open(field::track_event::DEBUG_ANNOTATIONS);
-    few.uint(field::debug_annotation::NAME_IID, Name::CORRELATION.iid());
-    few.uint(field::debug_annotation::UINT_VALUE, correlation);
-    few.close(annotation);
+fn write_correlation(fields: &mut ShortFields<'_>, correlation: u64) {
+    let annotation = fields.open(field::track_event::DEBUG_ANNOTATIONS);
+    fields.uint(field::debug_annotation::NAME_IID, Name::CORRELATION.iid());
+    fields.uint(field::debug_annotation::UINT_VALUE, correlation);
+    fields.close(annotation);
 }
 
 /// What ties an event to work of devices.

@@ -10,7 +10,7 @@ use super::schema::trace_packet::SequenceFlags;
 use super::schema::{
     BuiltinClock, ClockSnapshot, TracePacket, TracePacketDefaults, field, trace_packet,
 };
-use super::wire::{Encoder, Few, MAX_SMALL_BYTES, Open, Start};
+use super::wire::{Encoder, MAX_SMALL_BYTES, Open, ShortFields, Start};
 
 /// `sequence_flags`: what was interned before holds no more.
 pub(super) const CLEARED: u32 = SequenceFlags::SeqIncrementalStateCleared as u32;
@@ -121,11 +121,11 @@ impl<W: Write> Packets<W> {
         &mut self,
         sequence: &mut Sequence,
         time: u64,
-        fill: impl FnOnce(&mut Few<'_>) -> T,
+        fill: impl FnOnce(&mut ShortFields<'_>) -> T,
     ) -> (Open, T) {
-        self.encoder.few(
+        self.encoder.short_fields(
             #[inline(always)]
-            |few| (sequence.begin(few, time), fill(few)),
+            |fields| (sequence.begin(fields, time), fill(fields)),
         )
     }
 
@@ -148,14 +148,14 @@ impl<W: Write> Packets<W> {
         &mut self,
         sequence: &mut Sequence,
         time: u64,
-        fill: impl FnOnce(&mut Few<'_>),
+        fill: impl FnOnce(&mut ShortFields<'_>),
     ) -> io::Result<()> {
-        self.encoder.few(
+        self.encoder.short_fields(
             #[inline(always)]
-            |few| {
-                let packet = sequence.begin(few, time);
-                fill(few);
-                few.close(packet);
+            |fields| {
+                let packet = sequence.begin(fields, time);
+                fill(fields);
+                fields.close(packet);
             },
         );
         self.flush_if_full()
@@ -173,19 +173,19 @@ impl<W: Write> Packets<W> {
         &mut self,
         sequence: &mut Sequence,
         (first, second): (u64, u64),
-        fill_first: impl FnOnce(&mut Few<'_>),
-        fill_second: impl FnOnce(&mut Few<'_>),
+        fill_first: impl FnOnce(&mut ShortFields<'_>),
+        fill_second: impl FnOnce(&mut ShortFields<'_>),
     ) {
         debug_assert!(!self.nearly_full(), "a packet too late to flush");
-        self.encoder.few(
+        self.encoder.short_fields(
             #[inline(always)]
-            |few| {
-                let packet = sequence.begin(few, first);
-                fill_first(few);
-                few.close(packet);
-                let packet = sequence.begin(few, second);
-                fill_second(few);
-                few.close(packet);
+            |fields| {
+                let packet = sequence.begin(fields, first);
+                fill_first(fields);
+                fields.close(packet);
+                let packet = sequence.begin(fields, second);
+                fill_second(fields);
+                fields.close(packet);
             },
         );
     }
@@ -320,16 +320,16 @@ impl Sequence {
     /// Begins a packet with the fields that say where and when it belongs. A time before the latest one is written
     /// in absolute terms, and the incremental clock stays where it is.
     #[inline(always)]
-    fn begin(&mut self, few: &mut Few<'_>, time: u64) -> Open {
-        let packet = few.start(&self.start);
+    fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> Open {
+        let packet = fields.start(&self.start);
         match self.now {
             Some(now) if time >= now => {
-                few.varint(time - now);
+                fields.varint(time - now);
                 self.now = Some(time);
             }
             _ => {
-                few.varint(time);
-                few.uint(field::trace_packet::TIMESTAMP_CLOCK_ID, u64::from(BOOTTIME));
+                fields.varint(time);
+                fields.uint(field::trace_packet::TIMESTAMP_CLOCK_ID, u64::from(BOOTTIME));
             }
         }
         packet

@@ -4,7 +4,7 @@
 //! struct is built and nothing is allocated. Messages nest by [`Encoder::open`] and
 //! [`Encoder::close`]; one byte is set aside for the length, and a message that turns out longer
 //! than 127 bytes is moved up, which the hot packets never need. What is always short is written as a
-//! [`Few`], which looks for room once. The bytes are the same as prost's.
+//! [`ShortFields`], which looks for room once. The bytes are the same as prost's.
 
 /// Number of a field in its message.
 pub type Field = u32;
@@ -23,7 +23,7 @@ pub struct Open {
 
 /// Most bytes of a field whose value is a number: five of key, ten of varint.
 const ROOM: usize = 16;
-/// Most bytes of [`Few`].
+/// Most bytes of [`ShortFields`].
 pub const MAX_SMALL_BYTES: usize = 128;
 /// The same, and room for one more.
 const SMALL_CAPACITY: usize = MAX_SMALL_BYTES + ROOM;
@@ -32,14 +32,14 @@ const MAX_FIELDS: usize = 48;
 
 /// A few short fields, on their way into an [`Encoder`]: together they take no more than 128 bytes.
 #[derive(Debug)]
-pub struct Few<'a> {
+pub struct ShortFields<'a> {
     room: &'a mut [u8; SMALL_CAPACITY],
     /// Where the room begins in the encoder's buffer.
     base: usize,
     at: usize,
 }
 
-impl Few<'_> {
+impl ShortFields<'_> {
     /// An unsigned integer or an enum.
     #[inline(always)]
     pub fn uint(&mut self, field: Field, value: u64) {
@@ -122,7 +122,10 @@ impl Few<'_> {
     /// Room for the next number.
     #[inline(always)]
     fn next(&mut self) -> &mut [u8; ROOM] {
-        debug_assert!(self.at < MAX_SMALL_BYTES, "these fields are not few");
+        debug_assert!(
+            self.at < MAX_SMALL_BYTES,
+            "these fields take more than {MAX_SMALL_BYTES} bytes"
+        );
         // The remainder tells the compiler that there is room.
         first(&mut self.room[self.at % MAX_SMALL_BYTES..])
     }
@@ -275,15 +278,15 @@ impl Encoder {
 
     /// A few fields with numbers. Messages that are begun there may be ended here.
     #[inline(always)]
-    pub fn few<T>(&mut self, fill: impl FnOnce(&mut Few<'_>) -> T) -> T {
+    pub fn short_fields<T>(&mut self, fill: impl FnOnce(&mut ShortFields<'_>) -> T) -> T {
         let base = self.at;
-        let mut few = Few {
+        let mut fields = ShortFields {
             room: self.room(),
             base,
             at: 0,
         };
-        let filled = fill(&mut few);
-        self.at = base + few.at;
+        let filled = fill(&mut fields);
+        self.at = base + fields.at;
         filled
     }
 
@@ -501,15 +504,15 @@ mod tests {
 
         #[test]
         fn few_fields_are_those_written_one_by_one(first: u64, second: u64, third: u64) {
-            let (mut few, mut single) = (Encoder::default(), Encoder::default());
-            few.few(|few| {
-                let outer = few.open(1);
-                few.uint(2, first);
-                let inner = few.open(3000);
-                few.uint(4, second);
-                few.close(inner);
-                few.uint(5, third);
-                few.close(outer);
+            let (mut nested, mut single) = (Encoder::default(), Encoder::default());
+            nested.short_fields(|fields| {
+                let outer = fields.open(1);
+                fields.uint(2, first);
+                let inner = fields.open(3000);
+                fields.uint(4, second);
+                fields.close(inner);
+                fields.uint(5, third);
+                fields.close(outer);
             });
             let outer = single.open(1);
             single.uint(2, first);
@@ -518,7 +521,7 @@ mod tests {
             single.close(inner);
             single.uint(5, third);
             single.close(outer);
-            prop_assert_eq!(few.bytes(), single.bytes());
+            prop_assert_eq!(nested.bytes(), single.bytes());
         }
 
         #[test]
@@ -531,11 +534,11 @@ mod tests {
             };
             let start = Start::new(begin).unwrap();
             let (mut again, mut anew) = (Encoder::default(), Encoder::default());
-            again.few(|few| {
-                few.constant([0x38, 7]);
-                let message = few.start(&start);
-                few.varint(second);
-                few.close(message);
+            again.short_fields(|fields| {
+                fields.constant([0x38, 7]);
+                let message = fields.start(&start);
+                fields.varint(second);
+                fields.close(message);
             });
             anew.uint(7, 7);
             let message = begin(&mut anew);
@@ -548,7 +551,7 @@ mod tests {
         fn a_decimal_is_what_the_formatter_writes(value: i64, bits in 0u32..64) {
             let value = value >> bits;
             let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
-            ours.few(|few| few.decimal(2, value));
+            ours.short_fields(|fields| fields.decimal(2, value));
             theirs.string(2, &value.to_string());
             prop_assert_eq!(ours.bytes(), theirs.bytes());
         }
@@ -566,7 +569,7 @@ mod tests {
     #[test]
     fn the_smallest_number_has_a_decimal() {
         let (mut ours, mut theirs) = (Encoder::default(), Encoder::default());
-        ours.few(|few| few.decimal(1, i64::MIN));
+        ours.short_fields(|fields| fields.decimal(1, i64::MIN));
         theirs.string(1, &i64::MIN.to_string());
         assert_eq!(ours.bytes(), theirs.bytes());
     }

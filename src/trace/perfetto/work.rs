@@ -19,7 +19,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, field, interned_graphics_context,
 };
-use super::wire::{Encoder, Few, Fields};
+use super::wire::{Encoder, Fields, ShortFields};
 use crate::record::number_map::NumberMap;
 use crate::trace::model::{EventId, Launch, Resources, Stage, StageId, WorkKind};
 
@@ -80,7 +80,7 @@ pub(super) struct Submission {
 
 impl Submission {
     #[inline(always)]
-    fn write(&self, packet: &mut Few<'_>) {
+    fn write(&self, packet: &mut ShortFields<'_>) {
         // A name is field 1 and takes six bytes.
         write_detail(packet, *b"\x0a\x06queued", self.queued);
         write_detail(packet, *b"\x0a\x06submit", self.submitted);
@@ -88,7 +88,7 @@ impl Submission {
 }
 
 #[inline(always)]
-fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
+fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>) {
     if let Some(value) = value {
         let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
         packet.constant(name);
@@ -283,24 +283,24 @@ impl WorkTrack {
             &mut self.sequence,
             work.start,
             #[inline(always)]
-            |few| few.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE),
+            |fields| fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE),
         );
         let packet = packets.encoder();
         let same = self.same(packet, queues, queue, work);
-        let body = packet.few(
+        let body = packet.short_fields(
             #[inline(always)]
-            |few| {
-                let body = few.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
-                few.uint(field::gpu_render_stage_event::EVENT_ID, work.event.0);
+            |fields| {
+                let body = fields.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
+                fields.uint(field::gpu_render_stage_event::EVENT_ID, work.event.0);
                 if let Some(duration) = work.duration {
-                    few.uint(field::gpu_render_stage_event::DURATION, duration);
+                    fields.uint(field::gpu_render_stage_event::DURATION, duration);
                 }
-                few.uint(
+                fields.uint(
                     field::gpu_render_stage_event::CONTEXT,
                     context_iid(queue.context),
                 );
                 if work.correlation != 0 {
-                    few.uint(
+                    fields.uint(
                         field::gpu_render_stage_event::SUBMISSION_ID,
                         work.correlation & 0xffff_ffff,
                     );
@@ -313,16 +313,16 @@ impl WorkTrack {
             packet.uint(field::gpu_render_stage_event::EVENT_WAIT_IDS, id.0);
         }
         packet.fields(&same.launch);
-        packet.few(
+        packet.short_fields(
             #[inline(always)]
-            |few| submission.write(few),
+            |fields| submission.write(fields),
         );
         for detail in work.details {
             let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
             packet.string(extra_data::NAME, detail.name);
             match detail.value {
                 DetailValue::Number(value) => {
-                    packet.few(|few| few.decimal(extra_data::VALUE, value))
+                    packet.short_fields(|fields| fields.decimal(extra_data::VALUE, value))
                 }
                 DetailValue::Text(value) => packet.string(extra_data::VALUE, value),
             }
