@@ -11,7 +11,7 @@ use gputrail::trace::model::{
 };
 use gputrail::trace::perfetto::schema::GpuApi;
 use gputrail::trace::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
 };
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -171,7 +171,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
             let is_kernel = name != "copy buffer";
             trace.work(
                 device,
-                &Work {
+                &RenderStageEvent {
                     event,
                     start: time + 2_000,
                     duration: Some(4_000),

@@ -24,6 +24,6 @@ pub use events::{Annotation, Event, Label};
 pub use exporter::Exporter;
 pub use names::Name;
 pub use work::{
-    ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, Work,
+    ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, RenderStageEvent,
 };
 pub use writer::{Device, ProcessTrack, TraceWriter, Track};

@@ -117,7 +117,7 @@ pub enum DetailValue<'a> {
 
 /// One piece of work.
 #[derive(Copy, Clone, Debug)]
-pub struct Work<'a> {
+pub struct RenderStageEvent<'a> {
     /// Its event id, unique in the trace.
     pub event: EventId,
     /// When it began.
@@ -161,7 +161,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(work: &Work<'_>) -> Key {
+    fn of(work: &RenderStageEvent<'_>) -> Key {
         Key {
             stage: work.stage.id,
             queue: work.queue,
@@ -190,7 +190,7 @@ struct Same {
 }
 
 impl Same {
-    fn new(queue: &QueueDescription, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
+    fn new(queue: &QueueDescription, work: &RenderStageEvent<'_>, stage: u64, kernel: u64) -> Same {
         let numbers = Fields::new(|fields| {
             fields.uint(field::gpu_render_stage_event::GPU_ID, u64::from(queue.gpu));
             fields.uint(
@@ -268,7 +268,7 @@ impl WorkTrack {
         &mut self,
         packets: &mut Packets<W>,
         queues: &Queues,
-        work: &Work<'_>,
+        work: &RenderStageEvent<'_>,
         submission: Submission,
     ) -> io::Result<()> {
         if self.stages.len() + self.kernels.len() >= MAX_TABLE_ENTRIES {
@@ -340,7 +340,7 @@ impl WorkTrack {
         packet: &mut Encoder,
         queues: &Queues,
         queue: &QueueDescription,
-        work: &Work<'_>,
+        work: &RenderStageEvent<'_>,
     ) -> &Same {
         let key = Key::of(work);
         if self
@@ -364,7 +364,7 @@ impl WorkTrack {
         packet: &mut Encoder,
         queues: &Queues,
         queue: &QueueDescription,
-        work: &Work<'_>,
+        work: &RenderStageEvent<'_>,
     ) -> Same {
         let key = Key::of(work);
         let (stage, kernel) = (key.stage(), key.kernel());
@@ -441,7 +441,7 @@ fn description(launch: &Launch) -> String {
     }
 }
 
-fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpecification {
+fn stage_specification(iid: u64, work: &RenderStageEvent<'_>) -> InternedGpuRenderStageSpecification {
     let category = if work.stage.kind == WorkKind::Kernel {
         RenderStageCategory::Compute
     } else {
@@ -458,7 +458,7 @@ fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpeci
 fn kernel_description(
     iid: u64,
     queue: &QueueDescription,
-    work: &Work<'_>,
+    work: &RenderStageEvent<'_>,
 ) -> InternedComputeKernel {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let resources = work.resources;

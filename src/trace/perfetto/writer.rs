@@ -17,7 +17,7 @@ use super::schema::{
     counter_descriptor, gpu_info, trace_attributes, trace_stats, track_event,
 };
 use super::work::{
-    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Submission, Work, WorkTrack,
+    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Submission, RenderStageEvent, WorkTrack,
 };
 use crate::trace::model::{
     Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, Machine, SystemClocks,
@@ -463,7 +463,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// A piece of device work.
-    pub fn work(&mut self, device: Device, work: &Work<'_>) -> io::Result<()> {
+    pub fn work(&mut self, device: Device, work: &RenderStageEvent<'_>) -> io::Result<()> {
         self.submitted_work(device, work, Submission::default())
     }
 
@@ -472,7 +472,7 @@ impl<W: Write> TraceWriter<W> {
     pub(super) fn submitted_work(
         &mut self,
         device: Device,
-        work: &Work<'_>,
+        work: &RenderStageEvent<'_>,
         submission: Submission,
     ) -> io::Result<()> {
         let track = &mut self.devices[device.0 as usize];

@@ -54,8 +54,8 @@ fn kernel(name: &str, number: u64) -> Stage<'_> {
     }
 }
 
-fn work(event: u64, start: u64, queue: HardwareQueue, stage: Stage<'_>) -> Work<'_> {
-    Work {
+fn work(event: u64, start: u64, queue: HardwareQueue, stage: Stage<'_>) -> RenderStageEvent<'_> {
+    RenderStageEvent {
         event: EventId(event),
         start,
         duration: Some(100),
@@ -177,7 +177,7 @@ fn work_names_its_stage_queue_context_and_kernel() {
             value: DetailValue::Text("because"),
         },
     ];
-    let first = Work {
+    let first = RenderStageEvent {
         resources: Resources {
             registers: 32,
             ..Resources::default()

@@ -14,7 +14,7 @@ use gputrail::trace::model::{
     EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
 };
 use gputrail::trace::perfetto::{
-    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
+    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
 };
 use prost::Message;
 
@@ -65,7 +65,7 @@ pub fn by_hand() {
             trace.begin(thread, time, &call).expect("a sink");
             trace.end(thread, time + 300).expect("a sink");
         }
-        let work = Work {
+        let work = RenderStageEvent {
             event,
             start: time + 5_000,
             duration: Some(1_400),

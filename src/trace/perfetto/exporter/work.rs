@@ -7,7 +7,7 @@ use super::{Exporter, calls, declared};
 use crate::record::{Domain, Nanos};
 use crate::trace::model;
 use crate::trace::perfetto::schema::GpuApi;
-use crate::trace::perfetto::work::{ContextApi, Detail, DetailValue, Submission, Work};
+use crate::trace::perfetto::work::{ContextApi, Detail, DetailValue, Submission, RenderStageEvent};
 
 /// The API of a context, in Perfetto's words.
 pub(super) fn context_api(domain: Domain) -> ContextApi {
@@ -53,7 +53,7 @@ impl Exporter<'_> {
         let since_start = |time: Nanos| time.0.wrapping_sub(start.0) as i64;
         self.writer.submitted_work(
             device,
-            &Work {
+            &RenderStageEvent {
                 event,
                 start: start.0,
                 duration: work.duration,

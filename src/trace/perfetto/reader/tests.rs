@@ -16,7 +16,7 @@ use crate::trace::perfetto::schema::{
     Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
 };
 use crate::trace::perfetto::{
-    Annotation, ContextApi, Event, Label, QueueDescription, TraceWriter, Work,
+    Annotation, ContextApi, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
 };
 
 const CLOCKS: SystemClocks = SystemClocks {
@@ -66,7 +66,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
         };
         writer.begin(thread, *begin, &event).unwrap();
         writer.end(thread, *end).unwrap();
-        let work = Work {
+        let work = RenderStageEvent {
             event: EventId(number),
             start: *start,
             duration: Some(*duration),
