@@ -11,7 +11,8 @@ use gputrail::trace::model::{
 };
 use gputrail::trace::perfetto::schema::GpuApi;
 use gputrail::trace::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
+    TraceWriter,
 };
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;

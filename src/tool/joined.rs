@@ -1,7 +1,7 @@
 //! Batches of joined records: each piece of work is one record, its enqueue record with [`WorkTimes`] behind it, in
 //! nanoseconds. Buffers of tools deliver these unless they ask for records as they were written.
 
-use super::timeline::{Timeline, Work};
+use super::timeline::{TimedWork, Timeline};
 use crate::buffer::BlockView;
 use crate::record::*;
 use bytemuck::{Pod, Zeroable};
@@ -131,7 +131,7 @@ fn append(batch: &mut Vec<u64>, record: &[u8]) {
     bytemuck::cast_slice_mut(&mut batch[start..]).copy_from_slice(&record[..words * 8]);
 }
 
-fn append_work(batch: &mut Vec<u64>, work: &Work) {
+fn append_work(batch: &mut Vec<u64>, work: &TimedWork) {
     let Some(enqueued) = &work.enqueued else {
         // Its enqueue record was dropped.
         if let Some(completion) = &work.completion {

@@ -13,7 +13,7 @@ use crate::trace::model::join::{Enqueue, Found, Join};
 
 /// The enqueue record of a piece of work.
 #[derive(Copy, Clone, Debug)]
-pub enum Enqueued {
+pub enum EnqueueRecord {
     /// A kernel.
     Kernel(KernelDispatch),
     /// A transfer.
@@ -26,9 +26,9 @@ pub enum Enqueued {
 
 /// A piece of work.
 #[derive(Copy, Clone, Debug)]
-pub struct Work {
+pub struct TimedWork {
     /// Its enqueue record. `None`: that was dropped, or has not been among the batches.
-    pub enqueued: Option<Enqueued>,
+    pub enqueued: Option<EnqueueRecord>,
     /// Its completion. `None`: it has not completed, or that was dropped.
     pub completion: Option<Completion>,
     /// When the call that enqueued it was entered; none if that is not known.
@@ -45,19 +45,19 @@ pub struct Work {
     pub completed: Nanos,
 }
 
-impl Work {
+impl TimedWork {
     /// How long it ran, if that is known.
     pub fn duration(&self) -> Option<Nanos> {
         self.times().duration()
     }
 
     /// The work of a joined record.
-    fn joined(record: RecordRef<'_>, times: WorkTimes) -> Work {
-        let kernel = record.read().map(Enqueued::Kernel);
-        let copy = || record.read().map(Enqueued::Copy);
-        let set = || record.read().map(Enqueued::Set);
-        let other = || record.read().map(Enqueued::Synchronization);
-        Work {
+    fn joined(record: RecordRef<'_>, times: WorkTimes) -> TimedWork {
+        let kernel = record.read().map(EnqueueRecord::Kernel);
+        let copy = || record.read().map(EnqueueRecord::Copy);
+        let set = || record.read().map(EnqueueRecord::Set);
+        let other = || record.read().map(EnqueueRecord::Synchronization);
+        TimedWork {
             enqueued: kernel.or_else(copy).or_else(set).or_else(other),
             completion: None,
             enqueue_time: times.enqueued,
@@ -104,24 +104,26 @@ impl Timeline {
         })
     }
 
-    /// Takes in records, and tells `tell` of the work that is known in full by them.
-    pub fn add(&mut self, records: Records<'_>, mut tell: impl FnMut(&Work)) {
+    /// Adds records, and calls `deliver` with each piece of work whose enqueue record and completion are both known now.
+    pub fn add(&mut self, records: Records<'_>, mut deliver: impl FnMut(&TimedWork)) {
         for record in records {
             if let Some(times) = WorkTimes::of(record) {
-                tell(&Work::joined(record, times));
+                deliver(&TimedWork::joined(record, times));
                 continue;
             }
             let Timeline { join, found, .. } = self;
             match record.kind() {
-                Kind::KERNEL_DISPATCH => enqueue(join, record.read().map(Enqueued::Kernel), found),
-                Kind::MEMORY_COPY => enqueue(join, record.read().map(Enqueued::Copy), found),
-                Kind::MEMORY_SET => enqueue(join, record.read().map(Enqueued::Set), found),
+                Kind::KERNEL_DISPATCH => {
+                    enqueue(join, record.read().map(EnqueueRecord::Kernel), found)
+                }
+                Kind::MEMORY_COPY => enqueue(join, record.read().map(EnqueueRecord::Copy), found),
+                Kind::MEMORY_SET => enqueue(join, record.read().map(EnqueueRecord::Set), found),
                 Kind::SYNCHRONIZATION => {
                     // Waits of the host are no work.
                     let marker = record
                         .read::<Synchronization>()
                         .filter(|record| record.work.id.is_some());
-                    enqueue(join, marker.map(Enqueued::Synchronization), found);
+                    enqueue(join, marker.map(EnqueueRecord::Synchronization), found);
                 }
                 Kind::COMPLETION => {
                     if let Some(completion) = record.read() {
@@ -132,16 +134,16 @@ impl Timeline {
                 _ => {}
             }
         }
-        self.tell_found(&mut tell);
+        self.deliver_found(&mut deliver);
     }
 
-    /// Tells of the work of which only a part is known, and forgets it.
-    pub fn finish(&mut self, mut tell: impl FnMut(&Work)) {
+    /// Calls `deliver` with the work of which only the enqueue record or only the completion is known, and forgets it.
+    pub fn finish(&mut self, mut deliver: impl FnMut(&TimedWork)) {
         self.join.finish(&mut self.found);
-        self.tell_found(&mut tell);
+        self.deliver_found(&mut deliver);
     }
 
-    fn tell_found(&mut self, tell: &mut impl FnMut(&Work)) {
+    fn deliver_found(&mut self, deliver: &mut impl FnMut(&TimedWork)) {
         for found in std::mem::take(&mut self.found) {
             let (enqueued, completion) = found.parts();
             let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
@@ -157,7 +159,7 @@ impl Timeline {
             let completed = completion
                 .as_ref()
                 .map_or(Ticks::NONE, |completion| completion.completed);
-            tell(&Work {
+            deliver(&TimedWork {
                 enqueued,
                 completion,
                 enqueue_time: self.times.host(entered),
@@ -171,7 +173,7 @@ impl Timeline {
     }
 }
 
-fn enqueue(join: &mut Join<Joined>, what: Option<Enqueued>, found: &mut Vec<Found<Joined>>) {
+fn enqueue(join: &mut Join<Joined>, what: Option<EnqueueRecord>, found: &mut Vec<Found<Joined>>) {
     if let Some(what) = what {
         join.enqueue(Joined { what, serial: 0 }, found);
     }
@@ -180,37 +182,37 @@ fn enqueue(join: &mut Join<Joined>, what: Option<Enqueued>, found: &mut Vec<Foun
 /// An enqueue record that waits for its completion.
 #[derive(Copy, Clone, Debug)]
 struct Joined {
-    what: Enqueued,
+    what: EnqueueRecord,
     serial: u32,
 }
 
-impl Enqueued {
+impl EnqueueRecord {
     fn header(&self) -> &Header {
         match self {
-            Enqueued::Kernel(record) => &record.header,
-            Enqueued::Copy(record) => &record.header,
-            Enqueued::Set(record) => &record.header,
-            Enqueued::Synchronization(record) => &record.header,
+            EnqueueRecord::Kernel(record) => &record.header,
+            EnqueueRecord::Copy(record) => &record.header,
+            EnqueueRecord::Set(record) => &record.header,
+            EnqueueRecord::Synchronization(record) => &record.header,
         }
     }
 
     /// The fields that all work records share.
     pub fn work(&self) -> &WorkHeader {
         match self {
-            Enqueued::Kernel(record) => &record.work,
-            Enqueued::Copy(record) => &record.work,
-            Enqueued::Set(record) => &record.work,
-            Enqueued::Synchronization(record) => &record.work,
+            EnqueueRecord::Kernel(record) => &record.work,
+            EnqueueRecord::Copy(record) => &record.work,
+            EnqueueRecord::Set(record) => &record.work,
+            EnqueueRecord::Synchronization(record) => &record.work,
         }
     }
 
     /// Its record, as bytes.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Enqueued::Kernel(record) => bytemuck::bytes_of(record),
-            Enqueued::Copy(record) => bytemuck::bytes_of(record),
-            Enqueued::Set(record) => bytemuck::bytes_of(record),
-            Enqueued::Synchronization(record) => bytemuck::bytes_of(record),
+            EnqueueRecord::Kernel(record) => bytemuck::bytes_of(record),
+            EnqueueRecord::Copy(record) => bytemuck::bytes_of(record),
+            EnqueueRecord::Set(record) => bytemuck::bytes_of(record),
+            EnqueueRecord::Synchronization(record) => bytemuck::bytes_of(record),
         }
     }
 }
@@ -243,7 +245,7 @@ mod tests {
     use crate::clock::{self, SystemClock};
 
     #[test]
-    fn a_kernel_is_told_once_with_its_times() {
+    fn a_kernel_is_delivered_once_with_its_times() {
         let names = Names::new();
         let mut times = Timeline::new(names.clone()).unwrap();
         let agent = AgentId(1);
@@ -262,17 +264,17 @@ mod tests {
         (done.work, done.agent) = (kernel.work.id, agent);
         done.start = DeviceTime(SystemClock::MonotonicRaw.read().0);
         done.end = DeviceTime(done.start.0 + 5000);
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         times.add(Records::new(bytemuck::bytes_of(&done)), |work| {
-            told.push(*work)
+            delivered.push(*work)
         });
-        assert!(told.is_empty());
+        assert!(delivered.is_empty());
         times.add(Records::new(bytemuck::bytes_of(&kernel)), |work| {
-            told.push(*work)
+            delivered.push(*work)
         });
-        times.finish(|work| told.push(*work));
-        let [work] = told[..] else { panic!("{told:?}") };
-        assert!(matches!(work.enqueued, Some(Enqueued::Kernel(_))));
+        times.finish(|work| delivered.push(*work));
+        let [work] = delivered[..] else { panic!("{delivered:?}") };
+        assert!(matches!(work.enqueued, Some(EnqueueRecord::Kernel(_))));
         // Within what two conversions round.
         assert!(work.duration().unwrap().0.abs_diff(5000) <= 10);
         assert!(work.enqueue_time.is_some());

@@ -9,7 +9,7 @@ use super::status::{Failure, Status};
 use super::{Answer, done, place, values};
 use crate::platform::sync::lock_std;
 use crate::record::*;
-use crate::tool::timeline::{Enqueued, Timeline, Work};
+use crate::tool::timeline::{EnqueueRecord, TimedWork, Timeline};
 use core::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn gputrail_timeline_destroy(
     })
 }
 
-fn with_c(work: &Work, tell: impl FnOnce(*const WorkData)) {
+fn with_c(work: &TimedWork, tell: impl FnOnce(*const WorkData)) {
     let mut data = WorkData {
         record: std::ptr::null(),
         completion: std::ptr::null(),
@@ -142,10 +142,10 @@ fn with_c(work: &Work, tell: impl FnOnce(*const WorkData)) {
         data.record = enqueued.bytes().as_ptr().cast();
         data.agent = enqueued.work().agent;
         (data.kernel, data.bytes) = match enqueued {
-            Enqueued::Kernel(record) => (record.kernel, 0),
-            Enqueued::Copy(record) => (KernelId::NONE, record.bytes),
-            Enqueued::Set(record) => (KernelId::NONE, record.bytes),
-            Enqueued::Synchronization(_) => (KernelId::NONE, 0),
+            EnqueueRecord::Kernel(record) => (record.kernel, 0),
+            EnqueueRecord::Copy(record) => (KernelId::NONE, record.bytes),
+            EnqueueRecord::Set(record) => (KernelId::NONE, record.bytes),
+            EnqueueRecord::Synchronization(_) => (KernelId::NONE, 0),
         };
     }
     if let Some(completion) = &work.completion {

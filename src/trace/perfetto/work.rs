@@ -441,7 +441,10 @@ fn description(launch: &Launch) -> String {
     }
 }
 
-fn stage_specification(iid: u64, work: &RenderStageEvent<'_>) -> InternedGpuRenderStageSpecification {
+fn stage_specification(
+    iid: u64,
+    work: &RenderStageEvent<'_>,
+) -> InternedGpuRenderStageSpecification {
     let category = if work.stage.kind == WorkKind::Kernel {
         RenderStageCategory::Compute
     } else {

@@ -17,7 +17,8 @@ use super::schema::{
     counter_descriptor, gpu_info, trace_attributes, trace_stats, track_event,
 };
 use super::work::{
-    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, Submission, RenderStageEvent, WorkTrack,
+    ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, RenderStageEvent, Submission,
+    WorkTrack,
 };
 use crate::trace::model::{
     Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, Machine, SystemClocks,

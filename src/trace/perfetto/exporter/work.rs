@@ -7,7 +7,7 @@ use super::{Exporter, calls, declared};
 use crate::record::{Domain, Nanos};
 use crate::trace::model;
 use crate::trace::perfetto::schema::GpuApi;
-use crate::trace::perfetto::work::{ContextApi, Detail, DetailValue, Submission, RenderStageEvent};
+use crate::trace::perfetto::work::{ContextApi, Detail, DetailValue, RenderStageEvent, Submission};
 
 /// The API of a context, in Perfetto's words.
 pub(super) fn context_api(domain: Domain) -> ContextApi {

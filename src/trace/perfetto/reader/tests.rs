@@ -16,7 +16,7 @@ use crate::trace::perfetto::schema::{
     Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
 };
 use crate::trace::perfetto::{
-    Annotation, ContextApi, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
+    Annotation, ContextApi, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
 };
 
 const CLOCKS: SystemClocks = SystemClocks {
