@@ -273,7 +273,9 @@ mod tests {
             delivered.push(*work)
         });
         times.finish(|work| delivered.push(*work));
-        let [work] = delivered[..] else { panic!("{delivered:?}") };
+        let [work] = delivered[..] else {
+            panic!("{delivered:?}")
+        };
         assert!(matches!(work.enqueued, Some(EnqueueRecord::Kernel(_))));
         // Within what two conversions round.
         assert!(work.duration().unwrap().0.abs_diff(5000) <= 10);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Output;
-use super::join::{Enqueued, Found, What};
+use super::join::{EnqueueFields, Found, What};
 use super::stages::Stages;
 use super::times::{AgentView, Times};
 use super::waits::Waits;
@@ -142,7 +142,7 @@ impl Devices {
         &mut self,
         output: &mut Output<'_>,
         source: Source<'_>,
-        known: (Option<&Enqueued>, Option<&Completion>),
+        known: (Option<&EnqueueFields>, Option<&Completion>),
         samples: Option<&WorkSamples>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
@@ -154,7 +154,7 @@ impl Devices {
         &mut self,
         output: &mut Output<'_>,
         source: Source<'_>,
-        work: &Enqueued,
+        work: &EnqueueFields,
         completion: &Completion,
     ) -> io::Result<()> {
         let both = (Some(work), Some(completion));
@@ -204,7 +204,7 @@ impl Devices {
         &mut self,
         output: &mut Output<'_>,
         Source { metadata, host }: Source<'_>,
-        (work, completion): (Option<&Enqueued>, Option<&Completion>),
+        (work, completion): (Option<&EnqueueFields>, Option<&Completion>),
         samples: Option<&WorkSamples>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
@@ -379,7 +379,7 @@ fn pairs(metadata: &Metadata, agent: AgentId) -> Vec<ClockPair> {
     metadata.pairs.iter().filter(its_own).copied().collect()
 }
 
-fn sizes(work: Option<&Enqueued>) -> (Option<Launch>, Resources, u64) {
+fn sizes(work: Option<&EnqueueFields>) -> (Option<Launch>, Resources, u64) {
     match work.map(|work| work.what) {
         Some(What::Kernel {
             launch, resources, ..
@@ -397,7 +397,7 @@ fn groups(launch: Option<Launch>) -> Option<u64> {
 }
 
 fn reason(
-    work: Option<&Enqueued>,
+    work: Option<&EnqueueFields>,
     completion: Option<&Completion>,
     unfinished: Unfinished,
 ) -> &'static str {

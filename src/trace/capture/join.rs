@@ -32,7 +32,7 @@ pub(super) enum What {
 
 /// An enqueue record, as far as the trace shows it.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Enqueued {
+pub(super) struct EnqueueFields {
     /// When the call that enqueued the work began, as that call is shown: later readings of the clocks may convert its
     /// ticks to other nanoseconds, and no work is to begin before its call.
     pub began: Nanos,
@@ -51,10 +51,10 @@ pub(super) trait Shown: WorkRecord {
     fn what(&self) -> What;
 }
 
-impl<R: Shown> From<&R> for Enqueued {
+impl<R: Shown> From<&R> for EnqueueFields {
     #[inline(always)]
-    fn from(record: &R) -> Enqueued {
-        Enqueued {
+    fn from(record: &R) -> EnqueueFields {
+        EnqueueFields {
             began: Nanos::NONE,
             work: *record.work(),
             flags: record.header().flags,
@@ -68,12 +68,12 @@ impl<R: Shown> From<&R> for Enqueued {
 #[derive(Copy, Clone)]
 pub(super) struct At<'r, R>(pub &'r R, pub Nanos);
 
-impl<R: Shown + Copy> From<At<'_, R>> for Enqueued {
+impl<R: Shown + Copy> From<At<'_, R>> for EnqueueFields {
     #[inline(always)]
-    fn from(At(record, began): At<'_, R>) -> Enqueued {
-        Enqueued {
+    fn from(At(record, began): At<'_, R>) -> EnqueueFields {
+        EnqueueFields {
             began,
-            ..Enqueued::from(record)
+            ..EnqueueFields::from(record)
         }
     }
 }
@@ -126,7 +126,7 @@ impl Shown for Synchronization {
     }
 }
 
-impl Enqueued {
+impl EnqueueFields {
     /// Whether all that is enqueued later waits for it.
     pub fn is_barrier(&self) -> bool {
         let What::Synchronization { what, .. } = self.what else {
@@ -136,7 +136,7 @@ impl Enqueued {
     }
 }
 
-impl Enqueue for Enqueued {
+impl Enqueue for EnqueueFields {
     fn work(&self) -> WorkId {
         self.work.id
     }
@@ -159,26 +159,26 @@ impl Enqueue for Enqueued {
 }
 
 /// Work as far as it is known.
-pub(super) type Found = crate::trace::model::join::Found<Enqueued>;
+pub(super) type Found = crate::trace::model::join::Found<EnqueueFields>;
 /// The records that wait for their partner.
-pub(super) type Join = crate::trace::model::join::Join<Enqueued>;
+pub(super) type Join = crate::trace::model::join::Join<EnqueueFields>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{Completion, Unfinished};
 
-    fn enqueued(work: u64) -> Enqueued {
+    fn enqueued(work: u64) -> EnqueueFields {
         let mut record = MemorySet::blank();
         (record.work.id, record.bytes) = (WorkId(work), work);
-        Enqueued::from(&record)
+        EnqueueFields::from(&record)
     }
 
-    fn kernel_of_a_command_buffer(work: u64) -> Enqueued {
+    fn kernel_of_a_command_buffer(work: u64) -> EnqueueFields {
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::SHARED);
         (record.work.id, record.launch) = (WorkId(work), LaunchType::COMMAND_BUFFER);
-        Enqueued::from(&record)
+        EnqueueFields::from(&record)
     }
 
     fn completion(work: u64) -> Completion {
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_command_buffer_share_one_completion() {
         let (mut join, mut found) = (Join::default(), Vec::new());
-        let fill = Enqueued {
+        let fill = EnqueueFields {
             flags: flags::SHARED,
             ..enqueued(1)
         };
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn work_that_cannot_be_tracked_does_not_wait() {
         let (mut join, mut found) = (Join::default(), Vec::new());
-        let untracked = Enqueued {
+        let untracked = EnqueueFields {
             flags: flags::UNTRACKED,
             ..enqueued(1)
         };

@@ -8,7 +8,7 @@ use super::Output;
 use super::calls::TimedCall;
 use super::devices::{Devices, Source};
 use super::functions::Functions;
-use super::join::{At, Enqueued, Found, Join, Shown, What};
+use super::join::{At, EnqueueFields, Found, Join, Shown, What};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::sampling::{Ready, Sampling};
@@ -318,7 +318,7 @@ impl<'a> ProcessStream<'a> {
     ) -> io::Result<()> {
         let began = self.host.to_boottime(record.work().enqueued);
         let record = At(record, began);
-        let work: Enqueued = record.into();
+        let work: EnqueueFields = record.into();
         self.sampling.enqueued(&work);
         let serial = self.join.enqueue(record, &mut self.found);
         let header = work.work;
@@ -382,7 +382,7 @@ impl<'a> ProcessStream<'a> {
     fn complete(
         &mut self,
         output: &mut Output<'_>,
-        work: &Enqueued,
+        work: &EnqueueFields,
         completion: &Completion,
     ) -> io::Result<()> {
         if self.sampling.concern(work) {

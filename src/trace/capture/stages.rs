@@ -1,6 +1,6 @@
 //! Names of device work.
 
-use super::join::{Enqueued, What};
+use super::join::{EnqueueFields, What};
 use crate::capture::Metadata;
 use crate::record::KernelId;
 use crate::trace::directory::Directory;
@@ -32,7 +32,7 @@ impl Stages {
 
     /// The stage of `work`, or of work without its enqueue record.
     #[inline(always)]
-    pub fn of(&mut self, metadata: &Metadata, work: Option<&Enqueued>) -> Stage<'_> {
+    pub fn of(&mut self, metadata: &Metadata, work: Option<&EnqueueFields>) -> Stage<'_> {
         let other = |kind, family: u64, member: u64, name| Stage {
             id: StageId(family << 32 | member),
             kind,

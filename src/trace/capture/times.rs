@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::agents::title;
-use super::join::Enqueued;
+use super::join::EnqueueFields;
 use crate::capture::Metadata;
 use crate::clock::{AgentClock, Causality, HostClock, clamp};
 use crate::record::{
@@ -77,7 +77,7 @@ impl Times {
     pub fn new(
         view: Option<&AgentView>,
         host: &HostClock,
-        work: Option<&Enqueued>,
+        work: Option<&EnqueueFields>,
         completion: Option<&Completion>,
         report: &mut Report,
     ) -> Times {
@@ -181,9 +181,9 @@ mod tests {
         let mut record = MemorySet::blank();
         // As another reading of the clocks converts it.
         record.work.enqueued = Ticks(began - 2);
-        let enqueued = Enqueued {
+        let enqueued = EnqueueFields {
             began: Nanos(began),
-            ..Enqueued::from(&record)
+            ..EnqueueFields::from(&record)
         };
         let completion = Completion {
             start: DeviceTime(start),

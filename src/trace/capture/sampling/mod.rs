@@ -16,7 +16,7 @@ use std::io;
 
 use super::Output;
 use super::devices::Devices;
-use super::join::{Enqueued, Found, What};
+use super::join::{EnqueueFields, Found, What};
 use super::process::read;
 use super::stages::short_name;
 use crate::capture::Metadata;
@@ -192,7 +192,7 @@ impl Sampling {
 
     /// A kernel was enqueued.
     #[inline(always)]
-    pub fn enqueued(&mut self, work: &Enqueued) {
+    pub fn enqueued(&mut self, work: &EnqueueFields) {
         if self.active
             && let What::Kernel { kernel, .. } = work.what
         {
@@ -218,7 +218,7 @@ impl Sampling {
 
     /// Whether work that has completed waits for samples.
     #[inline]
-    pub fn concern(&self, work: &Enqueued) -> bool {
+    pub fn concern(&self, work: &EnqueueFields) -> bool {
         self.active && matches!(work.what, What::Kernel { .. })
     }
 
