@@ -17,9 +17,9 @@ const MAX_HELD: usize = 1 << 14;
 /// Most allocations whose sizes are remembered for when they are freed.
 const MAX_LIVE: usize = 1 << 20;
 
-/// A place of memory.
+/// The memory of one agent, or of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct MemoryLocation {
     agent: AgentId,
     host: bool,
 }
@@ -30,7 +30,7 @@ struct Change {
     time: Nanos,
     /// Changes of one time stay in order.
     number: u64,
-    place: Place,
+    location: MemoryLocation,
     address: u64,
     bytes: u64,
     freed: bool,
@@ -41,9 +41,9 @@ struct Change {
 pub(super) struct Memory {
     held: BinaryHeap<Reverse<Change>>,
     number: u64,
-    counters: NumberMap<Place, (TrackIndex, u64)>,
+    counters: NumberMap<MemoryLocation, (TrackIndex, u64)>,
     /// Where allocations lie and how large they are, by address.
-    live: NumberMap<u64, (Place, u64)>,
+    live: NumberMap<u64, (MemoryLocation, u64)>,
 }
 
 impl Memory {
@@ -60,7 +60,7 @@ impl Memory {
         let change = Change {
             time,
             number: self.number,
-            place: Place {
+            location: MemoryLocation {
                 agent: record.agent,
                 host: matches!(record.memory, MemoryKind::PAGEABLE | MemoryKind::PINNED),
             },
@@ -98,7 +98,7 @@ impl Memory {
             return Ok(());
         };
         // A free gives back what was allocated at its address; what was allocated before the recording is not counted.
-        let (place, bytes) = if change.freed {
+        let (location, bytes) = if change.freed {
             match self.live.remove(&change.address) {
                 Some(known) => known,
                 None => return Ok(()),
@@ -108,13 +108,13 @@ impl Memory {
                 return Ok(());
             }
             self.live
-                .insert(change.address, (change.place, change.bytes));
-            (change.place, change.bytes)
+                .insert(change.address, (change.location, change.bytes));
+            (change.location, change.bytes)
         };
-        let (track, in_use) = match self.counters.get_mut(&place) {
+        let (track, in_use) = match self.counters.get_mut(&location) {
             Some(counter) => counter,
             None => {
-                let name = match (place.host, devices.title(place.agent)) {
+                let name = match (location.host, devices.title(location.agent)) {
                     (true, _) => "host memory in use".to_owned(),
                     (false, Some(title)) => format!("{title} memory in use"),
                     (false, None) => "memory in use".to_owned(),
@@ -124,7 +124,7 @@ impl Memory {
                     name: &name,
                     kind: TrackKind::Counter(CounterUnit::Bytes),
                 })?;
-                self.counters.entry(place).or_insert((track, 0))
+                self.counters.entry(location).or_insert((track, 0))
             }
         };
         *in_use = if change.freed {
