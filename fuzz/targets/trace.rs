@@ -2,7 +2,7 @@
 #![no_main]
 
 use gputrail::trace::model::Producer;
-use gputrail::trace::perfetto::reader::{Place, Replay, check, info};
+use gputrail::trace::perfetto::reader::{PacketPosition, Replay, check, info};
 use gputrail::analysis::hotspots::{Hotspots, Sample};
 use gputrail::analysis::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
@@ -13,11 +13,11 @@ fuzz_target!(|data: &[u8]| {
     let outcome = check(&trace[..]);
     for finding in outcome.findings.list() {
         assert!(!finding.what.is_empty());
-        let end = Place {
+        let end = PacketPosition {
             offset: outcome.bytes,
             inner: u32::MAX,
         };
-        assert!(finding.place <= end);
+        assert!(finding.position <= end);
     }
     let info = info(&trace[..]);
     assert_eq!(info.outcome.packets, outcome.packets);

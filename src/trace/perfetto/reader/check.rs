@@ -8,7 +8,7 @@ use std::io::Read;
 
 use prost::Message;
 
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::id_set::IdSet;
 use super::samples::SamplesTold;
 use super::tracks::{TrackId, Tracks};
@@ -65,7 +65,7 @@ fn check_all(source: Input<'_>) -> Outcome {
 /// An id that waits for what it refers to.
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
-    place: Place,
+    position: PacketPosition,
     start: Nanos,
 }
 
@@ -84,7 +84,7 @@ struct Check {
     /// Ids of work that no call has named.
     without_call: NumberMap<u64, Waiting>,
     /// Ids waited for, the work of which has not come.
-    waited: NumberMap<u64, Place>,
+    waited: NumberMap<u64, PacketPosition>,
     left_out: u64,
     gpus: Option<usize>,
     samples: SamplesTold,
@@ -95,7 +95,7 @@ struct Check {
 impl Visitor for Check {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, findings: &mut Findings) {
         self.ours |= our_version(packet).is_some();
-        let (place, (kind, data)) = (packet.place, packet.data);
+        let (position, (kind, data)) = (packet.position, packet.data);
         let readable = match kind {
             field::trace_packet::TRACE_STATS => rare::<TraceStats>(data).map(|stats| {
                 let lost = stats.buffer_stats.iter();
@@ -103,7 +103,7 @@ impl Visitor for Check {
                     .filter_map(|buffer| buffer.trace_writer_packet_loss)
                     .fold(0, u64::saturating_add);
                 if lost > 0 {
-                    findings.add(place, || {
+                    findings.add(position, || {
                         format!("{lost} records were lost while recording")
                     });
                 }
@@ -113,18 +113,18 @@ impl Visitor for Check {
             }
             field::trace_packet::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
                 self.samples
-                    .check(place, packet.sequence, &samples, findings);
+                    .check(position, packet.sequence, &samples, findings);
             }),
             field::trace_packet::SYSTEM_INFO => rare::<SystemInfo>(data).map(drop),
             _ => Some(()),
         };
         if readable.is_none() {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("field {kind} of the packet cannot be read")
             });
         }
         if packet.dropped && self.ours {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!(
                     "sequence {}: packets before this one were dropped",
                     packet.sequence
@@ -133,19 +133,19 @@ impl Visitor for Check {
         }
     }
 
-    fn host(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
+    fn host(&mut self, position: PacketPosition, event: &HostEvent<'_>, findings: &mut Findings) {
         if !self.ours {
             return;
         }
         if event.described.is_none() {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!(
                     "an event on track {:#x}, which is not described before",
                     event.track.0
                 )
             });
         }
-        self.time(place, event.time, findings);
+        self.time(position, event.time, findings);
         match event.kind {
             EventKind::Begin if self.open_count < MAX_OPEN => {
                 self.open.entry(event.track).or_default().push(event.time);
@@ -156,7 +156,7 @@ impl Visitor for Check {
                 Some(begin) => {
                     self.open_count -= 1;
                     if event.time < begin {
-                        findings.add(place, || {
+                        findings.add(position, || {
                             format!(
                                 "a slice ends {} ns before it begins",
                                 begin.0 - event.time.0
@@ -165,20 +165,20 @@ impl Visitor for Check {
                     }
                 }
                 None if self.left_out > 0 => {}
-                None => findings.add(place, || "a slice ends that has not begun".into()),
+                None => findings.add(position, || "a slice ends that has not begun".into()),
             },
             EventKind::Instant if event.category.text == "gputrail" => {
-                self.own(place, event, findings);
+                self.own(position, event, findings);
             }
             _ => {}
         }
         for id in event.submitted() {
-            self.submits(place, id, event.time, findings);
+            self.submits(position, id, event.time, findings);
         }
         for id in event.waited() {
             if !self.worked.has(id) {
                 if self.waited.len() < MAX_WAITING {
-                    self.waited.insert(id, place);
+                    self.waited.insert(id, position);
                 } else {
                     self.left_out += 1;
                 }
@@ -186,14 +186,14 @@ impl Visitor for Check {
         }
     }
 
-    fn work(&mut self, place: Place, event: &WorkEvent<'_>, findings: &mut Findings) {
+    fn work(&mut self, position: PacketPosition, event: &WorkEvent<'_>, findings: &mut Findings) {
         if !self.ours {
             return;
         }
-        self.time(place, event.start, findings);
+        self.time(position, event.start, findings);
         let duration = event.duration.unwrap_or(0);
         if duration > LATEST || event.start.0.saturating_add(duration) > LATEST {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("work that lasts {} ns: no time at all", duration as i64)
             });
         }
@@ -201,29 +201,29 @@ impl Visitor for Check {
             .gpus
             .is_some_and(|gpus| event.gpu as usize >= gpus.max(1))
         {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("work of device {}, which is not described", event.gpu)
             });
         }
         if event.name.text.is_empty() || event.queue.text.is_empty() {
-            findings.add(place, || "work without a name or without a queue".into());
+            findings.add(position, || "work without a name or without a queue".into());
         }
         let Some(id) = event.event else {
-            findings.add(place, || "work without an id".into());
+            findings.add(position, || "work without an id".into());
             return;
         };
         if !self.worked.insert(id) {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("a second piece of work has the id {id:#x}")
             });
             return;
         }
         match self.without_work.remove(&id) {
-            Some(call) => order(place, id, call.start, event.start, findings),
+            Some(call) => order(position, id, call.start, event.start, findings),
             None if self.submitted.has(id) => {}
             None => {
                 let waiting = Waiting {
-                    place,
+                    position,
                     start: event.start,
                 };
                 self.left_out += wait(&mut self.without_call, id, waiting);
@@ -234,12 +234,12 @@ impl Visitor for Check {
 
 impl Check {
     /// An instant with which the recording describes itself.
-    fn own(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
+    fn own(&mut self, position: PacketPosition, event: &HostEvent<'_>, findings: &mut Findings) {
         if event.name.text == RECORDING {
             let configuration = event.text("configuration").unwrap_or_default();
             self.selective |= is_selective(configuration);
         } else if NoteKind::ENDED_EARLY.name() == Some(event.name.text) {
-            findings.add(place, || {
+            findings.add(position, || {
                 let reason = event.text("detail").unwrap_or_default();
                 format!(
                     "the recording is incomplete from {} ns on: {reason}",
@@ -249,22 +249,30 @@ impl Check {
         }
     }
 
-    fn time(&self, place: Place, time: Nanos, findings: &mut Findings) {
+    fn time(&self, position: PacketPosition, time: Nanos, findings: &mut Findings) {
         if time.0 > LATEST {
-            findings.add(place, || format!("a time of {} ns, which is none", time.0));
+            findings.add(position, || {
+                format!("a time of {} ns, which is none", time.0)
+            });
         }
     }
 
     /// A call that begins at `start` names `id` as its work.
-    fn submits(&mut self, place: Place, id: u64, start: Nanos, findings: &mut Findings) {
+    fn submits(
+        &mut self,
+        position: PacketPosition,
+        id: u64,
+        start: Nanos,
+        findings: &mut Findings,
+    ) {
         if !self.submitted.insert(id) {
-            findings.add(place, || format!("two calls name {id:#x} as their work"));
+            findings.add(position, || format!("two calls name {id:#x} as their work"));
             return;
         }
         match self.without_call.remove(&id) {
-            Some(work) => order(work.place, id, start, work.start, findings),
+            Some(work) => order(work.position, id, start, work.start, findings),
             None => {
-                self.left_out += wait(&mut self.without_work, id, Waiting { place, start });
+                self.left_out += wait(&mut self.without_work, id, Waiting { position, start });
             }
         }
     }
@@ -275,7 +283,7 @@ impl Check {
             return;
         }
         let complete = self.worked.is_complete() && self.submitted.is_complete();
-        let end = Place::default();
+        let end = PacketPosition::default();
         if self.left_out > 0 || !complete || tracks.left_out() > 0 {
             findings.add(end, || {
                 "too many ids, tracks or open slices: not all of them were checked".into()
@@ -284,26 +292,26 @@ impl Check {
         if self.selective {
             return;
         }
-        let mut list: Vec<(Place, String)> = Vec::new();
+        let mut list: Vec<(PacketPosition, String)> = Vec::new();
         for (id, call) in &self.without_work {
             let what = format!("a call names {id:#x} as its work, which is not in the trace");
-            list.push((call.place, what));
+            list.push((call.position, what));
         }
         for (id, work) in &self.without_call {
             list.push((
-                work.place,
+                work.position,
                 format!("no call names the work {id:#x} as its own"),
             ));
         }
-        for (id, place) in &self.waited {
+        for (id, position) in &self.waited {
             if !self.worked.has(*id) {
                 let what = format!("a call waited for {id:#x}, which is not in the trace");
-                list.push((*place, what));
+                list.push((*position, what));
             }
         }
         list.sort();
-        for (place, what) in list {
-            findings.add(place, || what);
+        for (position, what) in list {
+            findings.add(position, || what);
         }
     }
 }
@@ -317,9 +325,9 @@ fn wait(waiting: &mut NumberMap<u64, Waiting>, id: u64, what: Waiting) -> u64 {
 }
 
 /// Work runs after the call that submitted it began.
-fn order(place: Place, id: u64, call: Nanos, work: Nanos, findings: &mut Findings) {
+fn order(position: PacketPosition, id: u64, call: Nanos, work: Nanos, findings: &mut Findings) {
     if work < call {
-        findings.add(place, || {
+        findings.add(position, || {
             let early = call.0 - work.0;
             format!("work {id:#x} begins {early} ns before the call that submitted it")
         });
@@ -343,11 +351,13 @@ fn loops(tracks: &Tracks, findings: &mut Findings) {
         if let Some(track) = at
             && way.contains(&track.id)
         {
-            found.push((track.place, track.id));
+            found.push((track.position, track.id));
         }
     }
     found.sort();
-    for (place, id) in found {
-        findings.add(place, || format!("track {:#x} stands below itself", id.0));
+    for (position, id) in found {
+        findings.add(position, || {
+            format!("track {:#x} stands below itself", id.0)
+        });
     }
 }

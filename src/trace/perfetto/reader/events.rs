@@ -1,7 +1,7 @@
 //! The two kinds of packets that traces of ours are full of: events of the host, and work of a device.
 
 use super::fields::{Field, FieldValue, Fields, key};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
@@ -199,7 +199,7 @@ impl WorkEvent<'_> {
 pub(super) struct Resolving<'a, 'f> {
     pub sequence: Option<&'a Sequence>,
     pub texts: &'a Texts,
-    pub place: Place,
+    pub position: PacketPosition,
     pub findings: &'f mut Findings,
     /// Not every entry was held, so that nothing can be said of those that are not found.
     pub incomplete: bool,
@@ -213,7 +213,7 @@ impl<'a> Resolving<'a, '_> {
             .sequence
             .and_then(|sequence| sequence.entry(table, number));
         if entry.is_none() && number != 0 && !self.incomplete {
-            self.findings.add(self.place, || {
+            self.findings.add(self.position, || {
                 format!("{} {number} was never interned", name_of_table(table))
             });
         }
@@ -234,7 +234,7 @@ impl<'a> Resolving<'a, '_> {
     fn text(&mut self, bytes: &'a [u8]) -> &'a str {
         std::str::from_utf8(bytes).unwrap_or_else(|_| {
             self.findings
-                .add(self.place, || "a text that is not UTF-8".into());
+                .add(self.position, || "a text that is not UTF-8".into());
             ""
         })
     }
@@ -249,7 +249,8 @@ impl<'a> Resolving<'a, '_> {
     #[inline]
     fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
         if let Some(why) = fields.malformed() {
-            self.findings.add(self.place, || format!("{what}: {why}"));
+            self.findings
+                .add(self.position, || format!("{what}: {why}"));
         }
     }
 
@@ -357,7 +358,7 @@ impl<'a> Resolving<'a, '_> {
     fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (Text<'a>, AnnotationValue<'a>) {
         let (mut name, mut value) = (Text::default(), AnnotationValue::Nested);
         if depth > DEEPEST {
-            self.findings.add(self.place, || {
+            self.findings.add(self.position, || {
                 format!("annotations nested deeper than {DEEPEST}")
             });
             return (name, value);

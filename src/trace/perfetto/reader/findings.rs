@@ -10,14 +10,14 @@ const MAX_PLACES: usize = 3;
 
 /// Where a packet stands.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct PacketPosition {
     /// Byte in the trace (in what is unpacked, of a trace that is gzipped as a whole).
     pub offset: u64,
     /// Number of the packet in the compressed group that begins there, from 1; 0: it is in no group.
     pub inner: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PacketPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.inner {
             0 => write!(f, "at byte {}", self.offset),
@@ -30,25 +30,25 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The first packet.
-    pub place: Place,
+    pub position: PacketPosition,
     /// What was found there, and what was expected.
     pub what: String,
     /// Number of packets with findings that differ from `what` in numbers alone.
     pub count: u64,
     /// The next packets of those.
-    pub more: Vec<Place>,
+    pub more: Vec<PacketPosition>,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)?;
+        write!(f, "{}: {}", self.position, self.what)?;
         if self.count == 1 {
             return Ok(());
         }
         write!(f, "; {} findings like this, the next ", self.count)?;
-        for (index, place) in self.more.iter().enumerate() {
+        for (index, position) in self.more.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{place}")?;
+            write!(f, "{separator}{position}")?;
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ pub struct Findings {
 impl Findings {
     /// Adds a finding. `what` is evaluated here: most traces have none.
     #[cold]
-    pub fn add(&mut self, place: Place, what: impl FnOnce() -> String) {
+    pub fn add(&mut self, position: PacketPosition, what: impl FnOnce() -> String) {
         self.count += 1;
         let what = what();
         let kind = without_numbers(&what);
@@ -75,12 +75,12 @@ impl Findings {
             let known = &mut self.list[*index];
             known.count += 1;
             if known.more.len() < MAX_PLACES {
-                known.more.push(place);
+                known.more.push(position);
             }
         } else if self.list.len() < MAX_FINDINGS {
             self.kinds.insert(kind, self.list.len());
             self.list.push(Finding {
-                place,
+                position,
                 what,
                 count: 1,
                 more: Vec::new(),
@@ -126,8 +126,8 @@ fn without_numbers(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn at(offset: u64) -> Place {
-        Place { offset, inner: 0 }
+    fn at(offset: u64) -> PacketPosition {
+        PacketPosition { offset, inner: 0 }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use super::check::{RECORDING, our_version, rare};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::tracks::{TrackId, TrackOf};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::record::number_map::NumberMap;
@@ -223,7 +223,7 @@ impl Visitor for Reading {
         }
     }
 
-    fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+    fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
         self.extend(event.time, event.time);
         let info = &mut self.info;
         match event.kind {
@@ -247,7 +247,7 @@ impl Visitor for Reading {
         }
     }
 
-    fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
+    fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
         let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
         self.extend(event.start, Nanos(end));
         let unfinished = event.duration.is_none() || event.details.unfinished;

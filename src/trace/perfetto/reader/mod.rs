@@ -28,7 +28,7 @@ pub use check::check;
 pub(super) use check::rare;
 pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
 pub use fields::{Field, FieldValue, Fields};
-pub use findings::{Finding, Findings, Place};
+pub use findings::{Finding, Findings, PacketPosition};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
 pub use replay::{Replay, Replayed};
 pub use texts::{TextId, Texts};
@@ -57,7 +57,7 @@ const NEEDS_STATE: u64 = SequenceFlags::SeqNeedsIncrementalState as u64;
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Packet<'a> {
     /// Where it stands.
-    pub place: Place,
+    pub position: PacketPosition,
     /// Its bytes.
     pub bytes: usize,
     /// Its sequence; 0 if it has none.
@@ -91,13 +91,13 @@ pub trait Visitor {
     }
 
     /// An event of the host.
-    fn host(&mut self, place: Place, event: &HostEvent<'_>, findings: &mut Findings) {
-        let _ = (place, event, findings);
+    fn host(&mut self, position: PacketPosition, event: &HostEvent<'_>, findings: &mut Findings) {
+        let _ = (position, event, findings);
     }
 
     /// Work of a device.
-    fn work(&mut self, place: Place, event: &WorkEvent<'_>, findings: &mut Findings) {
-        let _ = (place, event, findings);
+    fn work(&mut self, position: PacketPosition, event: &WorkEvent<'_>, findings: &mut Findings) {
+        let _ = (position, event, findings);
     }
 }
 
@@ -136,11 +136,11 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
     let mut count = 0;
     while let Some(packet) = packets.next(&mut findings) {
         count += 1;
-        reading.packet(packet.place, packet.bytes, visitor, &mut findings);
+        reading.packet(packet.position, packet.bytes, visitor, &mut findings);
     }
     if count == 0 {
         let bytes = packets.position();
-        findings.add(Place::default(), || match bytes {
+        findings.add(PacketPosition::default(), || match bytes {
             0 => "the trace is empty".into(),
             _ => format!("no packet in {bytes} bytes: this is no Perfetto trace"),
         });
@@ -176,7 +176,7 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     // Inlined, since what it returns is large.
     #[inline(always)]
-    fn read(place: Place, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
+    fn read(position: PacketPosition, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
         const TIMESTAMP: u8 = key::number(field::trace_packet::TIMESTAMP);
         const SEQUENCE: u8 = key::number(field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID);
         const FLAGS: u8 = key::number(field::trace_packet::SEQUENCE_FLAGS);
@@ -209,9 +209,9 @@ impl<'a> Head<'a> {
             }
             let mut fields = Fields::new(left);
             let Some(field) = fields.next() else {
-                let position = bytes.len() - left.len();
+                let offset = bytes.len() - left.len();
                 let what = fields.malformed().unwrap_or_default();
-                findings.add(place, || format!("packet, at its byte {position}: {what}"));
+                findings.add(position, || format!("packet, at its byte {offset}: {what}"));
                 break;
             };
             left = fields.rest();
@@ -249,7 +249,7 @@ impl<'a> Head<'a> {
                 _ => {}
             }
         }
-        head.packet.place = place;
+        head.packet.position = position;
         head.packet.bytes = bytes.len();
         head
     }
@@ -259,18 +259,18 @@ impl Reading {
     #[inline]
     fn packet(
         &mut self,
-        place: Place,
+        position: PacketPosition,
         bytes: &[u8],
         visitor: &mut impl Visitor,
         findings: &mut Findings,
     ) {
-        let mut head = Head::read(place, bytes, findings);
+        let mut head = Head::read(position, bytes, findings);
         let sequence = match head.packet.sequence {
             0 => None,
             number => {
-                let sequence = self.sequences.place(number);
+                let sequence = self.sequences.index_of(number);
                 if sequence.is_none() {
-                    findings.add(place, || {
+                    findings.add(position, || {
                         "too many sequences: the packet is left out".into()
                     });
                     return;
@@ -288,7 +288,7 @@ impl Reading {
         {
             head.packet.time = self.sequences.time(sequence, head.clock, time).map(Nanos);
             if head.packet.time.is_none() {
-                findings.add(place, || {
+                findings.add(position, || {
                     let clock = head
                         .clock
                         .map_or("of its sequence".into(), |clock| clock.to_string());
@@ -298,7 +298,7 @@ impl Reading {
         }
         if kind == field::trace_packet::TRACK_DESCRIPTOR {
             let Known { texts, tracks } = &mut self.known;
-            tracks.add(data, texts, place, findings);
+            tracks.add(data, texts, position, findings);
         }
         visitor.packet(&head.packet, &self.known, findings);
         if readable {
@@ -308,17 +308,17 @@ impl Reading {
 
     /// Takes in what a packet changes of its sequence. Tells whether what refers to the state can be read.
     #[inline]
-    fn state(&mut self, place: usize, head: &Head<'_>, findings: &mut Findings) -> bool {
-        let sequence = self.sequences.at_mut(place);
+    fn state(&mut self, index: usize, head: &Head<'_>, findings: &mut Findings) -> bool {
+        let sequence = self.sequences.at_mut(index);
         if head.packet.dropped && sequence.begun {
             sequence.sound = false;
         }
         sequence.begun = true;
         if head.flags & CLEARED != 0 {
-            self.sequences.clear(place);
+            self.sequences.clear(index);
         }
         if let Some(defaults) = head.defaults {
-            let sequence = self.sequences.at_mut(place);
+            let sequence = self.sequences.at_mut(index);
             sequence.default_clock = None;
             sequence.default_track = 0;
             for field in Fields::new(defaults) {
@@ -338,14 +338,14 @@ impl Reading {
         if let Some(data) = head.interned {
             let texts = &mut self.known.texts;
             self.sequences
-                .intern(place, texts, data, head.packet.place, findings);
+                .intern(index, texts, data, head.packet.position, findings);
         }
-        let sequence = self.sequences.at_mut(place);
+        let sequence = self.sequences.at_mut(index);
         let readable = sequence.sound || head.flags & NEEDS_STATE == 0;
         if !readable && !sequence.reported {
             sequence.reported = true;
             let number = head.packet.sequence;
-            findings.add(head.packet.place, || {
+            findings.add(head.packet.position, || {
                 format!("sequence {number} needs state that it has lost or never had: packets like this one are left out")
             });
         }
@@ -361,12 +361,12 @@ impl Reading {
         findings: &mut Findings,
     ) {
         let (kind, data) = packet.data;
-        let sequence = sequence.map(|place| self.sequences.at(place));
+        let sequence = sequence.map(|index| self.sequences.at(index));
         let default_track = sequence.map_or(0, |sequence| sequence.default_track);
         let mut resolving = Resolving {
             sequence,
             texts: &self.known.texts,
-            place: packet.place,
+            position: packet.position,
             findings,
             incomplete: self.sequences.full,
         };
@@ -375,11 +375,11 @@ impl Reading {
                 let mut event = HostEvent::at(time, TrackId(default_track));
                 resolving.host(data, &mut event);
                 event.described = self.known.tracks.get(event.track);
-                visitor.host(packet.place, &event, findings);
+                visitor.host(packet.position, &event, findings);
             }
             (field::trace_packet::GPU_RENDER_STAGE_EVENT, Some(time)) => {
                 let event = resolving.work(data, time);
-                visitor.work(packet.place, &event, findings);
+                visitor.work(packet.position, &event, findings);
             }
             (field::trace_packet::STREAMING_PROFILE_PACKET, _) => {
                 resolving.callstacks(data, field::streaming_profile_packet::CALLSTACK_IID)
@@ -391,7 +391,7 @@ impl Reading {
                 field::trace_packet::TRACK_EVENT | field::trace_packet::GPU_RENDER_STAGE_EVENT,
                 None,
             ) => {
-                findings.add(packet.place, || "an event without a time".into());
+                findings.add(packet.position, || "an event without a time".into());
             }
             _ => {}
         }

@@ -8,7 +8,7 @@ use std::io::{BufReader, Chain, Cursor, Read};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::fields::{Field, FieldValue, Fields, key, varint};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::window::Window;
 use crate::trace::perfetto::schema::field::trace;
 use crate::trace::perfetto::schema::field::trace_packet::{
@@ -31,7 +31,7 @@ const PACKET: u8 = key::bytes(trace::PACKET);
 /// A packet as its bytes.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::trace::perfetto) struct RawPacket<'a> {
-    pub place: Place,
+    pub position: PacketPosition,
     pub bytes: &'a [u8],
 }
 
@@ -65,7 +65,7 @@ pub(in crate::trace::perfetto) struct Packets<R> {
     /// How far it has been read.
     group_at: usize,
     /// Where the group stands, and the number of the packet given last.
-    group_place: Place,
+    group_position: PacketPosition,
     groups: u64,
 }
 
@@ -97,7 +97,7 @@ impl<R: Read> Packets<R> {
             given: 0,
             group: Vec::new(),
             group_at: 0,
-            group_place: Place::default(),
+            group_position: PacketPosition::default(),
             groups: 0,
         }
     }
@@ -125,23 +125,23 @@ impl<R: Read> Packets<R> {
                 && let Some((from, to)) = self.next_of_group(findings)
             {
                 return Some(RawPacket {
-                    place: self.group_place,
+                    position: self.group_position,
                     bytes: &self.group[from..to],
                 });
             }
             self.window.leave(std::mem::take(&mut self.given));
-            let place = Place {
+            let position = PacketPosition {
                 offset: self.window.offset(),
                 inner: 0,
             };
             match self.look() {
                 Next::End => {
                     if let Some(error) = self.window.error() {
-                        findings.add(place, || format!("the rest cannot be read: {error}"));
+                        findings.add(position, || format!("the rest cannot be read: {error}"));
                     }
                     return None;
                 }
-                Next::Damage(what) => self.search(place, what, findings),
+                Next::Damage(what) => self.search(position, what, findings),
                 Next::Packet(head, length) => {
                     self.window.leave(head);
                     self.given = length;
@@ -151,17 +151,17 @@ impl<R: Read> Packets<R> {
                             let unpacked = unpack(bytes, &mut self.group);
                             self.groups += 1;
                             self.group_at = 0;
-                            self.group_place = place;
+                            self.group_position = position;
                             if let Err(what) = unpacked {
-                                findings.add(place, || what);
+                                findings.add(position, || what);
                             }
                         }
-                        Some(_) => findings.add(place, || {
+                        Some(_) => findings.add(position, || {
                             "a group compressed by zstd, which is not read: its packets are missing".into()
                         }),
                         None => {
                             return Some(RawPacket {
-                                place,
+                                position,
                                 bytes: &self.window.bytes()[..length],
                             });
                         }
@@ -212,7 +212,7 @@ impl<R: Read> Packets<R> {
     }
 
     /// Leaves behind what is no packet.
-    fn search(&mut self, from: Place, what: String, findings: &mut Findings) {
+    fn search(&mut self, from: PacketPosition, what: String, findings: &mut Findings) {
         loop {
             self.window.leave(1);
             // Two packets in a row are hardly chance.
@@ -224,8 +224,8 @@ impl<R: Read> Packets<R> {
             match bytes.iter().position(|byte| *byte == PACKET) {
                 Some(0) => {}
                 // One more is left behind above.
-                Some(place) => {
-                    self.window.leave(place - 1);
+                Some(index) => {
+                    self.window.leave(index - 1);
                     continue;
                 }
                 None => {
@@ -250,7 +250,7 @@ impl<R: Read> Packets<R> {
     fn next_of_group(&mut self, findings: &mut Findings) -> Option<(usize, usize)> {
         while self.group_at < self.group.len() {
             let left = &self.group[self.group_at..];
-            self.group_place.inner = self.group_place.inner.saturating_add(1);
+            self.group_position.inner = self.group_position.inner.saturating_add(1);
             let mut fields = Fields::new(left);
             let Some(Field {
                 number: trace::PACKET,
@@ -259,7 +259,7 @@ impl<R: Read> Packets<R> {
             else {
                 let bytes = left.len();
                 self.group_at = self.group.len();
-                findings.add(self.group_place, || {
+                findings.add(self.group_position, || {
                     format!("no packet in a group: its last {bytes} bytes are left out")
                 });
                 return None;
@@ -269,7 +269,7 @@ impl<R: Read> Packets<R> {
             if packed(packet).is_none() {
                 return Some((to - packet.len(), to));
             }
-            findings.add(self.group_place, || {
+            findings.add(self.group_position, || {
                 "a group within a group: it is left out".into()
             });
         }
@@ -359,12 +359,12 @@ mod tests {
         encoder.bytes().to_vec()
     }
 
-    fn read(trace: &[u8]) -> (Vec<(Place, Vec<u8>)>, Findings) {
+    fn read(trace: &[u8]) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
         let mut findings = Findings::default();
         let mut packets = Packets::new(trace);
         let mut list = Vec::new();
         while let Some(packet) = packets.next(&mut findings) {
-            list.push((packet.place, packet.bytes.to_vec()));
+            list.push((packet.position, packet.bytes.to_vec()));
         }
         assert_eq!(packets.position() > trace.len() as u64, packets.gzipped());
         (list, findings)
@@ -404,9 +404,9 @@ mod tests {
         torn[length - 20] ^= 0xff;
         let trace = [packet(b"first"), whole.clone(), torn, packet(b"last")].concat();
         let (packets, findings) = read(&trace);
-        let places: Vec<_> = packets.iter().map(|(place, _)| place.inner).collect();
-        assert_eq!(places[..4], [0, 1, 2, 3]);
-        assert_eq!(places.last(), Some(&0));
+        let positions: Vec<_> = packets.iter().map(|(position, _)| position.inner).collect();
+        assert_eq!(positions[..4], [0, 1, 2, 3]);
+        assert_eq!(positions.last(), Some(&0));
         assert_eq!(packets[1].0.offset, packet(b"first").len() as u64);
         assert!(findings.count() > 0);
         let within = group(&whole, 6);
@@ -428,7 +428,7 @@ mod tests {
         trace[second + 1] = 0xff;
         let (packets, findings) = read(&trace);
         assert_eq!(packets.len(), 3);
-        assert_eq!(findings.list()[0].place.offset, second as u64);
+        assert_eq!(findings.list()[0].position.offset, second as u64);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use super::check::{our_version, rare};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::texts::TextId;
 use super::tracks::{TrackId, TrackOf};
 use super::{
@@ -309,11 +309,11 @@ impl Visitor for Replaying<'_> {
         self.guard(|replaying| replaying.read_packet(packet, known));
     }
 
-    fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+    fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
         self.guard(|replaying| replaying.read_event(event));
     }
 
-    fn work(&mut self, _: Place, event: &WorkEvent<'_>, _: &mut Findings) {
+    fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
         self.guard(|replaying| replaying.read_work(event));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether our own packets of samples refer to what was told before.
 
 use super::id_set::IdSet;
-use super::{Findings, Place};
+use super::{Findings, PacketPosition};
 use crate::record::number_map::NumberMap;
 use crate::trace::perfetto::schema::PcSamples;
 
@@ -28,7 +28,7 @@ impl SamplesTold {
     /// Looks at a packet.
     pub fn check(
         &mut self,
-        place: Place,
+        position: PacketPosition,
         sequence: u32,
         samples: &PcSamples,
         findings: &mut Findings,
@@ -40,7 +40,7 @@ impl SamplesTold {
         told.take(samples);
         let mut refer = |what: &str, known: &IdSet, id: u32| {
             if id != 0 && !known.has(id.into()) && known.is_complete() {
-                findings.add(place, || {
+                findings.add(position, || {
                     format!("samples refer to {what} {id}, which is not described before")
                 });
             }
@@ -87,7 +87,7 @@ impl SamplesTold {
                 raw.workgroups.len() / 3,
             ];
             if columns.iter().any(|length| *length != rows) {
-                findings.add(place, || {
+                findings.add(position, || {
                     "columns of samples that are not of one length".into()
                 });
             }
@@ -97,7 +97,7 @@ impl SamplesTold {
             .iter()
             .any(|count| count.outcomes.len() % 3 != 0)
         {
-            findings.add(place, || {
+            findings.add(position, || {
                 "counts of samples that do not come in threes".into()
             });
         }
@@ -132,7 +132,7 @@ mod tests {
     fn findings(packets: &[(u32, PcSamples)]) -> Vec<String> {
         let (mut told, mut findings) = (SamplesTold::default(), Findings::default());
         for (sequence, samples) in packets {
-            told.check(Place::default(), *sequence, samples, &mut findings);
+            told.check(PacketPosition::default(), *sequence, samples, &mut findings);
         }
         let list = findings.list().iter();
         list.map(|finding| finding.what.clone()).collect()

@@ -1,7 +1,7 @@
 //! What readers have to know of a packet sequence: what its numbers stand for, its defaults, its clocks.
 
 use super::fields::{FieldValue, Fields};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
 use crate::trace::perfetto::schema::BuiltinClock;
@@ -131,12 +131,12 @@ impl Entries {
     }
 
     fn insert(&mut self, table: u32, number: u64, entry: Entry) {
-        let place = table as usize;
-        if place < DENSE && self.dense.is_empty() {
+        let index = table as usize;
+        if index < DENSE && self.dense.is_empty() {
             self.dense.resize_with(DENSE, Vec::new);
         }
         let at = usize::try_from(number).unwrap_or(usize::MAX);
-        match self.dense.get_mut(place) {
+        match self.dense.get_mut(index) {
             Some(dense) if at < dense.len() + DENSE_AHEAD => {
                 if at >= dense.len() {
                     dense.resize_with(at + 1, || None);
@@ -180,16 +180,16 @@ impl Sequences {
         self.list.len()
     }
 
-    /// The place of a sequence by its number; none if there are too many.
+    /// The index of the sequence `number`; `None` if there are too many.
     #[inline]
-    pub fn place(&mut self, number: u32) -> Option<usize> {
-        if let Some((latest, place)) = self.latest
+    pub fn index_of(&mut self, number: u32) -> Option<usize> {
+        if let Some((latest, index)) = self.latest
             && latest == number
         {
-            return Some(place);
+            return Some(index);
         }
-        let place = match self.places.get(&number) {
-            Some(place) => *place,
+        let index = match self.places.get(&number) {
+            Some(index) => *index,
             None if self.list.len() >= MAX_SEQUENCES => return None,
             None => {
                 self.list.push(Sequence::default());
@@ -197,25 +197,25 @@ impl Sequences {
                 self.list.len() - 1
             }
         };
-        self.latest = Some((number, place));
-        Some(place)
+        self.latest = Some((number, index));
+        Some(index)
     }
 
-    /// The sequence at a place.
+    /// The sequence at `index`.
     #[inline]
-    pub fn at(&self, place: usize) -> &Sequence {
-        &self.list[place]
+    pub fn at(&self, index: usize) -> &Sequence {
+        &self.list[index]
     }
 
     /// The same, to change it.
     #[inline]
-    pub fn at_mut(&mut self, place: usize) -> &mut Sequence {
-        &mut self.list[place]
+    pub fn at_mut(&mut self, index: usize) -> &mut Sequence {
+        &mut self.list[index]
     }
 
     /// The state of a sequence holds no more.
-    pub fn clear(&mut self, place: usize) {
-        let sequence = &mut self.list[place];
+    pub fn clear(&mut self, index: usize) {
+        let sequence = &mut self.list[index];
         self.bytes -= std::mem::take(&mut sequence.bytes);
         sequence.entries.clear();
         sequence.default_clock = None;
@@ -229,17 +229,17 @@ impl Sequences {
         sequence: usize,
         texts: &mut Texts,
         data: &[u8],
-        place: Place,
+        position: PacketPosition,
         findings: &mut Findings,
     ) {
         let mut fields = Fields::new(data);
         for field in fields.by_ref() {
             if let FieldValue::Bytes(entry) = field.value {
-                self.entry(sequence, texts, field.number, entry, place, findings);
+                self.entry(sequence, texts, field.number, entry, position, findings);
             }
         }
         if let Some(what) = fields.malformed() {
-            findings.add(place, || format!("interned data: {what}"));
+            findings.add(position, || format!("interned data: {what}"));
         }
     }
 
@@ -249,7 +249,7 @@ impl Sequences {
         texts: &mut Texts,
         table: u32,
         entry: &[u8],
-        place: Place,
+        position: PacketPosition,
         findings: &mut Findings,
     ) {
         let mut number = 0;
@@ -274,13 +274,13 @@ impl Sequences {
             }
         }
         if let Some(what) = fields.malformed() {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("interned {}: {what}", name_of_table(table))
             });
             return;
         }
         if number == 0 {
-            findings.add(place, || {
+            findings.add(position, || {
                 format!("an interned {} without a number", name_of_table(table))
             });
             return;
@@ -289,7 +289,7 @@ impl Sequences {
         if let Some(known) = state.entries.get(table, number) {
             // Sending an entry again is allowed; saying something else by it is not.
             if *known.bytes != *entry {
-                findings.add(place, || {
+                findings.add(position, || {
                     let name = name_of_table(table);
                     format!("{name} {number} is interned again as something else")
                 });
@@ -299,7 +299,7 @@ impl Sequences {
         let bytes = entry.len() + ENTRY_BYTES;
         if self.bytes + bytes > MAX_BYTES {
             if !self.full {
-                findings.add(place, || {
+                findings.add(position, || {
                     format!("more than {MAX_BYTES} bytes of interned data: the rest is not held")
                 });
             }
@@ -313,7 +313,7 @@ impl Sequences {
             Some(Err(_)) if matches!(table, table::FRAMES | table::CALLSTACKS) => TextId::EMPTY,
             Some(Err(_)) => {
                 if is_name(table) {
-                    findings.add(place, || {
+                    findings.add(position, || {
                         format!("{} {number} is not UTF-8", name_of_table(table))
                     });
                 }
@@ -363,7 +363,7 @@ impl Sequences {
             };
             clock.boottime = boottime;
             match clocks.iter().position(|known| known.id == clock.id) {
-                Some(place) => clocks[place] = clock,
+                Some(index) => clocks[index] = clock,
                 None if clocks.len() < MAX_CLOCKS => clocks.push(clock),
                 None => {}
             }
@@ -373,7 +373,7 @@ impl Sequences {
     /// A packet's time in BOOTTIME ns; none if no snapshot tells its clock.
     #[inline]
     pub fn time(&mut self, sequence: Option<usize>, clock: Option<u32>, time: u64) -> Option<u64> {
-        let sequence = sequence.map(|place| &mut self.list[place]);
+        let sequence = sequence.map(|index| &mut self.list[index]);
         let default = sequence
             .as_ref()
             .and_then(|sequence| sequence.default_clock);

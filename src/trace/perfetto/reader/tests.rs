@@ -5,7 +5,9 @@ use std::io::Write as _;
 use proptest::prelude::*;
 use prost::Message;
 
-use super::{EventKind, Findings, HostEvent, Outcome, Place, Replay, Visitor, check, info, read};
+use super::{
+    EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
+};
 use crate::trace::model;
 use crate::trace::model::{
     Agent, Call, Consumer, EventId, Launch, Machine, Producer, Resources, Stage, StageId,
@@ -116,8 +118,8 @@ fn one_finding(trace: &[u8], what: &str) {
     let outcome = check(trace);
     let whats = whats(&outcome);
     assert!(whats.len() == 1 && whats[0].contains(what), "{whats:?}");
-    let place = outcome.findings.list()[0].place;
-    assert!(place.offset < trace.len() as u64, "{place}");
+    let position = outcome.findings.list()[0].position;
+    assert!(position.offset < trace.len() as u64, "{position}");
 }
 
 fn is_work(packet: &TracePacket) -> bool {
@@ -206,7 +208,7 @@ fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
     #[derive(Default)]
     struct Begins(Vec<(Option<u64>, Vec<String>)>);
     impl Visitor for Begins {
-        fn host(&mut self, _: Place, event: &HostEvent<'_>, _: &mut Findings) {
+        fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
             if event.kind == EventKind::Begin {
                 let names = event.annotations.iter().map(|(name, _)| name.to_string());
                 self.0.push((event.correlation, names.collect()));

@@ -1,7 +1,7 @@
 //! The tracks of a trace, as its descriptors tell them.
 
 use super::fields::{FieldValue, Fields};
-use super::findings::{Findings, Place};
+use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
 use crate::record::{ProcessId, ThreadId};
@@ -41,7 +41,7 @@ pub struct Track {
     /// Its own name, or that of its process or thread; may be empty.
     pub name: TextId,
     /// Where it was described first.
-    pub place: Place,
+    pub position: PacketPosition,
 }
 
 /// All tracks.
@@ -61,7 +61,7 @@ impl Tracks {
     /// All of them, in the order in which they were described.
     pub fn iter(&self) -> impl Iterator<Item = &Track> {
         let mut tracks: Vec<&Track> = self.list.values().collect();
-        tracks.sort_unstable_by_key(|track| (track.place, track.id));
+        tracks.sort_unstable_by_key(|track| (track.position, track.id));
         tracks.into_iter()
     }
 
@@ -74,7 +74,7 @@ impl Tracks {
         &mut self,
         bytes: &[u8],
         texts: &mut Texts,
-        place: Place,
+        position: PacketPosition,
         findings: &mut Findings,
     ) {
         let mut track = Track {
@@ -82,7 +82,7 @@ impl Tracks {
             parent: TrackId::default(),
             of: TrackOf::Other,
             name: TextId::EMPTY,
-            place,
+            position,
         };
         let mut text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
             Ok(text) => texts.add(text),
@@ -111,7 +111,7 @@ impl Tracks {
             }
         }
         if let Some(what) = fields.malformed() {
-            findings.add(place, || format!("track descriptor: {what}"));
+            findings.add(position, || format!("track descriptor: {what}"));
         }
         let room = self.list.len() < MAX_TRACKS;
         match self.list.get_mut(&track.id.0) {
