@@ -84,13 +84,13 @@ fn a_kernels_lines(opencl: &OpenCl) {
         &[Kind::SOURCE_LOCATOR, Kind::INSTRUCTION_CORRELATION],
     );
     let lines: HashMap<_, _> = seen.locators.iter().map(|one| (one.id, one.line)).collect();
-    assert_eq!(lines.len(), seen.locators.len(), "each is told once");
-    let told: HashMap<_, _> = seen
+    assert_eq!(lines.len(), seen.locators.len(), "each comes once");
+    let received: HashMap<_, _> = seen
         .instructions
         .iter()
         .map(|one| ((one.code_object, one.offset), one))
         .collect();
-    assert_eq!(told.len(), seen.instructions.len(), "each is told once");
+    assert_eq!(received.len(), seen.instructions.len(), "each comes once");
     let (mut all, mut hot) = (0, 0);
     for one in &seen.aggregates {
         all += one.samples;
@@ -98,7 +98,7 @@ fn a_kernels_lines(opencl: &OpenCl) {
             hot += one.samples;
         }
         if cfg!(target_arch = "x86_64") {
-            let instruction = told[&(one.code_object, one.offset)];
+            let instruction = received[&(one.code_object, one.offset)];
             assert_eq!(instruction.source_locator, one.source_locator);
             assert!(instruction.text.is_some());
         }

@@ -30,9 +30,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What was told of one callback.
+/// The fields of one callback.
 #[derive(Clone, Debug)]
-struct Told {
+struct ReceivedCallback {
     operation: Operation,
     phase: Phase,
     correlation: u64,
@@ -43,10 +43,10 @@ struct Told {
     binary: usize,
 }
 
-impl Told {
-    fn new(callback: &Callback<'_>) -> Told {
+impl ReceivedCallback {
+    fn new(callback: &Callback<'_>) -> ReceivedCallback {
         assert_eq!(operations::name(callback.operation), Some(callback.name));
-        let mut told = Told {
+        let mut received = ReceivedCallback {
             operation: callback.operation,
             phase: callback.phase,
             correlation: callback.correlation.0,
@@ -57,15 +57,15 @@ impl Told {
             binary: 0,
         };
         match callback.payload {
-            Payload::Record(record) => told.record = record.bytes().to_vec(),
+            Payload::Record(record) => received.record = record.bytes().to_vec(),
             Payload::Code(object, binary) => {
                 assert!(object.id.is_some() && object.module.is_some());
-                told.binary = binary.len();
+                received.binary = binary.len();
             }
-            Payload::Call(arguments) => told.arguments = texts(&arguments),
+            Payload::Call(arguments) => received.arguments = texts(&arguments),
             _ => {}
         }
-        told
+        received
     }
 
     fn read<R: Record>(&self) -> R {
@@ -80,9 +80,9 @@ fn texts(arguments: &CallArguments<'_>) -> Vec<(&'static str, String)> {
     arguments.iter().map(text).collect()
 }
 
-/// Everything that a subscriber is told; completed work finds what its enqueue left.
+/// All callbacks of one subscriber. Checks that the completion of work gets the user data that its enqueue left.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<Told>>>);
+struct Log(Arc<Mutex<Vec<ReceivedCallback>>>);
 
 impl Log {
     fn listen(&self, operations: OperationSet) -> (Context, Subscriber) {
@@ -91,37 +91,37 @@ impl Log {
     }
 
     fn hear(&self, callback: &mut Callback<'_>) {
-        let told = Told::new(callback);
-        match told.phase {
+        let received = ReceivedCallback::new(callback);
+        match received.phase {
             Phase::Enter => {
-                assert_eq!(callback.user_data, 0, "{told:?}");
+                assert_eq!(callback.user_data, 0, "{received:?}");
                 callback.user_data = 1;
             }
             Phase::Exit => {
-                assert_eq!(callback.user_data, 1, "{told:?}");
-                callback.user_data = told.correlation;
+                assert_eq!(callback.user_data, 1, "{received:?}");
+                callback.user_data = received.correlation;
             }
             Phase::Complete => {
-                assert_eq!(callback.user_data, told.correlation, "{told:?}");
-                let completion = told.read::<Completion>();
-                assert_eq!(completion.correlation.0, told.correlation);
+                assert_eq!(callback.user_data, received.correlation, "{received:?}");
+                let completion = received.read::<Completion>();
+                assert_eq!(completion.correlation.0, received.correlation);
             }
             _ => {}
         }
-        self.0.lock().unwrap().push(told);
+        self.0.lock().unwrap().push(received);
     }
 
-    fn all(&self) -> Vec<Told> {
+    fn all(&self) -> Vec<ReceivedCallback> {
         self.0.lock().unwrap().clone()
     }
 
-    fn of(&self, operation: Operation, phase: Phase) -> Vec<Told> {
+    fn of(&self, operation: Operation, phase: Phase) -> Vec<ReceivedCallback> {
         let mut all = self.all();
-        all.retain(|told| (told.operation, told.phase) == (operation, phase));
+        all.retain(|received| (received.operation, received.phase) == (operation, phase));
         all
     }
 
-    /// Waits until so many completions of `operation` have been told: another thread may still be at it.
+    /// Waits until that many completions of `operation` have been received: another thread may still deliver them.
     fn wait(&self, operation: Operation, count: usize) {
         for _ in 0..2000 {
             if self.of(operation, Phase::Complete).len() >= count {
@@ -189,23 +189,25 @@ fn a_program_is_told(opencl: &OpenCl) {
     context.stop().unwrap();
     let all = log.all();
 
-    // Each enter has its exit, of the same call, and none is told twice.
+    // Each enter has its exit, of the same call, and no callback comes twice.
     let mut open: HashMap<(Operation, u64), i32> = HashMap::new();
-    for told in &all {
-        let count = open.entry((told.operation, told.correlation)).or_default();
-        match told.phase {
+    for received in &all {
+        let count = open
+            .entry((received.operation, received.correlation))
+            .or_default();
+        match received.phase {
             Phase::Enter => *count += 1,
             Phase::Exit => *count -= 1,
             _ => continue,
         }
-        assert!((0..=1).contains(count), "{told:?}");
+        assert!((0..=1).contains(count), "{received:?}");
     }
     assert!(open.values().all(|count| *count == 0), "{open:?}");
 
     let one = |operation, phase| {
-        let told = log.of(operation, phase);
-        assert_eq!(told.len(), 1, "{told:?}");
-        told[0].clone()
+        let received = log.of(operation, phase);
+        assert_eq!(received.len(), 1, "{received:?}");
+        received[0].clone()
     };
     // Calls, with their arguments and what they return.
     let create = one(api("clCreateKernel"), Phase::Enter);
@@ -216,9 +218,9 @@ fn a_program_is_told(opencl: &OpenCl) {
     assert!(build.arguments[3].1.ends_with(" -> \"-w\""), "{build:?}");
     assert_eq!(build.status, Some(0));
     let launches = log.of(api("clEnqueueNDRangeKernel"), Phase::Exit);
-    let statuses: Vec<_> = launches.iter().map(|told| told.status).collect();
+    let statuses: Vec<_> = launches.iter().map(|received| received.status).collect();
     assert_eq!(statuses, [Some(0), Some(0), Some(-53), Some(0)]);
-    let named = |told: &Told| told.kernel.as_deref() == Some("square");
+    let named = |received: &ReceivedCallback| received.kernel.as_deref() == Some("square");
     assert!(launches.iter().all(named));
     let size = COUNT.to_string();
     let global = &launches[0].arguments[4];
@@ -254,7 +256,7 @@ fn a_program_is_told(opencl: &OpenCl) {
             assert_eq!(exit.status, Some(-53));
         }
     }
-    let completed = |told: &Told| told.read::<Completion>();
+    let completed = |received: &ReceivedCallback| received.read::<Completion>();
     let mut completed: Vec<_> = completes.iter().map(completed).collect();
     completed.sort_by_key(|completion| completion.work);
     assert!(completes.iter().all(named));
@@ -270,7 +272,7 @@ fn a_program_is_told(opencl: &OpenCl) {
 
     // Copies, fills, memory, waits.
     let copies = log.of(memory_copy::COPY_ENQUEUE, Phase::Exit);
-    let bytes = |told: &Told| told.read::<MemoryCopy>().bytes;
+    let bytes = |received: &ReceivedCallback| received.read::<MemoryCopy>().bytes;
     assert_eq!(copies.iter().map(bytes).collect::<Vec<_>>(), [1024; 3]);
     let fill = one(memory_copy::FILL_ENQUEUE, Phase::Enter).read::<MemorySet>();
     assert_eq!((fill.bytes, fill.value), (1024, 3));
@@ -297,8 +299,8 @@ fn a_program_is_told(opencl: &OpenCl) {
     // Objects come and go in order.
     let objects: Vec<_> = all
         .iter()
-        .filter(|told| told.operation.domain == Domain::RESOURCE)
-        .map(|told| told.operation)
+        .filter(|received| received.operation.domain == Domain::RESOURCE)
+        .map(|received| received.operation)
         .collect();
     assert_eq!(
         objects,
@@ -383,8 +385,8 @@ fn an_object_is_still_there_when_its_end_is_told() {
             let to = (&raw mut references).cast();
             // SAFETY: the object is still there: that is what is tested.
             let status = unsafe { ask(handle as *mut _, what, 4, to, null_mut()) };
-            let told = (callback.operation, status, references > 0);
-            into.lock().unwrap().push(told);
+            let received = (callback.operation, status, references > 0);
+            into.lock().unwrap().push(received);
         });
         Small::new(opencl).release();
         let alive = |operation| (operation, 0, true);
@@ -484,10 +486,10 @@ fn without_a_tool_calls_pass_through_and_a_tool_may_come_late() {
         let enqueue = &log.of(kernel_dispatch::ENQUEUE, Phase::Exit)[0];
         assert_eq!(enqueue.kernel.as_deref(), Some("square"));
         drop(subscriber);
-        let told = log.all().len();
+        let received = log.all().len();
         small.launch();
         small.finish();
-        assert_eq!(log.all().len(), told);
+        assert_eq!(log.all().len(), received);
         assert!(context.is_started());
         small.release();
     });
@@ -524,9 +526,9 @@ fn threads_call_while_tools_come_and_go_and_panic() {
                         std::panic::resume_unwind(Box::new(()));
                     });
                     drop((whole.1, panicking.1));
-                    let told = log.all().len();
+                    let received = log.all().len();
                     std::thread::yield_now();
-                    assert_eq!(log.all().len(), told);
+                    assert_eq!(log.all().len(), received);
                 }
             });
             for caller in callers {

@@ -56,7 +56,7 @@ enum How {
     /// A tool that wants every call but `clSetKernelArg`.
     Disabled,
     /// A tool that is called back, and does nothing.
-    Told,
+    Subscribed,
     Recorded,
 }
 
@@ -187,13 +187,17 @@ impl Programs<'_> {
         let layer = match how {
             How::MinimalLayer => Some(&self.minimal_layer),
             How::PassLayer => Some(&self.pass_layer),
-            How::Disabled | How::Told => Some(&self.places.library),
+            How::Disabled | How::Subscribed => Some(&self.places.library),
             How::Alone | How::Recorded => None,
         };
         if let Some(layer) = layer {
             command.env("OPENCL_LAYERS", layer);
         }
-        let tool = if how == How::Told { "told" } else { "disabled" };
+        let tool = if how == How::Subscribed {
+            "subscribed"
+        } else {
+            "disabled"
+        };
         command.env("GPUTRAIL_COST_TOOL", tool);
         self.set_up(&mut command);
         command
@@ -262,7 +266,7 @@ impl Programs<'_> {
                     How::Recorded,
                     How::PassLayer,
                     How::Disabled,
-                    How::Told,
+                    How::Subscribed,
                 ];
                 let costs: Outcome<Vec<Costs>> = OTHERS
                     .into_iter()
@@ -275,13 +279,13 @@ impl Programs<'_> {
         let argument =
             |other: usize| median(others.iter().map(|one| one[other].argument).collect());
         let enqueue = |other: usize| median(others.iter().map(|one| one[other].enqueue).collect());
-        let [minimal, recorded, passed, disabled, told] = [0, 1, 2, 3, 4];
+        let [minimal, recorded, passed, disabled, subscribed] = [0, 1, 2, 3, 4];
         let argument_alone = median(alone.iter().map(|one| one.argument).collect());
         let enqueue_alone = median(alone.iter().map(|one| one.enqueue).collect());
         let added = argument(recorded) - argument_alone;
         let more = enqueue(recorded) - enqueue(minimal);
         let off = argument(disabled) - argument(passed);
-        let back = argument(told) - argument(passed);
+        let back = argument(subscribed) - argument(passed);
         Ok(vec![
             Row {
                 what: "`clSetKernelArg`, recorded",

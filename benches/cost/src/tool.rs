@@ -56,7 +56,7 @@ fn begin() -> Result<(), ToolError> {
     let asked = std::env::var(TOOL_VARIABLE).unwrap_or_default();
     let context = Context::new()?;
     match &*asked {
-        "told" => {
+        "subscribed" => {
             let mut operations = OperationSet::default();
             operations.set(SET_ARGUMENT, true);
             std::mem::forget(context.call_back(operations, |_| {})?);

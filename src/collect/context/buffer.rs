@@ -64,7 +64,7 @@ pub struct RecordBuffer {
     collector: Collector,
     failed: Arc<AtomicBool>,
     /// The drops returned by [`RecordBuffer::dropped`].
-    told: Mutex<[u64; KINDS]>,
+    reported: Mutex<[u64; KINDS]>,
 }
 
 /// The number of dropped records, by kind.
@@ -262,7 +262,7 @@ impl RecordBuffer {
             buffer,
             collector,
             failed,
-            told: Mutex::new([0; KINDS]),
+            reported: Mutex::new([0; KINDS]),
         })
     }
 
@@ -305,11 +305,11 @@ impl RecordBuffer {
     /// The records dropped since the last call.
     pub fn dropped(&self) -> Drops {
         let now = self.buffer.dropped();
-        let mut told = lock_std(&self.told);
+        let mut reported = lock_std(&self.reported);
         let mut since = [0; KINDS];
         for (kind, since) in since.iter_mut().enumerate() {
-            *since = now[kind].saturating_sub(told[kind]);
-            told[kind] = told[kind].max(now[kind]);
+            *since = now[kind].saturating_sub(reported[kind]);
+            reported[kind] = reported[kind].max(now[kind]);
         }
         Drops(since)
     }

@@ -1,4 +1,4 @@
-//! The constraints of the service, with an agent that only says what it is told.
+//! The constraints of the service, with a fake agent whose state the test sets.
 
 use super::*;
 use crate::collect::agents::{ConfigureError, Provider};
@@ -9,37 +9,38 @@ use crate::platform::sync::lock_std;
 use crate::record::{AgentId, HostTrapSample, ThreadId};
 use std::sync::{Arc, Mutex};
 
-/// What was asked of it, and who else has it.
+/// The calls that the fake agent received, and the answers that it gives.
 #[derive(Default)]
-struct Told {
+struct FakeState {
     calls: Vec<&'static str>,
     elsewhere: Option<Configuration>,
-    /// It cannot be sampled.
+    /// The agent cannot be sampled.
     never: bool,
-    /// Another process takes it between the question and the configuration.
+    /// The configuration with which another process takes the agent between query and configuration.
     quick: Option<Configuration>,
 }
 
 #[derive(Default)]
-struct Fake(Mutex<Told>);
+struct Fake(Mutex<FakeState>);
 
 impl Provider<Request> for Fake {
     fn configurations(&self) -> Vec<Configuration> {
-        let told = lock_std(&self.0);
-        if told.never {
+        let state = lock_std(&self.0);
+        if state.never {
             return Vec::new();
         }
-        told.elsewhere
+        state
+            .elsewhere
             .map_or(vec![TRAP, CYCLES], |active| vec![active])
     }
 
     fn configure(&self, _: &Request) -> Result<(), ConfigureError> {
-        let mut told = lock_std(&self.0);
-        if let Some(active) = told.quick.take() {
-            told.elsewhere = Some(active);
+        let mut state = lock_std(&self.0);
+        if let Some(active) = state.quick.take() {
+            state.elsewhere = Some(active);
             return Err(ConfigureError::Taken);
         }
-        told.calls.push("configure");
+        state.calls.push("configure");
         Ok(())
     }
 
@@ -329,14 +330,13 @@ impl Provider<Request> for Full {
 }
 
 #[test]
-fn a_callback_that_sampling_waits_for_may_ask_and_change_what_it_likes_and_is_told_that_it_is_busy()
-{
+fn a_callback_that_sampling_waits_for_may_query_and_change_sampling_and_gets_a_busy_error() {
     let board = Switchboard::new();
     let full = Full(board.clone(), Mutex::default());
     board.sampling().offer(ONE, "full", Arc::new(full));
     let slot = Arc::new(Mutex::new(None::<(Context, Context)>));
-    let (told, tell) = (Arc::new(Mutex::new(Vec::new())), slot.clone());
-    let (into, of_callback) = (told.clone(), board.clone());
+    let (answers, contexts) = (Arc::new(Mutex::new(Vec::new())), slot.clone());
+    let (into, of_callback) = (answers.clone(), board.clone());
     let got = Arc::new(Mutex::new(0));
     let counted = got.clone();
     let options = BufferOptions {
@@ -351,7 +351,7 @@ fn a_callback_that_sampling_waits_for_may_ask_and_change_what_it_likes_and_is_to
             .records()
             .filter_map(|record| record.read::<HostTrapSample>());
         *lock_std(&counted) += samples.count();
-        let Some((samples, other)) = lock_std(&tell).take() else {
+        let Some((samples, other)) = lock_std(&contexts).take() else {
             return;
         };
         let sampling = of_callback.sampling();
@@ -387,16 +387,16 @@ fn a_callback_that_sampling_waits_for_may_ask_and_change_what_it_likes_and_is_to
         .recv_timeout(patience)
         .expect("they wait for each other");
     assert_eq!(*lock_std(&got), HELD as usize);
-    let told = lock_std(&told);
+    let answers = lock_std(&answers);
     assert!(matches!(
-        told[..],
+        answers[..],
         [
             Err(ToolError::Busy),
             Err(ToolError::Sampling(SamplingError::Busy)),
             Ok(())
         ]
     ));
-    drop(told);
+    drop(answers);
     // The one that was dropped in the callback has given its agent back, on a thread of its own.
     let free = |board: &Switchboard| board.sampling().configurations(ONE).unwrap() == [TRAP];
     let begun = std::time::Instant::now();
@@ -446,12 +446,12 @@ fn it_is_not_available_under_a_debugger() {
     let traced = unsafe { libc::ptrace(seize, process, 0, 0) };
     assert_eq!(traced, 0, "{}", std::io::Error::last_os_error());
     let tracer = format!("{}\n", rustix::thread::gettid());
-    let mut told = child.stdin.take().unwrap();
-    told.write_all(tracer.as_bytes()).unwrap();
-    let mut told = String::new();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(tracer.as_bytes()).unwrap();
+    let mut text = String::new();
     let mut output = child.stdout.take().unwrap();
-    output.read_to_string(&mut told).unwrap();
+    output.read_to_string(&mut text).unwrap();
     said.read_to_string(&mut line).unwrap();
     let ended = child.wait().unwrap();
-    assert!(ended.success() && told.contains("1 passed"), "{told}{line}");
+    assert!(ended.success() && text.contains("1 passed"), "{text}{line}");
 }

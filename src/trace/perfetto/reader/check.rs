@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::findings::{Findings, PacketPosition};
 use super::id_set::IdSet;
-use super::samples::SamplesTold;
+use super::samples::SampleReferences;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::collect::scope::is_selective;
@@ -87,7 +87,7 @@ struct Check {
     waited: NumberMap<u64, PacketPosition>,
     left_out: u64,
     gpus: Option<usize>,
-    samples: SamplesTold,
+    samples: SampleReferences,
     /// Whether only some calls or work were recorded: then what an id refers to may be missing.
     selective: bool,
 }

@@ -1,4 +1,4 @@
-//! Whether our own packets of samples refer to what was told before.
+//! Checks that packets of samples refer only to texts, agents, kernels, code objects and addresses that were described before.
 
 use super::id_set::IdSet;
 use super::{Findings, PacketPosition};
@@ -8,9 +8,9 @@ use crate::trace::perfetto::schema::PcSamples;
 /// Most sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;
 
-/// What the samples of one sequence have told so far.
+/// The ids that the samples of one sequence have described so far.
 #[derive(Debug, Default)]
-struct Told {
+struct DescribedIds {
     texts: IdSet,
     agents: IdSet,
     kernels: IdSet,
@@ -18,14 +18,14 @@ struct Told {
     addresses: IdSet,
 }
 
-/// What samples have told so far.
+/// The ids that samples have described so far, by sequence.
 #[derive(Debug, Default)]
-pub(super) struct SamplesTold {
-    sequences: NumberMap<u32, Told>,
+pub(super) struct SampleReferences {
+    sequences: NumberMap<u32, DescribedIds>,
 }
 
-impl SamplesTold {
-    /// Looks at a packet.
+impl SampleReferences {
+    /// Checks one packet.
     pub fn check(
         &mut self,
         position: PacketPosition,
@@ -36,8 +36,8 @@ impl SamplesTold {
         if self.sequences.len() >= MAX_SEQUENCES && !self.sequences.contains_key(&sequence) {
             return;
         }
-        let told = self.sequences.entry(sequence).or_default();
-        told.take(samples);
+        let described = self.sequences.entry(sequence).or_default();
+        described.take(samples);
         let mut refer = |what: &str, known: &IdSet, id: u32| {
             if id != 0 && !known.has(id.into()) && known.is_complete() {
                 findings.add(position, || {
@@ -46,29 +46,29 @@ impl SamplesTold {
             }
         };
         for address in &samples.addresses {
-            refer("code object", &told.objects, address.code_object());
+            refer("code object", &described.objects, address.code_object());
             let frames = address.frames.iter();
             let of_frames = frames.flat_map(|frame| [frame.function(), frame.file()]);
             let own = [address.symbol(), address.instruction(), address.missing()];
             for text in own.into_iter().chain(of_frames) {
-                refer("text", &told.texts, text);
+                refer("text", &described.texts, text);
             }
         }
         for line in &samples.lines {
-            refer("text", &told.texts, line.file());
+            refer("text", &described.texts, line.file());
         }
         for count in &samples.counts {
-            refer("agent", &told.agents, count.agent());
-            refer("kernel", &told.kernels, count.kernel());
-            refer("address", &told.addresses, count.address());
+            refer("agent", &described.agents, count.agent());
+            refer("kernel", &described.kernels, count.kernel());
+            refer("address", &described.addresses, count.address());
         }
         for totals in &samples.totals {
-            refer("agent", &told.agents, totals.agent());
-            refer("kernel", &told.kernels, totals.kernel());
+            refer("agent", &described.agents, totals.agent());
+            refer("kernel", &described.kernels, totals.kernel());
         }
         if let Some(raw) = &samples.raw {
             for address in &raw.addresses {
-                refer("address", &told.addresses, *address);
+                refer("address", &described.addresses, *address);
             }
             let rows = raw.times.len();
             let columns = [
@@ -104,7 +104,7 @@ impl SamplesTold {
     }
 }
 
-impl Told {
+impl DescribedIds {
     fn take(&mut self, samples: &PcSamples) {
         for text in &samples.texts {
             self.texts.insert(text.id().into());
@@ -130,9 +130,9 @@ mod tests {
     use crate::trace::perfetto::schema::pc_samples::{Address, Count, Kernel, Raw, Text};
 
     fn findings(packets: &[(u32, PcSamples)]) -> Vec<String> {
-        let (mut told, mut findings) = (SamplesTold::default(), Findings::default());
+        let (mut references, mut findings) = (SampleReferences::default(), Findings::default());
         for (sequence, samples) in packets {
-            told.check(PacketPosition::default(), *sequence, samples, &mut findings);
+            references.check(PacketPosition::default(), *sequence, samples, &mut findings);
         }
         let list = findings.list().iter();
         list.map(|finding| finding.what.clone()).collect()
