@@ -73,7 +73,7 @@ impl<'a> Notifier<'a> {
             callback.payload = payload;
             let mut user_data = self.board.new_user_data();
             self.board
-                .tell(self.state, subscribers, &mut callback, &mut user_data);
+                .notify(self.state, subscribers, &mut callback, &mut user_data);
         }
     }
 
@@ -106,7 +106,7 @@ impl<'a> Notifier<'a> {
             (callback.payload, callback.kernel) = (Payload::Record(record), kernel);
             let place = (self.depth, within);
             self.board
-                .tell_within(self.state, place, subscribers, &mut callback);
+                .notify_within(self.state, place, subscribers, &mut callback);
         }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Notifier<'a> {
         (callback.payload, callback.kernel) = (payload, kernel);
         callback.return_code = Some(status);
         let place = (self.depth, within);
-        self.board.tell_exit(self.state, place, &mut callback);
+        self.board.notify_exit(self.state, place, &mut callback);
     }
 
     /// It has ended. Returns the words that subscribers have left.
@@ -166,5 +166,5 @@ pub(crate) fn completed(
     callback.payload = Payload::Record(RecordRef::of(completion));
     (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
     let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
-    board.tell(state, subscribers, &mut callback, user_data);
+    board.notify(state, subscribers, &mut callback, user_data);
 }

@@ -60,7 +60,7 @@ impl OperationInfo {
 }
 
 /// Declares the operations of a domain that reaches subscribers only.
-macro_rules! told {
+macro_rules! callback_domains {
     ($($(#[$meta:meta])* $module:ident: $domain:ident {
         $($(#[$note:meta])* $operation:ident = $number:literal, $name:literal;)*
     })*) => {
@@ -75,7 +75,7 @@ macro_rules! told {
         })*
 
         /// The operations of a domain that reaches subscribers only.
-        fn told(domain: Domain) -> &'static [(Operation, &'static str)] {
+        fn operations_of(domain: Domain) -> &'static [(Operation, &'static str)] {
             match domain {
                 $(Domain::$domain => $module::ALL,)*
                 _ => &[],
@@ -84,7 +84,7 @@ macro_rules! told {
     };
 }
 
-told! {
+callback_domains! {
     /// Objects that come and go (CUPTI: `CUPTI_CB_DOMAIN_RESOURCE`; rocprofiler-sdk: code object and runtime
     /// initialization tracing).
     resource: RESOURCE {
@@ -171,7 +171,10 @@ pub(crate) fn of(domain: Domain) -> Vec<OperationInfo> {
             .iter()
             .map(|(kind, _)| marker(*kind))
             .collect(),
-        _ => told(domain).iter().map(|one| of_told(*one)).collect(),
+        _ => operations_of(domain)
+            .iter()
+            .map(|one| description(*one))
+            .collect(),
     }
 }
 
@@ -184,12 +187,12 @@ pub(crate) fn get(operation: Operation) -> Option<OperationInfo> {
 /// The name of `operation`, which is none of an API's. Without allocating: callbacks have it.
 #[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) fn name(operation: Operation) -> &'static str {
-    let mut all = told(operation.domain).iter();
-    all.find(|(told, _)| *told == operation)
+    let mut all = operations_of(operation.domain).iter();
+    all.find(|(one, _)| *one == operation)
         .map_or("", |(_, name)| name)
 }
 
-fn of_told((operation, name): (Operation, &'static str)) -> OperationInfo {
+fn description((operation, name): (Operation, &'static str)) -> OperationInfo {
     OperationInfo {
         operation,
         name,
@@ -201,7 +204,7 @@ fn of_told((operation, name): (Operation, &'static str)) -> OperationInfo {
 }
 
 fn marker(kind: MarkerKind) -> OperationInfo {
-    of_told((
+    description((
         crate::collect::marker::operation(kind),
         kind.name().unwrap_or_default(),
     ))

@@ -274,7 +274,7 @@ impl<S> Outstanding<S> {
 
     /// The slot of a callback on the thread whose `own` this is, if it is called while that thread sets it.
     #[inline(always)]
-    pub fn claim_at_once(&self, ticket: Ticket, own: &OfThread<S>) -> Option<Claim<'_>> {
+    pub fn claim_in_enqueue(&self, ticket: Ticket, own: &OfThread<S>) -> Option<Claim<'_>> {
         if own.setting.load(Ordering::Relaxed) != ticket.0 {
             return None;
         }

@@ -200,10 +200,10 @@ impl Current {
 
     /// Calls back `subscribers` about something that happens once. The thread's state may be used meanwhile.
     #[cold]
-    pub(crate) fn tell(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
+    pub(crate) fn notify(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
         if let Some(board) = self.board() {
             let mut user_data = board.new_user_data();
-            board.tell(self.state(), subscribers, callback, &mut user_data);
+            board.notify(self.state(), subscribers, callback, &mut user_data);
         }
     }
 

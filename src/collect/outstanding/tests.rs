@@ -51,8 +51,8 @@ fn a_callback_that_comes_while_it_is_set_has_the_slot_on_that_thread_alone() {
     assert_eq!(own.callback_time(), Some(Ticks(2)));
     // A sweep leaves it alone.
     outstanding.sweep(|_| panic!("not asked after"), |_| ());
-    assert!(outstanding.claim_at_once(ticket, other).is_none());
-    let claim = outstanding.claim_at_once(ticket, own).unwrap();
+    assert!(outstanding.claim_in_enqueue(ticket, other).is_none());
+    let claim = outstanding.claim_in_enqueue(ticket, own).unwrap();
     assert_eq!(claim.work(), work(1));
     outstanding.free(claim, Some(own));
     assert!(outstanding.publish(taken, own).is_none());

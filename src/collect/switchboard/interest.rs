@@ -109,21 +109,21 @@ impl Interest {
 
     /// Whether subscribers are called back for the call or inside it.
     #[inline]
-    pub(crate) fn is_told(self) -> bool {
+    pub(crate) fn has_callbacks(self) -> bool {
         const ALL: u64 = ((1 << SUBSCRIBERS) - 1) << BUFFERS | Interest::INSIDE.0;
         self.0 & ALL != 0
     }
 
     /// Whether subscribers of the call are its only consumers.
     #[inline]
-    pub(crate) fn is_only_told(self) -> bool {
+    pub(crate) fn has_only_callbacks(self) -> bool {
         const OTHERS: u64 = u32::MAX as u64 | Interest::WORK.0 | Interest::INSIDE.0;
-        self.is_told() && self.0 & OTHERS == 0
+        self.has_callbacks() && self.0 & OTHERS == 0
     }
 
     /// Whether subscribers are called back inside the call.
     #[inline]
-    pub(crate) fn tells_inside(self) -> bool {
+    pub(crate) fn has_inner_callbacks(self) -> bool {
         self.0 & Interest::INSIDE.0 != 0
     }
 
@@ -148,7 +148,7 @@ impl Interest {
     /// Whether a consumer wants the call's times.
     #[inline(always)]
     pub(crate) fn is_timed(self) -> bool {
-        !self.buffers().is_none() || !self.is_only_told() || self.is_noticed()
+        !self.buffers().is_none() || !self.has_only_callbacks() || self.is_noticed()
     }
 
     /// Whether a buffer wants the call's arguments.

@@ -159,11 +159,11 @@ impl Services {
             wanted.set_kind(*kind, buffers);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        let is_told = |(consumer, selection): &(Consumer, &Selection)| {
+        let has_callbacks = |(consumer, selection): &(Consumer, &Selection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
         };
-        if running.iter().any(is_told) {
+        if running.iter().any(has_callbacks) {
             inside = inside.with(Interest::INSIDE);
         }
         let annotated = wanted.kind(Kind::ARGUMENTS);

@@ -35,7 +35,7 @@ pub(crate) struct UserData {
     /// earlier one.
     newest: u64,
     /// The subscribers that have seen the enter but not the exit.
-    told: SubscriberSet,
+    notified: SubscriberSet,
     /// The subscribers that have set their word; the others' are 0.
     left: SubscriberSet,
     /// The operation that was entered.
@@ -50,7 +50,7 @@ impl UserData {
     /// Empty user data.
     pub const NONE: UserData = UserData {
         newest: 0,
-        told: SubscriberSet::NONE,
+        notified: SubscriberSet::NONE,
         left: SubscriberSet::NONE,
         operation: Operation {
             domain: Domain(0),
@@ -64,7 +64,7 @@ impl UserData {
     #[inline]
     fn begin(&mut self, newest: u64, work: WorkId) {
         (self.newest, self.work) = (newest, work);
-        (self.told, self.left) = (SubscriberSet::NONE, SubscriberSet::NONE);
+        (self.notified, self.left) = (SubscriberSet::NONE, SubscriberSet::NONE);
     }
 
     /// The word of the subscriber in `slot`.
@@ -94,7 +94,7 @@ impl UserData {
 
     /// Whether a subscriber has seen the enter but not the exit.
     pub fn is_open(&self) -> bool {
-        !self.told.is_none()
+        !self.notified.is_none()
     }
 }
 
@@ -216,9 +216,9 @@ impl Switchboard {
 
     /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling
     /// one. The user data set at the enter is passed to later phases. Returns the result of
-    /// [`Switchboard::tell`].
+    /// [`Switchboard::notify`].
     #[inline(always)]
-    pub(crate) fn tell_within(
+    pub(crate) fn notify_within(
         &self,
         thread: &ThreadState,
         place: (u32, Within),
@@ -231,29 +231,29 @@ impl Switchboard {
                     let newest = self.newest_subscription.load(Ordering::Acquire);
                     user_data.begin(newest, WorkId::NONE);
                 }
-                user_data.told = SubscriberSet(user_data.told.0 | subscribers.0);
+                user_data.notified = SubscriberSet(user_data.notified.0 | subscribers.0);
                 user_data.operation = callback.operation;
             }
-            self.tell_each(thread, subscribers, callback, user_data)
+            self.notify_each(thread, subscribers, callback, user_data)
         })?
     }
 
     /// Notifies the subscribers that have seen the enter of the exit.
-    pub(crate) fn tell_exit(
+    pub(crate) fn notify_exit(
         &self,
         thread: &ThreadState,
         place: (u32, Within),
         callback: &mut Callback<'_>,
     ) {
         self.with_user_data(thread, place, |user_data| {
-            self.tell_each(thread, user_data.told, callback, user_data);
+            self.notify_each(thread, user_data.notified, callback, user_data);
         });
     }
 
     /// Ends an activity after its exit, and returns its user data for the completion.
     pub(crate) fn end_within(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
         let end = |user_data: &mut UserData| {
-            user_data.told = SubscriberSet::NONE;
+            user_data.notified = SubscriberSet::NONE;
             *user_data
         };
         self.with_user_data(thread, place, end)
@@ -294,7 +294,7 @@ impl Switchboard {
     /// caller.
     ///
     /// Returns the supplied external id, that of the earliest subscriber if there are several.
-    pub(crate) fn tell(
+    pub(crate) fn notify(
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
@@ -303,13 +303,13 @@ impl Switchboard {
     ) -> Option<ExternalId> {
         match thread.is_in_callback() {
             true => None,
-            false => self.tell_each(thread, subscribers, callback, user_data),
+            false => self.notify_each(thread, subscribers, callback, user_data),
         }
     }
 
-    /// Like [`Switchboard::tell`], on a thread that is not in a callback.
+    /// Like [`Switchboard::notify`], on a thread that is not in a callback.
     #[inline(always)]
-    fn tell_each(
+    fn notify_each(
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,

@@ -46,7 +46,7 @@ impl Thread {
             callback.return_code = return_code;
             let (board, state) = (thread.host.board(), thread.host.state());
             let place = (call.depth, Within::Call);
-            board.tell_within(state, place, interest.subscribers(), &mut callback);
+            board.notify_within(state, place, interest.subscribers(), &mut callback);
         };
         tell(self, Phase::Enter, None);
         inside(self);

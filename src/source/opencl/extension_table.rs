@@ -28,7 +28,7 @@ macro_rules! extension_functions {
                 dst_offset: usize, size: usize, num_sync_points_in_wait_list: cl_uint,
                 sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::copy(src_buffer, src_offset,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::copy(src_buffer, src_offset,
                     dst_buffer, dst_offset, size))
             }
             ENQUEUE status clCommandCopyBufferRectKHR(command_buffer: cl_command_buffer_khr,
@@ -37,7 +37,7 @@ macro_rules! extension_functions {
                 dst_row_pitch: usize, dst_slice_pitch: usize, num_sync_points_in_wait_list: cl_uint,
                 sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::copy(src_buffer,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::copy(src_buffer,
                     rect::offset(src_origin, region, src_row_pitch, src_slice_pitch), dst_buffer,
                     rect::offset(dst_origin, region, dst_row_pitch, dst_slice_pitch), rect::bytes(region)))
             }
@@ -46,14 +46,14 @@ macro_rules! extension_functions {
                 dst_origin: *const usize, region: *const usize, num_sync_points_in_wait_list: cl_uint,
                 sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::buffer_to_image(src_buffer,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::buffer_to_image(src_buffer,
                     src_offset, dst_image, region))
             }
             ENQUEUE status clCommandCopyImageKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue,
                 src_image: cl_mem, dst_image: cl_mem, src_origin: *const usize, dst_origin: *const usize,
                 region: *const usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_uint,
                 sync_point: *mut cl_uint, mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::copy_image(src_image, dst_image,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::copy_image(src_image, dst_image,
                     region))
             }
             ENQUEUE status clCommandCopyImageToBufferKHR(command_buffer: cl_command_buffer_khr,
@@ -61,21 +61,21 @@ macro_rules! extension_functions {
                 region: *const usize, dst_offset: usize, num_sync_points_in_wait_list: cl_uint,
                 sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::image_to_buffer(src_image, region,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::image_to_buffer(src_image, region,
                     dst_buffer, dst_offset))
             }
             ENQUEUE status clCommandFillBufferKHR(command_buffer: cl_command_buffer_khr,
                 command_queue: cl_command_queue, buffer: cl_mem, pattern: *const c_void, pattern_size: usize,
                 offset: usize, size: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_uint,
                 sync_point: *mut cl_uint, mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::fill(buffer, offset, size, pattern,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::fill(buffer, offset, size, pattern,
                     pattern_size))
             }
             ENQUEUE status clCommandFillImageKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue,
                 image: cl_mem, fill_color: *const c_void, origin: *const usize, region: *const usize,
                 num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::fill_image(image, region,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::fill_image(image, region,
                     fill_color))
             }
             ENQUEUE status clCommandNDRangeKernelKHR(command_buffer: cl_command_buffer_khr,
@@ -83,7 +83,7 @@ macro_rules! extension_functions {
                 global_work_offset: *const usize, global_work_size: *const usize, local_work_size: *const usize,
                 num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
-                then |call, ()| command_buffers::record(call, command_buffer, Work::kernel(kernel, work_dim,
+                then |call, ()| command_buffers::record(call, command_buffer, Commands::kernel(kernel, work_dim,
                     global_work_size, local_work_size))
             }
             QUERY status clGetCommandBufferInfoKHR(command_buffer: cl_command_buffer_khr, param_name: cl_uint,
@@ -97,12 +97,12 @@ macro_rules! extension_functions {
             ENQUEUE work(command_queue, event) clEnqueueWaitSemaphoresKHR(command_queue: cl_command_queue,
                 num_sema_objects: cl_uint, sema_objects: *const cl_semaphore_khr, sema_payload_list: *const cl_ulong,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::semaphore(num_sema_objects)
+                Commands::semaphore(num_sema_objects)
             }
             ENQUEUE work(command_queue, event) clEnqueueSignalSemaphoresKHR(command_queue: cl_command_queue,
                 num_sema_objects: cl_uint, sema_objects: *const cl_semaphore_khr, sema_payload_list: *const cl_ulong,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::semaphore(num_sema_objects)
+                Commands::semaphore(num_sema_objects)
             }
             QUERY status clGetSemaphoreInfoKHR(sema_object: cl_semaphore_khr, param_name: cl_uint,
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
@@ -114,12 +114,12 @@ macro_rules! extension_functions {
             ENQUEUE work(command_queue, event) clEnqueueAcquireExternalMemObjectsKHR(command_queue: cl_command_queue,
                 num_mem_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_mem_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_mem_objects, mem_objects, cl_bitfield(0))
             }
             ENQUEUE work(command_queue, event) clEnqueueReleaseExternalMemObjectsKHR(command_queue: cl_command_queue,
                 num_mem_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_mem_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_mem_objects, mem_objects, cl_bitfield(0))
             }
             CREATE object(errcode_ret) clHostMemAllocINTEL(context: cl_context, properties: *const cl_ulong,
                 size: usize, alignment: cl_uint, errcode_ret: *mut cl_int) -> *mut c_void {
@@ -146,25 +146,25 @@ macro_rules! extension_functions {
             ENQUEUE work(command_queue, event) clEnqueueMemFillINTEL(command_queue: cl_command_queue,
                 dst_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_fill(dst_ptr, size, pattern, pattern_size)
+                Commands::svm_fill(dst_ptr, size, pattern, pattern_size)
             }
             ENQUEUE work(command_queue, event, blocking) clEnqueueMemcpyINTEL(command_queue: cl_command_queue,
                 blocking: cl_bool, dst_ptr: *mut c_void, src_ptr: *const c_void, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_copy(dst_ptr, src_ptr, size)
+                Commands::svm_copy(dst_ptr, src_ptr, size)
             }
             ENQUEUE work(command_queue, event) clEnqueueMemAdviseINTEL(command_queue: cl_command_queue,
                 ptr: *const c_void, size: usize, advice: cl_uint, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::marker(num_events_in_wait_list, event_wait_list)
+                Commands::marker(num_events_in_wait_list, event_wait_list)
             }
             ENQUEUE work(command_queue, event) clEnqueueMigrateMemINTEL(command_queue: cl_command_queue,
                 ptr: *const c_void, size: usize, flags: cl_bitfield, num_events_in_wait_list: cl_uint,
-                event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int { Work::usm_migrate(ptr, size) }
+                event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int { Commands::usm_migrate(ptr, size) }
             ENQUEUE work(command_queue, event) clEnqueueMemsetINTEL(command_queue: cl_command_queue,
                 dst_ptr: *mut c_void, value: cl_int, size: usize, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::usm_set(dst_ptr, value, size)
+                Commands::usm_set(dst_ptr, value, size)
             }
             CREATE object(errcode_ret) clCreateBufferWithPropertiesINTEL(context: cl_context,
                 properties: *const cl_ulong, flags: cl_bitfield, size: usize, host_ptr: *mut c_void,

@@ -63,13 +63,13 @@ macro_rules! declare_extensions {
     )*) => {
         #[allow(non_camel_case_types, dead_code)] // only wrappers need their numbers
         #[repr(u16)]
-        enum Place { $($name),* }
+        enum Index { $($name),* }
 
         /// The numbers of extension functions: those of the dispatch table come first, with room for more.
         #[allow(non_upper_case_globals, dead_code)] // only wrappers need them
         pub(super) mod numbers {
-            use super::Place;
-            $(pub const $name: u16 = super::FIRST_EXTENSION + Place::$name as u16;)*
+            use super::Index;
+            $(pub const $name: u16 = super::FIRST_EXTENSION + Index::$name as u16;)*
         }
     };
 }

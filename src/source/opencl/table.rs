@@ -6,7 +6,7 @@
 //!
 //! * `status`: returned. `object(errcode)`: in that out-parameter. `value`: the function has none.
 //! * `work(queue, event[, blocking])`, `map(queue, event, blocking, errcode)`: puts work into a queue; the
-//!   hook is the [`Work`](super::work::Work). `untracked(queue)`: the same without an event.
+//!   hook is the [`Commands`](super::work::Work). `untracked(queue)`: the same without an event.
 //! * `pass`: a function of another system, handed through untouched.
 //!
 //! A hook `then` is called after success, with the call and what it created; `through` makes the call instead, and so
@@ -136,75 +136,75 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueReadBuffer(command_queue: cl_command_queue,
                 buffer: cl_mem, blocking_read: cl_bool, offset: usize, cb: usize, ptr: *mut c_void,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::read(buffer, offset, cb, ptr)
+                Commands::read(buffer, offset, cb, ptr)
             }
             ENQUEUE work(command_queue, event, blocking_write) clEnqueueWriteBuffer(command_queue: cl_command_queue,
                 buffer: cl_mem, blocking_write: cl_bool, offset: usize, cb: usize, ptr: *const c_void,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::write(buffer, offset, cb, ptr)
+                Commands::write(buffer, offset, cb, ptr)
             }
             ENQUEUE work(command_queue, event) clEnqueueCopyBuffer(command_queue: cl_command_queue, src_buffer: cl_mem,
                 dst_buffer: cl_mem, src_offset: usize, dst_offset: usize, cb: usize, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::copy(src_buffer, src_offset, dst_buffer, dst_offset, cb)
+                Commands::copy(src_buffer, src_offset, dst_buffer, dst_offset, cb)
             }
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueReadImage(command_queue: cl_command_queue,
                 image: cl_mem, blocking_read: cl_bool, origin: *const usize, region: *const usize, row_pitch: usize,
                 slice_pitch: usize, ptr: *mut c_void, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::read_image(image, region, ptr)
+                Commands::read_image(image, region, ptr)
             }
             ENQUEUE work(command_queue, event, blocking_write) clEnqueueWriteImage(command_queue: cl_command_queue,
                 image: cl_mem, blocking_write: cl_bool, origin: *const usize, region: *const usize,
                 input_row_pitch: usize, input_slice_pitch: usize, ptr: *const c_void, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::write_image(image, region, ptr)
+                Commands::write_image(image, region, ptr)
             }
             ENQUEUE work(command_queue, event) clEnqueueCopyImage(command_queue: cl_command_queue, src_image: cl_mem,
                 dst_image: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::copy_image(src_image, dst_image, region)
+                Commands::copy_image(src_image, dst_image, region)
             }
             ENQUEUE work(command_queue, event) clEnqueueCopyImageToBuffer(command_queue: cl_command_queue,
                 src_image: cl_mem, dst_buffer: cl_mem, src_origin: *const usize, region: *const usize,
                 dst_offset: usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Work::image_to_buffer(src_image, region, dst_buffer, dst_offset) }
+                event: *mut cl_event) -> cl_int { Commands::image_to_buffer(src_image, region, dst_buffer, dst_offset) }
             ENQUEUE work(command_queue, event) clEnqueueCopyBufferToImage(command_queue: cl_command_queue,
                 src_buffer: cl_mem, dst_image: cl_mem, src_offset: usize, dst_origin: *const usize,
                 region: *const usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Work::buffer_to_image(src_buffer, src_offset, dst_image, region) }
+                event: *mut cl_event) -> cl_int { Commands::buffer_to_image(src_buffer, src_offset, dst_image, region) }
             ENQUEUE map(command_queue, event, blocking_map, errcode_ret)
                 clEnqueueMapBuffer(command_queue: cl_command_queue, buffer: cl_mem, blocking_map: cl_bool,
                 map_flags: cl_bitfield, offset: usize, cb: usize, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event, errcode_ret: *mut cl_int) -> *mut c_void {
-                Work::map(buffer, offset, cb)
+                Commands::map(buffer, offset, cb)
             }
             ENQUEUE map(command_queue, event, blocking_map, errcode_ret)
                 clEnqueueMapImage(command_queue: cl_command_queue, image: cl_mem, blocking_map: cl_bool,
                 map_flags: cl_bitfield, origin: *const usize, region: *const usize, image_row_pitch: *mut usize,
                 image_slice_pitch: *mut usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event, errcode_ret: *mut cl_int) -> *mut c_void { Work::map_image(image, region) }
+                event: *mut cl_event, errcode_ret: *mut cl_int) -> *mut c_void { Commands::map_image(image, region) }
             ENQUEUE work(command_queue, event) clEnqueueUnmapMemObject(command_queue: cl_command_queue, memobj: cl_mem,
                 mapped_ptr: *mut c_void, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Work::unmap(memobj, mapped_ptr) }
+                event: *mut cl_event) -> cl_int { Commands::unmap(memobj, mapped_ptr) }
             ENQUEUE work(command_queue, event) clEnqueueNDRangeKernel(command_queue: cl_command_queue,
                 kernel: cl_kernel, work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize,
                 local_work_size: *const usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Work::kernel(kernel, work_dim, global_work_size, local_work_size) }
+                event: *mut cl_event) -> cl_int { Commands::kernel(kernel, work_dim, global_work_size, local_work_size) }
             ENQUEUE work(command_queue, event) clEnqueueTask(command_queue: cl_command_queue, kernel: cl_kernel,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::task(kernel)
+                Commands::task(kernel)
             }
             ENQUEUE work(command_queue, event) clEnqueueNativeKernel(command_queue: cl_command_queue,
                 user_func: NativeKernel, args: *mut c_void, cb_args: usize, num_mem_objects: cl_uint,
                 mem_list: *const cl_mem, args_mem_loc: *mut *const c_void, num_events_in_wait_list: cl_uint,
-                event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int { Work::native(user_func) }
+                event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int { Commands::native(user_func) }
             ENQUEUE work(command_queue, event) clEnqueueMarker(command_queue: cl_command_queue,
-                event: *mut cl_event) -> cl_int { Work::marker(0, ptr::null()) }
+                event: *mut cl_event) -> cl_int { Commands::marker(0, ptr::null()) }
             ENQUEUE untracked(command_queue) clEnqueueWaitForEvents(command_queue: cl_command_queue,
-                num_events: cl_uint, event_list: *const cl_event) -> cl_int { Work::barrier(num_events, event_list) }
+                num_events: cl_uint, event_list: *const cl_event) -> cl_int { Commands::barrier(num_events, event_list) }
             ENQUEUE untracked(command_queue) clEnqueueBarrier(command_queue: cl_command_queue) -> cl_int {
-                Work::barrier(0, ptr::null())
+                Commands::barrier(0, ptr::null())
             }
             QUERY value clGetExtensionFunctionAddress(function_name: *const c_char) -> *mut c_void {
                 through extensions::address
@@ -230,12 +230,12 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueAcquireGLObjects(command_queue: cl_command_queue,
                 num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_objects, mem_objects, cl_bitfield(0))
             }
             ENQUEUE work(command_queue, event) clEnqueueReleaseGLObjects(command_queue: cl_command_queue,
                 num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_objects, mem_objects, cl_bitfield(0))
             }
             QUERY status clGetGLContextInfoKHR(properties: *const isize, param_name: cl_uint, param_value_size: usize,
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
@@ -260,7 +260,7 @@ macro_rules! opencl_functions {
                 region: *const usize, buffer_row_pitch: usize, buffer_slice_pitch: usize, host_row_pitch: usize,
                 host_slice_pitch: usize, ptr: *mut c_void, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::read(buffer, rect::offset(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch),
+                Commands::read(buffer, rect::offset(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch),
                     rect::bytes(region), ptr)
             }
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueWriteBufferRect(command_queue: cl_command_queue,
@@ -268,7 +268,7 @@ macro_rules! opencl_functions {
                 region: *const usize, buffer_row_pitch: usize, buffer_slice_pitch: usize, host_row_pitch: usize,
                 host_slice_pitch: usize, ptr: *const c_void, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::write(buffer, rect::offset(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch),
+                Commands::write(buffer, rect::offset(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch),
                     rect::bytes(region), ptr)
             }
             ENQUEUE work(command_queue, event) clEnqueueCopyBufferRect(command_queue: cl_command_queue,
@@ -276,7 +276,7 @@ macro_rules! opencl_functions {
                 region: *const usize, src_row_pitch: usize, src_slice_pitch: usize, dst_row_pitch: usize,
                 dst_slice_pitch: usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
                 event: *mut cl_event) -> cl_int {
-                Work::copy(src_buffer, rect::offset(src_origin, region, src_row_pitch, src_slice_pitch), dst_buffer,
+                Commands::copy(src_buffer, rect::offset(src_origin, region, src_row_pitch, src_slice_pitch), dst_buffer,
                     rect::offset(dst_origin, region, dst_row_pitch, dst_slice_pitch), rect::bytes(region))
             }
             CREATE status clCreateSubDevicesEXT(in_device: cl_device_id, partition_properties: *const cl_ulong,
@@ -310,25 +310,25 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueFillBuffer(command_queue: cl_command_queue, buffer: cl_mem,
                 pattern: *const c_void, pattern_size: usize, offset: usize, cb: usize, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::fill(buffer, offset, cb, pattern, pattern_size)
+                Commands::fill(buffer, offset, cb, pattern, pattern_size)
             }
             ENQUEUE work(command_queue, event) clEnqueueFillImage(command_queue: cl_command_queue, image: cl_mem,
                 fill_color: *const c_void, origin: *const usize, region: *const usize, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::fill_image(image, region, fill_color)
+                Commands::fill_image(image, region, fill_color)
             }
             ENQUEUE work(command_queue, event) clEnqueueMigrateMemObjects(command_queue: cl_command_queue,
                 num_mem_objects: cl_uint, mem_objects: *const cl_mem, flags: cl_bitfield,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_mem_objects, mem_objects, flags)
+                Commands::migrate(num_mem_objects, mem_objects, flags)
             }
             ENQUEUE work(command_queue, event) clEnqueueMarkerWithWaitList(command_queue: cl_command_queue,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::marker(num_events_in_wait_list, event_wait_list)
+                Commands::marker(num_events_in_wait_list, event_wait_list)
             }
             ENQUEUE work(command_queue, event) clEnqueueBarrierWithWaitList(command_queue: cl_command_queue,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::barrier(num_events_in_wait_list, event_wait_list)
+                Commands::barrier(num_events_in_wait_list, event_wait_list)
             }
             QUERY value clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id,
                 function_name: *const c_char) -> *mut c_void { through extensions::address_for_platform }
@@ -353,12 +353,12 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueAcquireEGLObjectsKHR(command_queue: cl_command_queue,
                 num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_objects, mem_objects, cl_bitfield(0))
             }
             ENQUEUE work(command_queue, event) clEnqueueReleaseEGLObjectsKHR(command_queue: cl_command_queue,
                 num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint,
                 event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::migrate(num_objects, mem_objects, cl_bitfield(0))
+                Commands::migrate(num_objects, mem_objects, cl_bitfield(0))
             }
             CREATE object(errcode_ret) clCreateEventFromEGLSyncKHR(context: cl_context, sync: *mut c_void,
                 display: *mut c_void, errcode_ret: *mut cl_int) -> cl_event {}
@@ -380,25 +380,25 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueSVMFree(command_queue: cl_command_queue,
                 num_svm_pointers: cl_uint, svm_pointers: *mut *mut c_void, pfn_free_func: SvmFreeCallback,
                 user_data: *mut c_void, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Work::svm_free(num_svm_pointers, svm_pointers, pfn_free_func) }
+                event: *mut cl_event) -> cl_int { Commands::svm_free(num_svm_pointers, svm_pointers, pfn_free_func) }
             ENQUEUE work(command_queue, event, blocking_copy) clEnqueueSVMMemcpy(command_queue: cl_command_queue,
                 blocking_copy: cl_bool, dst_ptr: *mut c_void, src_ptr: *const c_void, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_copy(dst_ptr, src_ptr, size)
+                Commands::svm_copy(dst_ptr, src_ptr, size)
             }
             ENQUEUE work(command_queue, event) clEnqueueSVMMemFill(command_queue: cl_command_queue,
                 svm_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_fill(svm_ptr, size, pattern, pattern_size)
+                Commands::svm_fill(svm_ptr, size, pattern, pattern_size)
             }
             ENQUEUE work(command_queue, event, blocking_map) clEnqueueSVMMap(command_queue: cl_command_queue,
                 blocking_map: cl_bool, map_flags: cl_bitfield, svm_ptr: *mut c_void, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_map(svm_ptr, size)
+                Commands::svm_map(svm_ptr, size)
             }
             ENQUEUE work(command_queue, event) clEnqueueSVMUnmap(command_queue: cl_command_queue, svm_ptr: *mut c_void,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_unmap(svm_ptr)
+                Commands::svm_unmap(svm_ptr)
             }
             CREATE object(errcode_ret) clCreateSamplerWithProperties(context: cl_context,
                 sampler_properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_sampler {}
@@ -419,7 +419,7 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueSVMMigrateMem(command_queue: cl_command_queue,
                 num_svm_pointers: cl_uint, svm_pointers: *mut *const c_void, sizes: *const usize, flags: cl_bitfield,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
-                Work::svm_migrate(num_svm_pointers, svm_pointers, sizes, flags)
+                Commands::svm_migrate(num_svm_pointers, svm_pointers, sizes, flags)
             }
             QUERY status clGetDeviceAndHostTimer(device: cl_device_id, device_timestamp: *mut cl_ulong,
                 host_timestamp: *mut cl_ulong) -> cl_int {}

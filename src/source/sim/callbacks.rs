@@ -33,7 +33,7 @@ pub(super) fn call(
     callback.return_code = status;
     let place = (call.depth, Within::Call);
     host.board()
-        .tell_within(host.state(), place, subscribers, &mut callback)
+        .notify_within(host.state(), place, subscribers, &mut callback)
 }
 
 /// Reports the enter of an activity within a call.

@@ -87,7 +87,7 @@ fn call(inside: impl FnOnce()) {
     let subscribers = interest.subscribers();
     if !subscribers.is_none() {
         let mut enter = Callback::new(CALL, "call", Phase::Enter);
-        board.tell_within(state, place, subscribers, &mut enter);
+        board.notify_within(state, place, subscribers, &mut enter);
     }
     inside();
     let exit = |host: &mut crate::collect::correlation::HostThread| {
@@ -104,7 +104,7 @@ fn call(inside: impl FnOnce()) {
     }
     if !subscribers.is_none() {
         let mut exit = Callback::new(CALL, "call", Phase::Exit);
-        board.tell_exit(state, place, &mut exit);
+        board.notify_exit(state, place, &mut exit);
         board.end_within(state, place);
     }
 }

@@ -11,7 +11,7 @@ use super::ffi::*;
 use super::functions::operation;
 use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};
-use super::work::{Enqueue, OnQueue, Place};
+use super::work::{Enqueue, EnqueueInfo, OnQueue};
 use crate::clock;
 use crate::collect::correlation::{self, Extra, HostThread};
 use crate::collect::outstanding::OutstandingWork;
@@ -128,8 +128,8 @@ impl Call {
 
     /// Whether subscribers are called back about the call, or about what it does.
     #[inline(always)]
-    pub fn is_told(&self) -> bool {
-        self.core.interest.is_told()
+    pub fn has_callbacks(&self) -> bool {
+        self.core.interest.has_callbacks()
     }
 
     /// Whether a consumer wants the values of the call's arguments.
@@ -141,10 +141,10 @@ impl Call {
     /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
     /// call's time.
     #[inline(never)]
-    pub fn tell_enter(&mut self, arguments: &[u64]) {
-        self.tell(Phase::Enter, arguments, None);
-        if self.core.interest.tells_inside() {
-            self.tell_begin(arguments);
+    pub fn notify_enter(&mut self, arguments: &[u64]) {
+        self.notify(Phase::Enter, arguments, None);
+        if self.core.interest.has_inner_callbacks() {
+            self.notify_begin(arguments);
         }
         if self.core.start.is_some() {
             self.core.start = clock::now();
@@ -153,8 +153,8 @@ impl Call {
 
     /// Tells subscribers that the call has ended.
     #[inline(never)]
-    pub fn tell_exit(&self, arguments: &[u64], status: cl_int) {
-        self.tell(Phase::Exit, arguments, Some(status));
+    pub fn notify_exit(&self, arguments: &[u64], status: cl_int) {
+        self.notify(Phase::Exit, arguments, Some(status));
     }
 
     /// Tells subscribers that the call is going to put `work` into `queue`.
@@ -163,15 +163,20 @@ impl Call {
     ///
     /// `queue` is the program's; a list is null or leads to a queue.
     #[cold]
-    pub unsafe fn tell_enqueue(&mut self, queue: impl OnQueue, work: impl Enqueue, blocking: bool) {
-        if !self.core.interest.tells_inside() {
+    pub unsafe fn notify_enqueue(
+        &mut self,
+        queue: impl OnQueue,
+        work: impl Enqueue,
+        blocking: bool,
+    ) {
+        if !self.core.interest.has_inner_callbacks() {
             return;
         }
         // SAFETY: the caller's promise.
         let queue = queues::ids(unsafe { Self::queue_of(queue, &work) });
-        self.tell_enqueuing(&work, &queue, blocking);
+        self.notify_enqueuing(&work, &queue, blocking);
         if blocking {
-            self.tell_wait(waits::for_queue(&queue));
+            self.notify_wait(waits::for_queue(&queue));
         }
         self.core.start = clock::now();
     }
@@ -193,10 +198,10 @@ impl Call {
 
     /// The call, which has subscribers, ends with `status`.
     #[inline]
-    pub fn end_told(&mut self, status: cl_int) {
+    pub fn end_with_callbacks(&mut self, status: cl_int) {
         self.end();
-        if self.core.interest.tells_inside() {
-            self.tell_end(status);
+        if self.core.interest.has_inner_callbacks() {
+            self.notify_end(status);
         }
     }
 
@@ -267,8 +272,9 @@ impl Call {
             is_ours,
         };
         let mut times = [0; 4];
-        let is_plain = !(event.handle.is_null() || self.core.interest.tells_inside());
-        let has_run = is_plain && completion::at_once(event.handle, blocking, own, &mut times);
+        let is_plain = !(event.handle.is_null() || self.core.interest.has_inner_callbacks());
+        let has_run =
+            is_plain && completion::completed_in_enqueue(event.handle, blocking, own, &mut times);
         let times = has_run.then_some(times);
         // SAFETY: the caller's promise.
         unsafe { self.follow(info, work, event, times, blocking, waits) };
@@ -302,14 +308,14 @@ impl Call {
 
     /// Where and by whom the call puts `work`, of which no buffer gets anything yet.
     #[inline(always)]
-    pub(super) fn place(
+    pub(super) fn enqueue_info(
         &self,
         (thread, external): (ThreadId, ExternalId),
         queue: &QueueIds,
         work: WorkId,
         blocking: bool,
-    ) -> Place {
-        Place {
+    ) -> EnqueueInfo {
+        EnqueueInfo {
             work: WorkHeader {
                 id: work,
                 correlation: self.core.correlation,
@@ -328,7 +334,7 @@ impl Call {
 
     /// Remembers work that was put into `queue`: with `id`, and when the device says that it was, if it has run.
     #[inline(always)]
-    fn put_down(&self, queue: &QueueIds, id: WorkId, event: EventOf, queued: Option<u64>) {
+    fn remember_work(&self, queue: &QueueIds, id: WorkId, event: EventOf, queued: Option<u64>) {
         waits::last_work(queue.id, id);
         if !event.is_ours {
             waits::remember(event.handle, id, queue.id);
@@ -361,20 +367,20 @@ impl Call {
         let (call, end, handle) = (self.core, self.end, event.handle);
         let own = OUTSTANDING.of_thread(thread.state().number());
         let (mut times, mut known, mut followers) = (times, None, None);
-        if call.interest.tells_inside() {
-            if let Some((id, told)) = self.tell_enqueued(&work, &info, blocking) {
-                (known, followers) = (Some(id), told);
+        if call.interest.has_inner_callbacks() {
+            if let Some((id, notified)) = self.notify_enqueued(&work, &info, blocking) {
+                (known, followers) = (Some(id), notified);
             }
             if followers.is_none() && !handle.is_null() {
                 let mut asked = [0; 4];
-                let has_run = completion::at_once(handle, blocking, own, &mut asked);
+                let has_run = completion::completed_in_enqueue(handle, blocking, own, &mut asked);
                 times = has_run.then_some(asked);
             }
         }
         if times.is_none() && OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
-        let put = if let Some(mut host) = self.borrow() {
+        let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
             // Buffers that were added in the middle of an untimed call get nothing.
@@ -404,21 +410,22 @@ impl Call {
                 }
                 false => flags::UNTRACKED,
             };
-            let mut place = self.place((host.thread(), host.external()), &info, id, blocking);
-            (place.buffers, place.flags) = (buffers, place.flags | tracked);
+            let mut enqueue =
+                self.enqueue_info((host.thread(), host.external()), &info, id, blocking);
+            (enqueue.buffers, enqueue.flags) = (buffers, enqueue.flags | tracked);
             if !waits.is_empty() {
                 // SAFETY: the caller's promise.
                 unsafe { waits::depend(&mut host, buffers, (call.correlation, id), waits) };
             }
-            work.enqueue(&mut host, &place);
+            work.enqueue(&mut host, &enqueue);
             if let Some(times) = times {
-                completion::put_at_once(&mut host, &place, times, end);
+                completion::write_completed(&mut host, &enqueue, times, end);
             }
             Some((id, taken))
         } else {
             None
         };
-        let (id, taken) = put.unwrap_or_default();
+        let (id, taken) = written.unwrap_or_default();
         match taken {
             Some(taken) => {
                 if !event.is_ours {
@@ -447,7 +454,7 @@ impl Call {
             None => {}
         }
         let queued = times.map(|[queued, ..]| queued);
-        self.put_down(&info, id, event, queued);
+        self.remember_work(&info, id, event, queued);
         if blocking {
             waits::blocked(self, info, id);
         }

@@ -2,10 +2,10 @@
 //! so they share a work id and a completion.
 
 use super::call::Call;
+use super::callbacks::CommandDescription;
 use super::ffi::*;
 use super::kernels;
-use super::tell::Described;
-use super::work::{Enqueue, KernelLaunch, Place, Put, Work, list};
+use super::work::{CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list};
 use crate::collect::correlation::HostThread;
 use crate::collect::switchboard::Buffers;
 use crate::platform::sync::PerProcess;
@@ -40,7 +40,7 @@ impl From<MemorySet> for Command {
     }
 }
 
-struct Buffer {
+struct RecordedBuffer {
     /// The queue that it is enqueued to unless another one is named.
     queue: cl_command_queue,
     references: u32,
@@ -48,14 +48,17 @@ struct Buffer {
 }
 
 // SAFETY: a handle is a number to us.
-unsafe impl Send for Buffer {}
+unsafe impl Send for RecordedBuffer {}
 
-type Known = HashMap<u64, Buffer>;
+type Known = HashMap<u64, RecordedBuffer>;
 
 /// The command buffers that the program holds.
 static BUFFERS: PerProcess<Known> = PerProcess::new();
 
-fn with<R>(buffer: cl_command_buffer_khr, change: impl FnOnce(&mut Buffer) -> R) -> Option<R> {
+fn with<R>(
+    buffer: cl_command_buffer_khr,
+    change: impl FnOnce(&mut RecordedBuffer) -> R,
+) -> Option<R> {
     BUFFERS.lock().get_mut(&buffer.into()).map(change)
 }
 
@@ -76,7 +79,7 @@ pub(super) unsafe fn created(
         .first()
         .copied()
         .unwrap_or(cl_command_queue::NULL);
-    let new = Buffer {
+    let new = RecordedBuffer {
         queue,
         references: 1,
         commands: Vec::new(),
@@ -121,38 +124,38 @@ impl Enqueue for CommandBuffer {
             })
     }
 
-    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        let place = &Place {
-            flags: place.flags | flags::SHARED,
-            ..*place
+        let info = &EnqueueInfo {
+            flags: info.flags | flags::SHARED,
+            ..*info
         };
         if commands.is_empty() {
-            whole().enqueue(host, place);
+            whole().enqueue(host, info);
         }
         for command in commands {
             match command {
-                Command::Kernel(kernel) => one(kernel, host, place),
-                Command::Copy(copy) => one(copy, host, place),
-                Command::Set(set) => one(set, host, place),
+                Command::Kernel(kernel) => one(kernel, host, info),
+                Command::Copy(copy) => one(copy, host, info),
+                Command::Set(set) => one(set, host, info),
             }
         }
     }
 
-    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+    fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
         let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        let place = &Place {
-            flags: place.flags | flags::SHARED,
-            ..*place
+        let info = &EnqueueInfo {
+            flags: info.flags | flags::SHARED,
+            ..*info
         };
         if commands.is_empty() {
-            whole().describe(place, tell);
+            whole().describe(info, notify);
         }
         for command in commands {
             match command {
-                Command::Kernel(kernel) => kernel.describe(place, tell),
-                Command::Copy(copy) => copy.describe(place, tell),
-                Command::Set(set) => set.describe(place, tell),
+                Command::Kernel(kernel) => kernel.describe(info, notify),
+                Command::Copy(copy) => copy.describe(info, notify),
+                Command::Set(set) => set.describe(info, notify),
             }
         }
     }
@@ -160,18 +163,16 @@ impl Enqueue for CommandBuffer {
 
 /// A command buffer whose commands were not seen.
 fn whole() -> KernelDispatch {
-    let mut whole = Work::native(None);
+    let mut whole = Commands::native(None);
     (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
     whole
 }
 
 /// Writes the record of one command, to those that want its kind.
-fn one<P: Put>(command: P, host: &mut HostThread, place: &Place) {
-    let place = &Place {
-        buffers: place
-            .buffers
-            .and(command.wanted_by(host, place.work.context)),
-        ..*place
+fn one<P: CommandRecord>(command: P, host: &mut HostThread, info: &EnqueueInfo) {
+    let info = &EnqueueInfo {
+        buffers: info.buffers.and(command.wanted_by(host, info.work.context)),
+        ..*info
     };
-    command.enqueue(host, place);
+    command.enqueue(host, info);
 }

@@ -3,14 +3,14 @@
 //! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under
 //! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
 
+use super::callbacks;
 use super::clocks;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::queues::{LastQueue, QueueIds};
 use super::sampling;
-use super::tell;
-use super::work::Place;
+use super::work::EnqueueInfo;
 use crate::clock;
 use crate::collect::attributes;
 use crate::collect::correlation::HostThread;
@@ -30,14 +30,14 @@ pub(super) static OUTSTANDING: Outstanding<ThreadBooks> =
 /// The layer's books of one thread.
 pub(super) struct ThreadBooks {
     /// Whether the last work that the thread enqueued had completed when its enqueue returned.
-    completes_at_once: AtomicBool,
+    completes_in_enqueue: AtomicBool,
     queue: LastQueue,
 }
 
 impl ThreadBooks {
     const fn new() -> ThreadBooks {
         ThreadBooks {
-            completes_at_once: AtomicBool::new(false),
+            completes_in_enqueue: AtomicBool::new(false),
             queue: LastQueue::new(),
         }
     }
@@ -49,13 +49,14 @@ impl ThreadBooks {
     }
 
     #[inline(always)]
-    fn completes_at_once(&self) -> bool {
-        self.completes_at_once.load(Ordering::Relaxed)
+    fn completes_in_enqueue(&self) -> bool {
+        self.completes_in_enqueue.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    fn set_completes_at_once(&self, at_once: bool) {
-        self.completes_at_once.store(at_once, Ordering::Relaxed);
+    fn set_completes_in_enqueue(&self, completes: bool) {
+        self.completes_in_enqueue
+            .store(completes, Ordering::Relaxed);
     }
 }
 
@@ -74,12 +75,12 @@ pub(super) unsafe extern "C-unwind" fn completed(
     contained(|| {
         let (ticket, thread) = (Ticket(user_data as u64), process::current());
         let own = thread.map(|thread| OUTSTANDING.of_thread(thread.state().number()));
-        let at_once = own.and_then(|own| {
-            let claim = OUTSTANDING.claim_at_once(ticket, own)?;
-            own.source.set_completes_at_once(true);
+        let in_enqueue = own.and_then(|own| {
+            let claim = OUTSTANDING.claim_in_enqueue(ticket, own)?;
+            own.source.set_completes_in_enqueue(true);
             Some(claim)
         });
-        if let Some(claim) = at_once.or_else(|| OUTSTANDING.claim(ticket)) {
+        if let Some(claim) = in_enqueue.or_else(|| OUTSTANDING.claim(ticket)) {
             finish(claim, status, thread);
         }
     });
@@ -109,7 +110,7 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     {
         let kept = OUTSTANDING.of_thread(host.number());
         now = kept.callback_time().unwrap_or_else(clock::now);
-        left = host.try_fill(work.buffers, |place| put(place, now));
+        left = host.try_fill(work.buffers, |completion| put(completion, now));
         host.work_ends(work.correlation, now);
         own = Some(kept);
     }
@@ -164,31 +165,40 @@ fn fill(
 /// Whether the work of `event` is complete already, and when it ran: some runtimes run it before they say that it is
 /// enqueued, and blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
 #[inline(always)]
-pub(super) fn at_once(
+pub(super) fn completed_in_enqueue(
     event: cl_event,
     is_likely: bool,
     own: &OfThread<ThreadBooks>,
     times: &mut [u64; 4],
 ) -> bool {
-    if !(is_likely || own.source.completes_at_once()) {
+    if !(is_likely || own.source.completes_in_enqueue()) {
         return false;
     }
     let known = ask_times(event, times);
     if !known {
-        own.source.set_completes_at_once(false);
+        own.source.set_completes_in_enqueue(false);
     }
     known
 }
 
 /// Writes the completion of work that had completed when its enqueue returned, at `now`.
-pub(super) fn put_at_once(host: &mut HostThread, place: &Place, times: [u64; 4], now: Ticks) {
+pub(super) fn write_completed(
+    host: &mut HostThread,
+    enqueue: &EnqueueInfo,
+    times: [u64; 4],
+    now: Ticks,
+) {
     let [_, _, start, end] = times.map(DeviceTime);
-    sampling::completed(place.work.id, start, end);
-    let of = (place.work.id, place.work.correlation, place.work.agent);
-    host.fill(place.buffers, |to| {
+    sampling::completed(enqueue.work.id, start, end);
+    let of = (
+        enqueue.work.id,
+        enqueue.work.correlation,
+        enqueue.work.agent,
+    );
+    host.fill(enqueue.buffers, |to| {
         fill(to, of, Some(&times), CL_COMPLETE, now);
     });
-    host.work_ends(place.work.correlation, now);
+    host.work_ends(enqueue.work.correlation, now);
 }
 
 /// Parks a completion that could not be written now, and calls back the followers of the work.
@@ -218,7 +228,7 @@ fn leave(
         Some(_) => OUTSTANDING.free(claim, own),
     }
     if let (Some(thread), Some(mut followers)) = (thread, followers) {
-        tell::completed(&mut followers, &completion, thread);
+        callbacks::completed(&mut followers, &completion, thread);
     }
 }
 
@@ -327,7 +337,7 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
 
 /// Calls back about work that completed while the thread that learned of it was in a callback.
 #[cold]
-pub(super) fn tell_postponed(thread: Current) {
+pub(super) fn notify_postponed(thread: Current) {
     if thread.state().is_in_callback() {
         return;
     }
@@ -336,7 +346,7 @@ pub(super) fn tell_postponed(thread: Current) {
         thread.with(|host| host.write_to(claim.work().buffers, completion));
         OUTSTANDING.free(claim, None);
         if let Some(mut followers) = followers {
-            tell::completed(&mut followers, &completion, thread);
+            callbacks::completed(&mut followers, &completion, thread);
         }
     });
 }
@@ -353,7 +363,7 @@ pub(super) fn sweep(thread: Current) {
     );
     thread.with(write_parked);
     if OUTSTANDING.any_parked() {
-        tell_postponed(thread);
+        notify_postponed(thread);
     }
 }
 
@@ -387,7 +397,7 @@ pub(super) fn abandon(thread: Current) {
             let followers = claim.take_followers();
             OUTSTANDING.free(claim, None);
             if let Some(mut followers) = followers {
-                tell::completed(&mut followers, &completion, thread);
+                callbacks::completed(&mut followers, &completion, thread);
             }
         },
     );

@@ -6,7 +6,7 @@ use super::call::Call;
 use super::ffi::*;
 use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
 use super::table::opencl_functions;
-use super::work::{Mapped, Work};
+use super::work::{Commands, Mapped};
 use super::{
     debug_info, events, extensions, kernels, memory, objects, programs, queues, rect, waits,
 };
@@ -95,26 +95,26 @@ macro_rules! all_bits {
 pub(super) use all_bits;
 
 /// Calls back subscribers at the enter of a call.
-macro_rules! tell_enter {
+macro_rules! notify_enter {
     ($call:ident $($arg:ident),*) => {
-        if $call.is_told() {
-            $call.tell_enter(all_bits!($($arg),*));
+        if $call.has_callbacks() {
+            $call.notify_enter(all_bits!($($arg),*));
         }
     };
 }
-pub(super) use tell_enter;
+pub(super) use notify_enter;
 
 /// Calls back subscribers at the enter of a call that puts work into a queue.
-macro_rules! tell_enqueue {
+macro_rules! notify_enqueue {
     ($call:ident $queue:ident, $work:expr, $blocking:expr, $($arg:ident),*) => {
-        if $call.is_told() {
-            $call.tell_enter(all_bits!($($arg),*));
+        if $call.has_callbacks() {
+            $call.notify_enter(all_bits!($($arg),*));
             // SAFETY: what the program says, the runtime would read too.
-            unsafe { $call.tell_enqueue($queue, $work, $blocking) };
+            unsafe { $call.notify_enqueue($queue, $work, $blocking) };
         }
     };
 }
-pub(super) use tell_enqueue;
+pub(super) use notify_enqueue;
 
 /// The list of events among the arguments, that what is enqueued waits for.
 macro_rules! wait_list {
@@ -127,13 +127,13 @@ pub(super) use wait_list;
 /// Ends a call, and calls back subscribers.
 macro_rules! exit {
     ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
-        let is_told = $call.is_told();
-        if is_told {
-            $call.end_told($status);
+        let has_callbacks = $call.has_callbacks();
+        if has_callbacks {
+            $call.end_with_callbacks($status);
         }
         $call.exit($status, $values);
-        if is_told {
-            $call.tell_exit(all_bits!($($arg),*), $status);
+        if has_callbacks {
+            $call.notify_exit(all_bits!($($arg),*), $status);
         }
     };
 }
@@ -233,7 +233,7 @@ macro_rules! observe {
 /// The body of a wrapper whose call has consumers.
 macro_rules! body {
     ($call:ident $next:expr, status [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
-        contained(|| tell_enter!($call $($arg),*));
+        contained(|| notify_enter!($call $($arg),*));
         let result = middle!($call $next, ($($arg),*) { $($hook)* });
         contained(|| {
             if result == CL_SUCCESS {
@@ -246,7 +246,7 @@ macro_rules! body {
     }};
 
     ($call:ident $next:expr, value [] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
-        contained(|| tell_enter!($call $($arg),*));
+        contained(|| notify_enter!($call $($arg),*));
         let result = middle!($call $next, ($($arg),*) { $($hook)* });
         contained(|| {
             after!($call result, { $($hook)* });
@@ -257,7 +257,7 @@ macro_rules! body {
     }};
 
     ($call:ident $next:expr, object [$errcode:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $($hook:tt)* }) => {{
-        contained(|| tell_enter!($call $($arg),*));
+        contained(|| notify_enter!($call $($arg),*));
         let mut status = CL_SUCCESS;
         let asked = $errcode;
         let $errcode = if asked.is_null() { &raw mut status } else { asked };
@@ -277,7 +277,7 @@ macro_rules! body {
     ($call:ident $next:expr, work [$queue:ident, $event:ident $(, $blocking:ident)?] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         let blocking = false $(|| $blocking.0 != 0)?;
-        contained(|| tell_enqueue!($call $queue, $work, blocking, $($arg),*));
+        contained(|| notify_enqueue!($call $queue, $work, blocking, $($arg),*));
         let mut own = cl_event::NULL;
         let asked = $event;
         let $event = &raw mut own;
@@ -302,7 +302,7 @@ macro_rules! body {
 
     ($call:ident $next:expr, map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
-        contained(|| tell_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
+        contained(|| notify_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
         let mut status = CL_SUCCESS;
         let status_asked = $errcode;
         let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
@@ -332,7 +332,7 @@ macro_rules! body {
     }};
 
     ($call:ident $next:expr, untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
-        contained(|| tell_enqueue!($call $queue, $work, false, $($arg),*));
+        contained(|| notify_enqueue!($call $queue, $work, false, $($arg),*));
         let result = middle!($call $next, ($($arg),*) {});
         contained(|| {
             if result == CL_SUCCESS {
@@ -498,25 +498,32 @@ mod tests {
         // SAFETY: it has all entries.
         let (layer, _) = unsafe { install(&runtime, ENTRIES) };
         let set = layer.clSetKernelArg.unwrap();
-        static TOLD: AtomicU32 = AtomicU32::new(0);
+        static CALLBACKS: AtomicU32 = AtomicU32::new(0);
         let context = Context::new().unwrap();
         let mut operations = OperationSet::default();
         operations.set(operation(Function::clSetKernelArg as u16), true);
         let subscribed = context.call_back(operations, |_| {
-            TOLD.fetch_add(1, Ordering::Relaxed);
+            CALLBACKS.fetch_add(1, Ordering::Relaxed);
         });
         let _subscriber = subscribed.unwrap();
         context.start().unwrap();
         // Its enter, what is told of that, what comes after the runtime; and none. Who was not told of the enter is
         // not told of the exit.
-        for (parts, told) in [(Some(0), 0), (Some(1), 0), (Some(2), 1), (None, 2)] {
+        for (parts, expected) in [(Some(0), 0), (Some(1), 0), (Some(2), 1), (None, 2)] {
             PARTS_LEFT.set(parts);
-            let (calls, before) = (CALLS.load(Ordering::Relaxed), TOLD.load(Ordering::Relaxed));
+            let (calls, before) = (
+                CALLS.load(Ordering::Relaxed),
+                CALLBACKS.load(Ordering::Relaxed),
+            );
             let value = 1u64;
             // SAFETY: the runtime looks at none of it.
             let status = unsafe { set(cl_kernel::NULL, 0, 8, (&raw const value).cast()) };
             assert_eq!((status, CALLS.load(Ordering::Relaxed) - calls), (-7, 1));
-            assert_eq!(TOLD.load(Ordering::Relaxed) - before, told, "{parts:?}");
+            assert_eq!(
+                CALLBACKS.load(Ordering::Relaxed) - before,
+                expected,
+                "{parts:?}"
+            );
             assert_eq!(PARTS_LEFT.get(), None);
         }
         let host = process::current().and_then(|thread| thread.with(|_| ()));

@@ -8,14 +8,14 @@ use super::call::Call;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
-    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle, observe,
-    tell_enqueue, tell_enter,
+    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle,
+    notify_enqueue, notify_enter, observe,
 };
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
-use super::work::Work;
+use super::work::Commands;
 use super::{devices, memory, programs, queues, rect};
 use crate::collect::process;
 use crate::platform::sync::{OnceBox, PerProcess};

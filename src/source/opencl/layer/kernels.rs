@@ -71,12 +71,12 @@ pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
     call.end();
     KERNELS.remove(kernel);
     let info = name(kernel, program);
-    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.launch.id.0);
+    call.notify_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.launch.id.0);
 }
 
 /// The program gives up its last reference to a kernel.
 pub(super) fn going(call: &Call, info: &KernelInfo) {
-    call.tell_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.launch.id.0);
+    call.notify_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.launch.id.0);
 }
 
 /// All kernels of a program were created.

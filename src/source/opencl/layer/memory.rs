@@ -89,7 +89,7 @@ fn describe(mem: cl_mem, context: cl_context, flags: cl_bitfield, part: bool) ->
 pub(super) fn release(call: &mut Call, mem: cl_mem) -> cl_int {
     let going = |info: &MemoryInfo| {
         if info.part == 0 {
-            tell_freeing(call, mem.into(), info);
+            notify_freeing(call, mem.into(), info);
         }
     };
     let (result, gone) = objects::released(mem, going, || next!(clReleaseMemObject(mem)));
@@ -145,7 +145,7 @@ pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mu
     // Before the call: after it, the address may stand for other memory.
     let info = forget_shared(address);
     if let Some(info) = &info {
-        tell_freeing(call, address as u64, info);
+        notify_freeing(call, address as u64, info);
     }
     next!(clSVMFree(context, address));
     if let Some(info) = info {
@@ -161,15 +161,15 @@ pub(super) fn usm_freed(call: &mut Call, address: *mut c_void) {
 }
 
 /// Calls back: shared memory at `address` is going to be freed, if it is tracked.
-pub(super) fn tell_free(call: &Call, address: u64) {
+pub(super) fn notify_free(call: &Call, address: u64) {
     if let Some(info) = SHARED.get(address) {
-        tell_freeing(call, address, &info);
+        notify_freeing(call, address, &info);
     }
 }
 
-fn tell_freeing(call: &Call, address: u64, info: &MemoryInfo) {
-    if let Some(teller) = call.tells_inside() {
-        call.tell_allocation(&teller, record(AllocationOperation::FREE, address, info));
+fn notify_freeing(call: &Call, address: u64, info: &MemoryInfo) {
+    if let Some(site) = call.inner_call_site() {
+        call.notify_allocation(&site, record(AllocationOperation::FREE, address, info));
     }
 }
 
@@ -193,5 +193,5 @@ fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &M
             .buffers_in(Kind::MEMORY_ALLOCATION, record.context);
         host.write_to(buffers, record);
     });
-    call.tell_allocated(&record);
+    call.notify_allocated(&record);
 }

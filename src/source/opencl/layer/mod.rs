@@ -1,6 +1,7 @@
 //! The layer itself: the functions that are called in place of the runtime, and the books that it keeps.
 
 mod call;
+mod callbacks;
 mod clocks;
 mod command_buffers;
 mod completion;
@@ -17,7 +18,6 @@ mod programs;
 mod queues;
 mod rect;
 mod sampling;
-mod tell;
 mod waits;
 mod work;
 

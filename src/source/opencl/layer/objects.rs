@@ -112,7 +112,7 @@ pub(super) fn released<O: Object>(
 
 pub(super) unsafe fn release_context(call: &mut Call, context: cl_context) -> cl_int {
     let going = |info: &ContextInfo| {
-        call.tell_object::<Context>(resource::CONTEXT_DESTROYED, info.id.0);
+        call.notify_object::<Context>(resource::CONTEXT_DESTROYED, info.id.0);
     };
     released(context, going, || next!(clReleaseContext(context))).0
 }
@@ -142,9 +142,9 @@ pub(super) fn context_created(call: &mut Call, context: cl_context) {
     let known: Vec<AgentId> = agents().collect();
     let info = self::context(context);
     for agent in agents().filter(|agent| !known.contains(agent)) {
-        call.tell_object::<Agent>(resource::AGENT_KNOWN, agent.0);
+        call.notify_object::<Agent>(resource::AGENT_KNOWN, agent.0);
     }
-    call.tell_object::<Context>(resource::CONTEXT_CREATED, info.id.0);
+    call.notify_object::<Context>(resource::CONTEXT_CREATED, info.id.0);
 }
 
 /// The tracked state of `context`.

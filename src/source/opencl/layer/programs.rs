@@ -1,13 +1,13 @@
 //! Programs and their builds.
 
 use super::call::Call;
+use super::callbacks::CallSite;
 use super::debug_info;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
-use super::tell::Teller;
 use crate::clock;
 use crate::collect::operations::resource;
 use crate::collect::process::{self, Current};
@@ -37,7 +37,7 @@ pub(super) fn created(call: &mut Call, program: cl_program) {
     call.end();
     PROGRAMS.remove(program);
     let info = lookup(program);
-    call.tell_object::<Module>(resource::MODULE_LOADED, info.id.0);
+    call.notify_object::<Module>(resource::MODULE_LOADED, info.id.0);
 }
 
 /// A program was created from source text, which is kept where lines of it are to be shown.
@@ -108,23 +108,23 @@ pub(super) fn forget_all() {
 
 /// The program gives up its last reference to a program.
 pub(super) fn going(call: &Call, info: &ProgramInfo) {
-    if let Some(teller) = call.tells_inside() {
-        unload(&teller, info.id);
+    if let Some(site) = call.inner_call_site() {
+        unload(&site, info.id);
     }
-    call.tell_object::<Module>(resource::MODULE_UNLOADED, info.id.0);
+    call.notify_object::<Module>(resource::MODULE_UNLOADED, info.id.0);
 }
 
 /// Tells that the machine code of `module` is going away.
-fn unload(teller: &Teller, module: ModuleId) {
+fn unload(site: &CallSite, module: ModuleId) {
     let known = CODE.lock().remove(&module.0);
     for object in known.unwrap_or_default() {
         let payload = Payload::Code(&object, &[]);
-        teller.instant(resource::CODE_OBJECT_UNLOADED, payload);
+        site.instant(resource::CODE_OBJECT_UNLOADED, payload);
     }
 }
 
 /// Tells of the machine code that `program` has got, for each of its devices. OpenCL does not say where it lies.
-fn load(teller: &Teller, program: cl_program, module: ModuleId) {
+fn load(site: &CallSite, program: cl_program, module: ModuleId) {
     let Some(names) = process::names() else {
         return;
     };
@@ -140,7 +140,7 @@ fn load(teller: &Teller, program: cl_program, module: ModuleId) {
         let mut known = CODE.lock();
         known.entry(module.0).or_default().push(object);
         drop(known);
-        teller.instant(
+        site.instant(
             resource::CODE_OBJECT_LOADED,
             Payload::Code(&object, &binary),
         );
@@ -303,22 +303,22 @@ impl Build {
                 overhead.thread = host.thread();
                 host.write(overhead);
             });
-            self.tell(program, info.id, thread);
+            self.notify(program, info.id, thread);
         }
     }
 }
 
 impl Build {
     /// Tells of the machine code that the build has made, in place of what there was.
-    fn tell(&self, program: cl_program, module: ModuleId, thread: Current) {
-        let told = [resource::CODE_OBJECT_LOADED, resource::CODE_OBJECT_UNLOADED];
+    fn notify(&self, program: cl_program, module: ModuleId, thread: Current) {
+        let operations = [resource::CODE_OBJECT_LOADED, resource::CODE_OBJECT_UNLOADED];
         let anybody = |operation| process::interest(operation).has_subscribers();
-        if !told.into_iter().any(anybody) {
+        if !operations.into_iter().any(anybody) {
             return;
         }
-        if let Some(teller) = Teller::new(thread, self.correlation, 0) {
-            unload(&teller, module);
-            load(&teller, program, module);
+        if let Some(site) = CallSite::new(thread, self.correlation, 0) {
+            unload(&site, module);
+            load(&site, program, module);
         }
     }
 }

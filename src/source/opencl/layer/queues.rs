@@ -265,7 +265,7 @@ fn created(
             None => drop(ARRAYS.lock().remove(&queue.into())),
         }
         let info = name(queue, asked, actual);
-        call.tell_object::<Queue>(resource::QUEUE_CREATED, info.ids.id.0);
+        call.notify_object::<Queue>(resource::QUEUE_CREATED, info.ids.id.0);
     });
     queue
 }
@@ -282,7 +282,7 @@ pub(super) unsafe fn release(call: &mut Call, queue: cl_command_queue) -> cl_int
         (info.references == 0).then_some(info.ids.id)
     };
     if let Some(Some(id)) = QUEUES.update(queue, less) {
-        call.tell_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
+        call.notify_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
     }
     let result = next!(clReleaseCommandQueue(queue));
     if result != CL_SUCCESS {

@@ -3,7 +3,7 @@
 
 use super::device::Device;
 use super::dispatch::contained;
-use super::work::Place;
+use super::work::EnqueueInfo;
 use crate::collect::process;
 use crate::platform::inside::message;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
@@ -66,16 +66,16 @@ fn offer(agent: AgentId, device: &Device) {
 
 /// Reports an enqueued kernel.
 #[inline(always)]
-pub(super) fn enqueued(kernel: KernelId, place: &Place) {
+pub(super) fn enqueued(kernel: KernelId, info: &EnqueueInfo) {
     if let Some(sampler) = sampling() {
         // Built here, so that `place` can stay in registers.
         let enqueued = EnqueuedKernel {
-            work: place.work.id,
+            work: info.work.id,
             kernel,
-            correlation: place.work.correlation,
-            external: place.work.external,
-            agent: place.work.agent,
-            is_recorded: !place.buffers.is_none(),
+            correlation: info.work.correlation,
+            external: info.work.external,
+            agent: info.work.agent,
+            is_recorded: !info.buffers.is_none(),
         };
         report_enqueued(sampler, enqueued);
     }

@@ -162,7 +162,7 @@ pub(super) unsafe fn for_events(
 ) -> cl_int {
     let mut before = Synchronization::blank();
     (before.what, before.events) = (SynchronizationType::EVENT_SYNCHRONIZE, count);
-    call.tell_wait(before);
+    call.notify_wait(before);
     let result = next!(clWaitForEvents(count, events));
     call.end();
     let (count, events) = if result == CL_INVALID_VALUE {
@@ -190,9 +190,9 @@ pub(super) unsafe fn for_events(
 }
 
 pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int {
-    if call.tells_inside().is_some() {
+    if call.inner_call_site().is_some() {
         let info = queues::ids(queue);
-        call.tell_wait(for_queue(&info));
+        call.notify_wait(for_queue(&info));
     }
     let result = next!(clFinish(queue));
     call.end();
@@ -239,6 +239,6 @@ fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
             let buffers = board.buffers_in(Kind::SYNCHRONIZATION, record.work.context);
             host.write_to(buffers, record);
         });
-        call.tell_waited(&record, status);
+        call.notify_waited(&record, status);
     });
 }

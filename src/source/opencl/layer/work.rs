@@ -1,15 +1,15 @@
-//! Pieces of work as the function table describes them: [`Work`] has one constructor a kind of call, which gives the
-//! record with all that the call's arguments say. [`Put`] adds where, when and by whom.
+//! Pieces of work as the function table describes them: [`Commands`] has one constructor a kind of call, which gives the
+//! record with all that the call's arguments say. [`CommandRecord`] adds where, when and by whom.
 
 mod constructors;
 
-pub(super) use constructors::{Work, list, synchronization};
+pub(super) use constructors::{Commands, list, synchronization};
 
+use super::callbacks::{self, CommandDescription};
 use super::ffi::*;
 use super::kernels;
 use super::memory;
 use super::sampling;
-use super::tell::{self, Described};
 use crate::collect::correlation::HostThread;
 use crate::collect::operations::{
     kernel_dispatch, memory_copy, synchronization as synchronization_domain,
@@ -19,7 +19,7 @@ use crate::record::*;
 
 /// Where and by whom work was put.
 #[derive(Copy, Clone)]
-pub(super) struct Place {
+pub(super) struct EnqueueInfo {
     pub work: WorkHeader,
     /// The buffers that get the records.
     pub buffers: Buffers,
@@ -27,11 +27,11 @@ pub(super) struct Place {
 }
 
 /// A record of work.
-pub(super) trait Put: Record {
-    fn put(&mut self, place: &Place);
+pub(super) trait CommandRecord: Record {
+    fn set_enqueue(&mut self, info: &EnqueueInfo);
 
     /// The operations under which subscribers see the work's enqueue and completion.
-    fn told_as(&self) -> (Operation, Operation);
+    fn operations(&self) -> (Operation, Operation);
 
     /// The kernel that it dispatches, if that is what it is.
     #[inline(always)]
@@ -51,13 +51,13 @@ pub(super) trait Enqueue: Copy {
     fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers;
 
     /// Writes the records.
-    fn enqueue(&self, host: &mut HostThread, place: &Place);
+    fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo);
 
     /// Describes the work for subscribers.
-    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>));
+    fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>));
 }
 
-impl<P: Put> Enqueue for P {
+impl<P: CommandRecord> Enqueue for P {
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
         let wanted = host.board().buffers_in(P::KIND, context);
@@ -68,23 +68,23 @@ impl<P: Put> Enqueue for P {
     }
 
     #[inline(always)]
-    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
         // Values of the closure's own, which need not be anywhere in memory.
-        let (work, place) = (*self, *place);
-        host.fill(place.buffers, move |record: &mut P| {
+        let (work, info) = (*self, *info);
+        host.fill(info.buffers, move |record: &mut P| {
             *record = work;
-            record.put(&place);
+            record.set_enqueue(&info);
         });
         if self.kernel().is_some() {
-            sampling::enqueued(self.kernel(), &place);
+            sampling::enqueued(self.kernel(), &info);
         }
     }
 
-    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
+    fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
         let mut record = *self;
-        record.put(place);
-        let (enqueue, complete) = self.told_as();
-        tell(Described {
+        record.set_enqueue(info);
+        let (enqueue, complete) = self.operations();
+        notify(CommandDescription {
             enqueue,
             complete,
             record: RecordRef::of(&record),
@@ -119,22 +119,22 @@ impl OnQueue for *mut cl_command_queue {
     }
 }
 
-macro_rules! put {
-    ($($record:ident $([$kernel:ident])? as $told:expr $(, $more:expr)?;)*) => {$(
-        impl Put for $record {
+macro_rules! command_record {
+    ($($record:ident $([$kernel:ident])? as $operations:expr $(, $more:expr)?;)*) => {$(
+        impl CommandRecord for $record {
             #[inline(always)]
-            fn put(&mut self, place: &Place) {
-                self.header = self.header.with(place.flags);
-                self.work = place.work;
+            fn set_enqueue(&mut self, info: &EnqueueInfo) {
+                self.header = self.header.with(info.flags);
+                self.work = info.work;
                 $({
-                    let more: fn(&mut $record, &Place) = $more;
-                    more(self, place);
+                    let more: fn(&mut $record, &EnqueueInfo) = $more;
+                    more(self, info);
                 })?
             }
 
-            fn told_as(&self) -> (Operation, Operation) {
-                let told: fn(&$record) -> (Operation, Operation) = $told;
-                told(self)
+            fn operations(&self) -> (Operation, Operation) {
+                let operations: fn(&$record) -> (Operation, Operation) = $operations;
+                operations(self)
             }
 
             $(
@@ -146,13 +146,13 @@ macro_rules! put {
         }
     )*};
 }
-put! {
+command_record! {
     KernelDispatch [kernel] as |_| (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
     MemorySet as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
-    Synchronization as |record| (tell::wait(record.what), synchronization_domain::COMPLETE);
-    MemoryCopy as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, place| {
+    Synchronization as |record| (callbacks::wait(record.what), synchronization_domain::COMPLETE);
+    MemoryCopy as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, info| {
         // The host is no agent.
-        let of = |memory| if on_host(memory) { AgentId::NONE } else { place.work.agent };
+        let of = |memory| if on_host(memory) { AgentId::NONE } else { info.work.agent };
         copy.source_agent = of(copy.source_memory);
         copy.destination_agent = of(copy.destination_memory);
     };
@@ -199,7 +199,7 @@ impl KernelLaunch {
         dispatch.dimensions = self.dimensions as u8;
         for dimension in 0..3 {
             let used = dimension < self.dimensions as usize;
-            // SAFETY: as `Work::kernel` was promised, they have as many values as there are dimensions.
+            // SAFETY: as `Commands::kernel` was promised, they have as many values as there are dimensions.
             unsafe {
                 dispatch.grid[dimension] = match used {
                     true if self.global.is_null() => 0,
@@ -224,20 +224,20 @@ impl Enqueue for KernelLaunch {
     }
 
     #[inline(always)]
-    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
         // As above.
-        let (launch, place) = (*self, *place);
-        host.fill(place.buffers, move |record: &mut KernelDispatch| {
+        let (launch, info) = (*self, *info);
+        host.fill(info.buffers, move |record: &mut KernelDispatch| {
             launch.fill(record);
-            record.put(&place);
+            record.set_enqueue(&info);
         });
         if launch.launch.id.is_some() {
-            sampling::enqueued(launch.launch.id, &place);
+            sampling::enqueued(launch.launch.id, &info);
         }
     }
 
-    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
-        self.record().describe(place, tell);
+    fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
+        self.record().describe(info, notify);
     }
 }
 
@@ -254,18 +254,18 @@ impl Enqueue for SharedFree {
         self.copy.wanted_by(host, context)
     }
 
-    fn enqueue(&self, host: &mut HostThread, place: &Place) {
+    fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
         if !self.pointers.is_empty() {
             // SAFETY: the program's list, which it keeps until the call has returned.
             for pointer in unsafe { &*self.pointers } {
                 memory::forget_shared(*pointer);
             }
         }
-        self.copy.enqueue(host, place);
+        self.copy.enqueue(host, info);
     }
 
-    fn describe(&self, place: &Place, tell: &mut dyn FnMut(Described<'_>)) {
-        self.copy.describe(place, tell);
+    fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
+        self.copy.describe(info, notify);
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
     fn dimensions_that_are_not_used_have_one_work_item() {
         // SAFETY: the sizes have as many values as there are dimensions.
         let dispatch = unsafe {
-            Work::kernel(cl_kernel::NULL, 2, [640, 360].as_ptr(), [8, 4].as_ptr()).record()
+            Commands::kernel(cl_kernel::NULL, 2, [640, 360].as_ptr(), [8, 4].as_ptr()).record()
         };
         assert_eq!(
             (dispatch.grid, dispatch.workgroup),
@@ -285,7 +285,7 @@ mod tests {
         );
         // SAFETY: null is allowed for both.
         let dispatch = unsafe {
-            Work::kernel(cl_kernel::NULL, 1, core::ptr::null(), core::ptr::null()).record()
+            Commands::kernel(cl_kernel::NULL, 1, core::ptr::null(), core::ptr::null()).record()
         };
         assert_eq!((dispatch.grid, dispatch.workgroup), ([0, 1, 1], [0, 0, 0]));
     }

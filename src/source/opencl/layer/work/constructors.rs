@@ -73,9 +73,9 @@ fn transfer(transfer: TransferKind, from: End, to: End, bytes: u64) -> MemoryCop
 }
 
 /// The constructors. Where they are unsafe, pointers must be valid for what OpenCL reads through them.
-pub struct Work;
+pub struct Commands;
 
-impl Work {
+impl Commands {
     pub fn read(from: cl_mem, offset: usize, bytes: usize, to: *const c_void) -> MemoryCopy {
         transfer(
             TransferKind::DEVICE_TO_HOST,

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static INITIALIZED: AtomicU32 = AtomicU32::new(0);
 
 /// The calling thread, as a place from which subscribers are called back.
-pub(super) struct Teller {
+pub(super) struct CallSite {
     thread: Current,
     board: &'static Arc<Switchboard>,
     id: ThreadId,
@@ -33,21 +33,21 @@ pub(super) struct Teller {
 }
 
 /// The description of a piece of work for subscribers: the operations of its two ends, its record and its kernel.
-pub(super) struct Described<'a> {
+pub(super) struct CommandDescription<'a> {
     pub enqueue: Operation,
     pub complete: Operation,
     pub record: RecordRef<'a>,
     pub kernel: KernelId,
 }
 
-impl Teller {
+impl CallSite {
     /// The calling thread. `None` in a callback, and after the end.
     #[inline]
-    pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<Teller> {
+    pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<CallSite> {
         if thread.state().is_in_callback() {
             return None;
         }
-        Some(Teller {
+        Some(CallSite {
             thread,
             board: thread.board()?,
             id: thread.state().thread(),
@@ -68,35 +68,35 @@ impl Teller {
     /// Calls back about something that happens once.
     pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
         self.notifier().instant(operation, payload);
-        self.tell_postponed();
+        self.notify_postponed();
     }
 
     /// Calls back about work that completed while this thread was in a callback.
-    fn tell_postponed(&self) {
+    fn notify_postponed(&self) {
         if OUTSTANDING.any_parked() {
-            super::completion::tell_postponed(self.thread);
+            super::completion::notify_postponed(self.thread);
         }
     }
 }
 
 impl Call {
     #[inline]
-    fn teller(&self) -> Option<Teller> {
-        Teller::new(self.thread?, self.core.correlation, self.core.depth)
+    fn site(&self) -> Option<CallSite> {
+        CallSite::new(self.thread?, self.core.correlation, self.core.depth)
     }
 
     /// The place from which subscribers are called back about what the call does, if there are such subscribers.
     #[inline]
-    pub fn tells_inside(&self) -> Option<Teller> {
-        if !self.core.interest.tells_inside() {
+    pub fn inner_call_site(&self) -> Option<CallSite> {
+        if !self.core.interest.has_inner_callbacks() {
             return None;
         }
-        self.teller()
+        self.site()
     }
 
     /// Calls back subscribers of the call itself.
     #[inline(always)]
-    pub(super) fn tell(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
+    pub(super) fn notify(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
         let subscribers = self.core.interest.subscribers();
         let description = functions::description(self.core.operation.number);
         let (Some(thread), Some(description)) = (self.thread, description) else {
@@ -111,27 +111,27 @@ impl Call {
         let (state, place) = (thread.state(), (self.core.depth, Within::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         (callback.return_code, callback.payload) = (return_code, payload);
-        if let Some(id) = board.tell_within(state, place, subscribers, &mut callback) {
+        if let Some(id) = board.notify_within(state, place, subscribers, &mut callback) {
             let supply = |host: &mut HostThread| host.supply_external(&self.core, id);
             thread.with(supply);
         }
         if OUTSTANDING.any_parked() {
-            super::completion::tell_postponed(thread);
+            super::completion::notify_postponed(thread);
         }
     }
 
     /// The call begins: words left by an earlier one are forgotten, and memory is going to be allocated or freed.
     #[cold]
-    pub(super) fn tell_begin(&self, arguments: &[u64]) {
-        let Some(teller) = self.tells_inside() else {
+    pub(super) fn notify_begin(&self, arguments: &[u64]) {
+        let Some(site) = self.inner_call_site() else {
             return;
         };
         let process = std::process::id();
         if INITIALIZED.swap(process, Ordering::Relaxed) != process {
-            teller.instant(resource::RUNTIME_INITIALIZED, Payload::None);
+            site.instant(resource::RUNTIME_INITIALIZED, Payload::None);
         }
-        teller.notifier().begin(Within::Work, WorkId::NONE);
-        teller.notifier().begin(Within::Wait, WorkId::NONE);
+        site.notifier().begin(Within::Work, WorkId::NONE);
+        site.notifier().begin(Within::Wait, WorkId::NONE);
         let Some(description) = functions::description(self.core.operation.number) else {
             return;
         };
@@ -143,138 +143,131 @@ impl Call {
                 let mut record = Allocation::blank();
                 record.operation = AllocationOperation::ALLOCATE;
                 (record.bytes, record.runtime_flags) = (named("size"), named("flags"));
-                self.tell_allocation(&teller, record);
+                self.notify_allocation(&site, record);
             }
-            Inside::FreesShared => super::memory::tell_free(self, named("ptr")),
+            Inside::FreesShared => super::memory::notify_free(self, named("ptr")),
         }
     }
 
     /// Calls back: memory is going to be allocated or freed.
-    pub(super) fn tell_allocation(&self, teller: &Teller, mut record: Allocation) {
+    pub(super) fn notify_allocation(&self, site: &CallSite, mut record: Allocation) {
         (record.correlation, record.start) = (self.core.correlation, self.core.start);
-        record.thread = teller.id;
+        record.thread = site.id;
         let operation = allocation(record.operation);
         let record = RecordRef::of(&record);
-        teller
-            .notifier()
+        site.notifier()
             .enter(Within::Work, operation, record, KernelId::NONE);
     }
 
     /// Calls back: it has been.
-    pub(super) fn tell_allocated(&self, record: &Allocation) {
-        if let Some(teller) = self.tells_inside() {
+    pub(super) fn notify_allocated(&self, record: &Allocation) {
+        if let Some(site) = self.inner_call_site() {
             let operation = allocation(record.operation);
             let payload = Payload::Record(RecordRef::of(record));
-            teller
-                .notifier()
+            site.notifier()
                 .exit(Within::Work, operation, payload, KernelId::NONE, 0);
-            teller.notifier().end(Within::Work);
+            site.notifier().end(Within::Work);
         }
     }
 
     /// Calls back: the host is going to wait.
-    pub(super) fn tell_wait(&mut self, mut record: Synchronization) {
-        if let Some(teller) = self.tells_inside() {
+    pub(super) fn notify_wait(&mut self, mut record: Synchronization) {
+        if let Some(site) = self.inner_call_site() {
             let work = &mut record.work;
             (work.correlation, work.enqueued) = (self.core.correlation, self.core.start);
-            work.thread = teller.id;
+            work.thread = site.id;
             let record_ref = RecordRef::of(&record);
             let operation = wait(record.what);
-            teller
-                .notifier()
+            site.notifier()
                 .enter(Within::Wait, operation, record_ref, KernelId::NONE);
             self.core.start = crate::clock::now();
         }
     }
 
     /// Calls back: it has waited.
-    pub(super) fn tell_waited(&self, record: &Synchronization, status: cl_int) {
-        if let Some(teller) = self.tells_inside() {
+    pub(super) fn notify_waited(&self, record: &Synchronization, status: cl_int) {
+        if let Some(site) = self.inner_call_site() {
             let payload = Payload::Record(RecordRef::of(record));
             let operation = wait(record.what);
-            teller
-                .notifier()
+            site.notifier()
                 .exit(Within::Wait, operation, payload, KernelId::NONE, status);
-            teller.notifier().end(Within::Wait);
+            site.notifier().end(Within::Wait);
         }
     }
 
     /// Calls back: `work` is going to be put into `queue`.
-    pub(super) fn tell_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
-        let Some(teller) = self.tells_inside() else {
+    pub(super) fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
+        let Some(site) = self.inner_call_site() else {
             return;
         };
         let new_work = |host: &mut HostThread| (host.new_work(), host.external());
-        let Some((id, external)) = teller.thread.with(new_work) else {
+        let Some((id, external)) = site.thread.with(new_work) else {
             return;
         };
-        teller.notifier().begin(Within::Work, id);
-        let place = self.place((teller.id, external), queue, id, blocking);
-        work.describe(&place, &mut |work| {
-            teller
-                .notifier()
+        site.notifier().begin(Within::Work, id);
+        let enqueue = self.enqueue_info((site.id, external), queue, id, blocking);
+        work.describe(&enqueue, &mut |work| {
+            site.notifier()
                 .enter(Within::Work, work.enqueue, work.record, work.kernel);
         });
-        teller.tell_postponed();
+        site.notify_postponed();
     }
 
     /// Calls back: it has been. Returns its id and the subscribers that follow it.
     #[cold]
-    pub(super) fn tell_enqueued(
+    pub(super) fn notify_enqueued(
         &self,
         work: &impl Enqueue,
         queue: &QueueIds,
         blocking: bool,
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
-        let teller = self.tells_inside()?;
-        let id = teller.notifier().user_data(Within::Work).work();
-        let external = teller.thread.with(|host| host.external())?;
+        let site = self.inner_call_site()?;
+        let id = site.notifier().user_data(Within::Work).work();
+        let external = site.thread.with(|host| host.external())?;
         let mut followers: Option<Followers> = None;
-        let place = self.place((teller.id, external), queue, id, blocking);
-        work.describe(&place, &mut |work| {
+        let enqueue = self.enqueue_info((site.id, external), queue, id, blocking);
+        work.describe(&enqueue, &mut |work| {
             let payload = Payload::Record(work.record);
-            teller
-                .notifier()
+            site.notifier()
                 .exit(Within::Work, work.enqueue, payload, work.kernel, 0);
             // Of the parts of a command buffer, the first kernel speaks for all.
             let speaks = match &followers {
                 None => true,
                 Some(one) => !one.have_kernel() && work.kernel.is_some(),
             };
-            if speaks && let Some(new) = teller.notifier().followers(work.complete, work.kernel) {
+            if speaks && let Some(new) = site.notifier().followers(work.complete, work.kernel) {
                 followers = Some(new);
             }
         });
-        let user_data = teller.notifier().end(Within::Work);
-        teller.tell_postponed();
+        let user_data = site.notifier().end(Within::Work);
+        site.notify_postponed();
         let followers = followers.map(|followers| Box::new(followers.with_user_data(user_data)));
         id.is_some().then_some((id, followers))
     }
 
     /// The call ends with `status`. Something that entered in it and did not come about ends too.
     #[cold]
-    pub(super) fn tell_end(&self, status: cl_int) {
-        let Some(teller) = self.tells_inside() else {
+    pub(super) fn notify_end(&self, status: cl_int) {
+        let Some(site) = self.inner_call_site() else {
             return;
         };
         for within in [Within::Work, Within::Wait] {
-            let left = teller.notifier().user_data(within);
+            let left = site.notifier().user_data(within);
             if left.is_open() {
                 let (operation, none) = (left.operation(), Payload::None);
-                teller
-                    .notifier()
+                site.notifier()
                     .exit(within, operation, none, KernelId::NONE, status);
-                teller.notifier().end(within);
+                site.notifier().end(within);
             }
         }
-        teller.tell_postponed();
+        site.notify_postponed();
     }
 
     /// Calls back about an object that has come or is going: `id` is that of an `R`.
-    pub(super) fn tell_object<R: Record>(&self, operation: Operation, id: u32) {
-        if let Some(teller) = self.tells_inside() {
-            teller.notifier().object::<R>(operation, id);
-            teller.tell_postponed();
+    pub(super) fn notify_object<R: Record>(&self, operation: Operation, id: u32) {
+        if let Some(site) = self.inner_call_site() {
+            site.notifier().object::<R>(operation, id);
+            site.notify_postponed();
         }
     }
 }
