@@ -4,7 +4,7 @@
 //! calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the source keeps until
 //! the work completes.
 
-use super::correlation::{Call, HostThread};
+use super::correlation::{CallInProgress, HostThread};
 use super::operations;
 use super::switchboard::{
     Callback, Payload, Phase, SubscriberSet, Switchboard, ThreadState, UserData, Within,
@@ -45,7 +45,7 @@ pub(crate) struct Notifier<'a> {
 impl<'a> Notifier<'a> {
     /// Inside of `call`, on the thread that makes it.
     #[cfg_attr(not(feature = "sim"), allow(dead_code))]
-    pub fn inside(host: &'a HostThread, call: &Call) -> Notifier<'a> {
+    pub fn inside(host: &'a HostThread, call: &CallInProgress) -> Notifier<'a> {
         Notifier {
             board: host.board(),
             state: host.state(),

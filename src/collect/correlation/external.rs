@@ -1,6 +1,6 @@
 //! The client's own ids: each thread's stack of pushed ids, and the ids supplied for single calls.
 
-use super::{Call, HostThread};
+use super::{CallInProgress, HostThread};
 use crate::collect::switchboard::Buffers;
 use crate::record::*;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ const MAX_EXTERNAL: usize = 1024;
 
 /// The record that an id of this kind was the latest at the end of `call`.
 pub(super) fn external_record(
-    call: &Call,
+    call: &CallInProgress,
     (kind, external): (ExternalKind, ExternalId),
 ) -> ExternalCorrelation {
     ExternalCorrelation {
@@ -25,7 +25,7 @@ pub(super) fn external_record(
 impl HostThread {
     /// Supplies the external id of `call`: its records and those of its work carry `id` instead of the latest pushed one.
     #[cold]
-    pub(crate) fn supply_external(&mut self, call: &Call, id: ExternalId) {
+    pub(crate) fn supply_external(&mut self, call: &CallInProgress, id: ExternalId) {
         self.remove_supplied(call.depth);
         self.supplied.push((call.depth, id));
         self.update_external();
@@ -99,7 +99,7 @@ impl HostThread {
     }
 
     /// The buffers that want records of the external ids of a call.
-    pub(super) fn external_for(&self, call: &Call) -> Buffers {
+    pub(super) fn external_for(&self, call: &CallInProgress) -> Buffers {
         let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
         call.interest.buffers().and(asked)
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A call in progress, from [`HostThread::enter`] to [`HostThread::exit`].
 #[derive(Copy, Clone, Debug)]
-pub struct Call {
+pub struct CallInProgress {
     /// The call's id.
     pub correlation: CorrelationId,
     /// The call it was made from, or none.
@@ -36,9 +36,9 @@ pub struct Call {
     pub(crate) interest: Interest,
 }
 
-impl Call {
+impl CallInProgress {
     /// No call.
-    pub const NONE: Call = Call {
+    pub const NONE: CallInProgress = CallInProgress {
         correlation: CorrelationId::NONE,
         ancestor: CorrelationId::NONE,
         start: Ticks::NONE,
@@ -144,7 +144,12 @@ impl HostThread {
 
     /// A call of `operation` begins. `stack_pointer` is an address in the caller's frame.
     #[inline]
-    pub fn enter(&mut self, operation: Operation, stack_pointer: usize, now: Ticks) -> Call {
+    pub fn enter(
+        &mut self,
+        operation: Operation,
+        stack_pointer: usize,
+        now: Ticks,
+    ) -> CallInProgress {
         let interest = self.board.interest(operation);
         self.enter_wanted(operation, interest, stack_pointer, || now)
     }
@@ -158,7 +163,7 @@ impl HostThread {
         interest: Interest,
         stack_pointer: usize,
         now: impl FnOnce() -> Ticks,
-    ) -> Call {
+    ) -> CallInProgress {
         let (depth, ancestor) = match self.depth {
             0 => (0, CorrelationId::NONE),
             _ => self.within(stack_pointer),
@@ -175,7 +180,7 @@ impl HostThread {
             false => now(),
             true => self.open_call((depth, correlation, operation), now),
         };
-        Call {
+        CallInProgress {
             correlation,
             ancestor,
             start,
@@ -190,7 +195,13 @@ impl HostThread {
     ///
     /// `HostThread::exit_simple` is the fast path, `HostThread::exit_slow` does everything else.
     #[inline(always)]
-    pub fn exit(&mut self, call: &Call, end: Ticks, return_code: i32, extra: Extra<'_>) -> bool {
+    pub fn exit(
+        &mut self,
+        call: &CallInProgress,
+        end: Ticks,
+        return_code: i32,
+        extra: Extra<'_>,
+    ) -> bool {
         let is_simple =
             call.interest.has_simple_exit() && !self.has_external && extra.arguments.is_empty();
         if is_simple && self.exit_simple(call, end, return_code, extra.flags) {
@@ -203,7 +214,13 @@ impl HostThread {
 
     /// Writes the record of `call` to the one buffer that wants it. `false`: its lane has no room.
     #[inline(always)]
-    fn exit_simple(&mut self, call: &Call, end: Ticks, return_code: i32, flags: u8) -> bool {
+    fn exit_simple(
+        &mut self,
+        call: &CallInProgress,
+        end: Ticks,
+        return_code: i32,
+        flags: u8,
+    ) -> bool {
         let external = self.board.ids().main_external();
         let Some(mut lane) = self.lanes.using(call.interest.first_buffer()) else {
             return false;
@@ -219,7 +236,13 @@ impl HostThread {
     /// The exit of a call with external ids or arguments, with several consumers or none, or without room in its lane.
     #[cold]
     #[inline(never)]
-    fn exit_slow(&mut self, call: Call, end: Ticks, return_code: i32, extra: Extra<'_>) -> bool {
+    fn exit_slow(
+        &mut self,
+        call: CallInProgress,
+        end: Ticks,
+        return_code: i32,
+        extra: Extra<'_>,
+    ) -> bool {
         let buffers_of_ids = self.external_for(&call);
         for index in 0..self.latest.len() {
             self.write_to(buffers_of_ids, external_record(&call, self.latest[index]));
@@ -281,7 +304,7 @@ impl HostThread {
 
     /// `call` has enqueued a piece of work, whose end [`HostThread::work_ends`] will be told.
     #[inline]
-    pub fn work_begins(&mut self, call: &Call) {
+    pub fn work_begins(&mut self, call: &CallInProgress) {
         if !self.board.buffers_for(Kind::RETIREMENT).is_none() {
             let is_exit_noticed = call.interest.is_noticed();
             self.board.work_begins(call.correlation, is_exit_noticed);
@@ -407,7 +430,7 @@ impl HostThread {
 /// The record of `call`. Inlined, so that its fields are stored where the record stays.
 #[inline(always)]
 fn record(
-    call: &Call,
+    call: &CallInProgress,
     end: Ticks,
     return_code: i32,
     flags: u8,

@@ -1,6 +1,6 @@
 //! Writes a thread's records to the buffers that want them, through one lane in each.
 
-use super::{Call, HostThread};
+use super::{CallInProgress, HostThread};
 use crate::buffer::{Batch, Lane, WhenFull};
 use crate::collect::switchboard::{Buffers, Interest};
 use crate::record::*;
@@ -48,7 +48,7 @@ impl HostThread {
 
     /// Writes the arguments of `call` to the buffers that want them.
     #[inline(never)]
-    pub fn write_arguments(&mut self, call: &Call, values: &[u64]) {
+    pub fn write_arguments(&mut self, call: &CallInProgress, values: &[u64]) {
         let values = &values[..values.len().min(MAX_ARGUMENTS)];
         let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
         let (buffers, bytes) = (self.annotated(call), Arguments::bytes_for(values.len()));
@@ -115,7 +115,7 @@ impl HostThread {
     }
 
     /// The buffers that get the arguments of `call`.
-    fn annotated(&self, call: &Call) -> Buffers {
+    fn annotated(&self, call: &CallInProgress) -> Buffers {
         match call.interest.has_arguments() {
             true => call
                 .interest

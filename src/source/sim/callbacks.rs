@@ -3,7 +3,7 @@
 //! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
 use super::operations::Function;
-use crate::collect::correlation::{Call, HostThread};
+use crate::collect::correlation::{CallInProgress, HostThread};
 use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Within};
 use crate::record::{Completion, ExternalId, KernelId, Operation, Record, RecordRef, WorkId};
@@ -12,7 +12,7 @@ use crate::record::{Completion, ExternalId, KernelId, Operation, Record, RecordR
 /// supplied.
 pub(super) fn call(
     host: &HostThread,
-    call: &Call,
+    call: &CallInProgress,
     function: Function,
     arguments: &[u64],
     status: Option<i32>,
@@ -39,7 +39,7 @@ pub(super) fn call(
 /// Reports the enter of an activity within a call.
 pub(super) fn begin<R: Record>(
     host: &HostThread,
-    call: &Call,
+    call: &CallInProgress,
     within: Within,
     operation: Operation,
     kernel: KernelId,
@@ -53,7 +53,7 @@ pub(super) fn begin<R: Record>(
 /// Reports the exit of an activity within a call.
 pub(super) fn end<R: Record>(
     host: &HostThread,
-    call: &Call,
+    call: &CallInProgress,
     within: Within,
     operation: Operation,
     kernel: KernelId,
@@ -68,7 +68,7 @@ pub(super) fn end<R: Record>(
 /// Reports an enqueue, and returns the followers of the work.
 pub(super) fn enqueued<R: Record>(
     host: &HostThread,
-    call: &Call,
+    call: &CallInProgress,
     (enqueue, complete): (Operation, Operation),
     kernel: KernelId,
     record: &R,
@@ -88,6 +88,11 @@ pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.
-pub(super) fn object<R: Record>(host: &HostThread, call: &Call, operation: Operation, id: u32) {
+pub(super) fn object<R: Record>(
+    host: &HostThread,
+    call: &CallInProgress,
+    operation: Operation,
+    id: u32,
+) {
     Notifier::inside(host, call).object::<R>(operation, id);
 }

@@ -9,7 +9,7 @@ use super::operations::Function;
 use super::runtime::{EnqueuedWork, Event, Stream, count};
 use super::sampler::Launched;
 use super::thread::{Status, Thread};
-use crate::collect::correlation::Call;
+use crate::collect::correlation::CallInProgress;
 use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
 use crate::record::*;
 use std::cell::RefCell;
@@ -229,7 +229,7 @@ impl Thread {
         self.exit(call, Ok(())).await
     }
 
-    async fn compile(&mut self, call: &Call, module: &Module, source: &KernelSource) {
+    async fn compile(&mut self, call: &CallInProgress, module: &Module, source: &KernelSource) {
         let start = self.runtime.now();
         let work = 180_000 + 2_600 * u64::from(source.registers);
         self.compute(Nanos(work)).await;
@@ -307,7 +307,7 @@ impl Thread {
 
     fn copy(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         destination: Pointer,
         source: Pointer,
         bytes: u64,
@@ -371,7 +371,7 @@ impl Thread {
     /// Reports enqueued work to subscribers, and stores the followers of its completion.
     fn report_enqueued<R: Record>(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         operations: (Operation, Operation),
         kernel: KernelId,
         record: &R,
@@ -382,7 +382,7 @@ impl Thread {
 
     fn enqueue(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         stream: Stream,
         queue: QueueChoice,
         demand: Demand,

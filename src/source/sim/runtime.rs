@@ -18,7 +18,7 @@ use super::random::{Purpose, Random};
 use super::recent::Recent;
 use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
-use crate::collect::correlation::{Call, HostThread};
+use crate::collect::correlation::{CallInProgress, HostThread};
 use crate::collect::notify::Followers;
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
@@ -366,7 +366,7 @@ impl Runtime {
     pub(super) fn enqueue(
         &self,
         host: &mut HostThread,
-        call: &Call,
+        call: &CallInProgress,
         stream: Stream,
         queue: QueueChoice,
         demand: Demand,

@@ -9,7 +9,7 @@ use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
-use crate::collect::correlation::{Call, Extra, HostThread};
+use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::operations::{memory_allocation, resource, synchronization};
 use crate::collect::process::{Borrowed, Current};
 use crate::collect::switchboard::Within;
@@ -115,7 +115,7 @@ impl Thread {
     }
 
     /// Enters a call. Its host time passes before it takes effect.
-    pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> Call {
+    pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> CallInProgress {
         self.runtime.keep_room();
         self.open.push((function, arguments.to_vec()));
         let frame = STACK - self.open.len() * FRAME;
@@ -134,7 +134,7 @@ impl Thread {
     /// Exits a call.
     pub(super) async fn exit<R>(
         &mut self,
-        call: Call,
+        call: CallInProgress,
         result: Result<R, Status>,
     ) -> Result<R, Status> {
         self.compute(Nanos(90)).await;
@@ -276,7 +276,7 @@ impl Thread {
 
     fn allocation(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         operation: AllocationOperation,
         location: MemoryLocation,
         pointer: Pointer,
@@ -403,7 +403,7 @@ impl Thread {
     /// Waits on the host, and writes the record.
     pub(super) async fn synchronize(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         what: SynchronizationType,
         awaited: &Awaited,
         event: Option<EventId>,
@@ -428,7 +428,7 @@ impl Thread {
     /// The record of a synchronization that ends now.
     pub(super) fn synchronization(
         &mut self,
-        call: &Call,
+        call: &CallInProgress,
         what: SynchronizationType,
     ) -> Synchronization {
         let host = self.host();

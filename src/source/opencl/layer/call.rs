@@ -21,16 +21,16 @@ use crate::record::*;
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
-pub(super) struct Call {
+pub(super) struct ObservedCall {
     /// The thread that the wrapper runs on; absent where nobody wants to know of the call (any more), and only the layer's
     /// own books are kept.
     pub(super) thread: Option<Current>,
-    pub(super) core: correlation::Call,
+    pub(super) core: correlation::CallInProgress,
     /// The time at which the runtime returned, once taken.
     end: Ticks,
 }
 
-impl Call {
+impl ObservedCall {
     /// Whether a call of function `number` is handed on at once: nobody wants it. `keeps_books` says whether the
     /// layer's own books have to do with it.
     #[inline(always)]
@@ -85,9 +85,9 @@ impl Call {
     }
 
     /// A call of which only the layer's own books take notice, as long as it is not entered.
-    pub const UNRECORDED: Call = Call {
+    pub const UNRECORDED: ObservedCall = ObservedCall {
         thread: None,
-        core: correlation::Call::NONE,
+        core: correlation::CallInProgress::NONE,
         end: Ticks::NONE,
     };
 
@@ -117,7 +117,7 @@ impl Call {
         }
     }
 
-    /// The thread's state, as [`Call::host`] gives it. Records that are put together in a closure are
+    /// The thread's state, as [`ObservedCall::host`] gives it. Records that are put together in a closure are
     /// put together in one place and copied from there.
     #[inline(always)]
     fn borrow(&self) -> Option<Borrowed> {
@@ -350,7 +350,7 @@ impl Call {
     ///
     /// # Safety
     ///
-    /// As for [`Call::enqueued`].
+    /// As for [`ObservedCall::enqueued`].
     #[inline(never)]
     unsafe fn follow(
         &mut self,

@@ -4,7 +4,7 @@
 //! runtime's own callback, on a thread of its choice and perhaps under its locks. On a thread that is in a callback
 //! already they wait in the work's slot until that has returned.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
 use super::dispatch;
 use super::ffi::cl_int;
@@ -79,7 +79,7 @@ impl CallSite {
     }
 }
 
-impl Call {
+impl ObservedCall {
     #[inline]
     fn site(&self) -> Option<CallSite> {
         CallSite::new(self.thread?, self.core.correlation, self.core.depth)

@@ -1,7 +1,7 @@
 //! Command buffers: commands that are recorded once and enqueued many times. One event covers all of them,
 //! so they share a work id and a completion.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::callbacks::CommandDescription;
 use super::ffi::*;
 use super::kernels;
@@ -68,7 +68,7 @@ fn with<R>(
 ///
 /// `queues` leads to `count` queues.
 pub(super) unsafe fn created(
-    call: &mut Call,
+    call: &mut ObservedCall,
     buffer: cl_command_buffer_khr,
     count: cl_uint,
     queues: *const cl_command_queue,
@@ -87,11 +87,11 @@ pub(super) unsafe fn created(
     BUFFERS.lock().insert(buffer.into(), new);
 }
 
-pub(super) fn retained(_: &mut Call, buffer: cl_command_buffer_khr) {
+pub(super) fn retained(_: &mut ObservedCall, buffer: cl_command_buffer_khr) {
     with(buffer, |buffer| buffer.references += 1);
 }
 
-pub(super) fn released(_: &mut Call, buffer: cl_command_buffer_khr) {
+pub(super) fn released(_: &mut ObservedCall, buffer: cl_command_buffer_khr) {
     let mut buffers = BUFFERS.lock();
     if let Some(known) = buffers.get_mut(&buffer.into()) {
         known.references = known.references.saturating_sub(1);
@@ -102,7 +102,11 @@ pub(super) fn released(_: &mut Call, buffer: cl_command_buffer_khr) {
 }
 
 /// A command was recorded into `buffer`.
-pub(super) fn record(call: &mut Call, buffer: cl_command_buffer_khr, command: impl Into<Command>) {
+pub(super) fn record(
+    call: &mut ObservedCall,
+    buffer: cl_command_buffer_khr,
+    command: impl Into<Command>,
+) {
     call.end();
     with(buffer, |buffer| buffer.commands.push(command.into()));
 }

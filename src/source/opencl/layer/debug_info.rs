@@ -3,7 +3,7 @@
 //!
 //! Only PoCL's compilers are asked. Before version 4 they give lines only to code that is not optimised.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::dispatch::{below, next};
 use super::ffi::*;
 use super::{device, devices, programs};
@@ -93,7 +93,7 @@ fn without(answer: &str, added: Added) -> String {
 
 /// The program asks about a build.
 pub(super) unsafe fn build_info(
-    _: &mut Call,
+    _: &mut ObservedCall,
     program: cl_program,
     device: cl_device_id,
     what: cl_uint,

@@ -2,7 +2,7 @@
 //!
 //! A wrapper is a plain frame: it has no destructors, so an exception or a longjmp may pass through it.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::ffi::*;
 use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
 use super::table::opencl_functions;
@@ -84,7 +84,11 @@ macro_rules! after {
 }
 
 #[inline(always)]
-pub(super) unsafe fn and_then<T>(call: &mut Call, result: T, then: impl FnOnce(&mut Call, T)) {
+pub(super) unsafe fn and_then<T>(
+    call: &mut ObservedCall,
+    result: T,
+    then: impl FnOnce(&mut ObservedCall, T),
+) {
     then(call, result)
 }
 
@@ -161,7 +165,7 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
 
 /// The value that records keep of an argument.
 #[inline(always)]
-pub(super) fn kept<T: Argument>(call: &mut Call, argument: T) -> u64 {
+pub(super) fn kept<T: Argument>(call: &mut ObservedCall, argument: T) -> u64 {
     match T::TYPE {
         Some(ArgumentType::BOOLEAN) => u64::from(bits(argument) != 0),
         // SAFETY: OpenCL's strings end with a 0, and the call that got this one has returned.
@@ -183,7 +187,7 @@ macro_rules! wrapper {
                 observe!(below().$name.unwrap_unchecked(), $how [$($detail),*] $group $name($($arg: $ty),*)
                     { $($hook)* })
             }
-            if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+            if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
                 return next!($name($($arg),*));
             }
             // SAFETY: the arguments that this one got.
@@ -220,7 +224,7 @@ pub(super) fn contained(work: impl FnOnce()) {
 macro_rules! observe {
     ($next:expr, $how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*)
         { $($hook:tt)* }) => {{
-        let mut call = Call::UNRECORDED;
+        let mut call = ObservedCall::UNRECORDED;
         let call = &mut call;
         let frame = (&raw const *call) as usize;
         if !call.enter(Function::$name as u16, frame) {

@@ -1,6 +1,6 @@
 //! Answers to the program's questions about events, as they would be without us.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
 use super::dispatch::{below, next};
 use super::ffi::*;
@@ -8,7 +8,7 @@ use super::functions::ask;
 use super::queues;
 
 pub(super) unsafe fn info(
-    _: &mut Call,
+    _: &mut ObservedCall,
     event: cl_event,
     what: cl_uint,
     size: usize,
@@ -35,7 +35,7 @@ pub(super) unsafe fn info(
 }
 
 pub(super) unsafe fn profiling_info(
-    call: &mut Call,
+    call: &mut ObservedCall,
     event: cl_event,
     what: cl_uint,
     size: usize,
@@ -49,7 +49,7 @@ pub(super) unsafe fn profiling_info(
 }
 
 /// Whether the program believes that the queue of `event` has no profiling.
-fn is_hidden(call: &mut Call, event: cl_event) -> bool {
+fn is_hidden(call: &mut ObservedCall, event: cl_event) -> bool {
     let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
     // User events have no queue, and no profiling either; what is no event is the runtime's to say.
     let queue = queue.filter(|queue| !queue.is_null());

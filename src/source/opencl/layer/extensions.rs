@@ -4,7 +4,7 @@
 //! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of
 //! the first few platforms.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::command_buffers::{self, CommandBuffer};
 use super::dispatch::wait_list;
 use super::dispatch::{
@@ -92,7 +92,7 @@ macro_rules! wrappers {
         $(pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: `wrap` sets the target before it hands out a wrapper.
             let target = unsafe { *TARGETS[$platform].$name.get().unwrap_unchecked() };
-            if Call::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+            if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
                 // SAFETY: the program's own arguments.
                 return unsafe { target($($arg),*) };
             }
@@ -108,7 +108,7 @@ macro_rules! wrappers {
 ///
 /// As for `create`, whose arguments these are.
 unsafe fn create_queue(
-    call: &mut Call,
+    call: &mut ObservedCall,
     create: unsafe extern "C-unwind" fn(
         cl_context,
         cl_device_id,
@@ -128,14 +128,14 @@ unsafe fn create_queue(
 
 extension_functions!(declare);
 
-pub(super) unsafe fn address(_: &mut Call, name: *const c_char) -> *mut c_void {
+pub(super) unsafe fn address(_: &mut ObservedCall, name: *const c_char) -> *mut c_void {
     let found = dispatch::next!(clGetExtensionFunctionAddress(name));
     // SAFETY: the program's string.
     unsafe { observed(cl_platform_id::NULL, name, found) }
 }
 
 pub(super) unsafe fn address_for_platform(
-    _: &mut Call,
+    _: &mut ObservedCall,
     platform: cl_platform_id,
     name: *const c_char,
 ) -> *mut c_void {

@@ -1,6 +1,6 @@
 //! Kernels: their names, and what a launch takes by them.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::device::text;
 use super::dispatch::{below, next};
 use super::ffi::*;
@@ -67,7 +67,7 @@ pub(super) fn forget_all() {
 }
 
 /// A kernel was created from a program.
-pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
+pub(super) fn created(call: &mut ObservedCall, kernel: cl_kernel, program: cl_program) {
     call.end();
     KERNELS.remove(kernel);
     let info = name(kernel, program);
@@ -75,7 +75,7 @@ pub(super) fn created(call: &mut Call, kernel: cl_kernel, program: cl_program) {
 }
 
 /// The program gives up its last reference to a kernel.
-pub(super) fn going(call: &Call, info: &KernelInfo) {
+pub(super) fn going(call: &ObservedCall, info: &KernelInfo) {
     call.notify_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.launch.id.0);
 }
 
@@ -85,7 +85,7 @@ pub(super) fn going(call: &Call, info: &KernelInfo) {
 ///
 /// The arguments are those of a call to clCreateKernelsInProgram that succeeded.
 pub(super) unsafe fn created_all(
-    call: &mut Call,
+    call: &mut ObservedCall,
     program: cl_program,
     room: cl_uint,
     kernels: *mut cl_kernel,
@@ -110,7 +110,7 @@ pub(super) unsafe fn created_all(
 }
 
 /// A kernel was cloned, with its arguments.
-pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
+pub(super) fn cloned(call: &mut ObservedCall, kernel: cl_kernel, source: cl_kernel) {
     call.end();
     let mut info = lookup(source);
     info.references = 1;
@@ -123,7 +123,12 @@ pub(super) fn cloned(call: &mut Call, kernel: cl_kernel, source: cl_kernel) {
 
 /// An argument without a value was set: it is local memory of that size.
 #[cold]
-pub(super) fn local_argument(_: &mut Call, kernel: cl_kernel, index: cl_uint, bytes: usize) {
+pub(super) fn local_argument(
+    _: &mut ObservedCall,
+    kernel: cl_kernel,
+    index: cl_uint,
+    bytes: usize,
+) {
     let bytes = bytes as u32;
     let mut local = LOCAL.lock();
     let arguments = local.entry(kernel.into()).or_default();

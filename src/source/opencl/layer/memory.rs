@@ -1,6 +1,6 @@
 //! Memory: buffers, images and pipes by handle, shared virtual and unified memory by address.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::dispatch::{below, next};
 use super::ffi::*;
 use super::functions::ask;
@@ -53,7 +53,12 @@ pub(super) fn forget_shared(address: *const c_void) -> Option<MemoryInfo> {
 }
 
 /// A memory object was created.
-pub(super) fn created(call: &mut Call, mem: cl_mem, context: cl_context, flags: cl_bitfield) {
+pub(super) fn created(
+    call: &mut ObservedCall,
+    mem: cl_mem,
+    context: cl_context,
+    flags: cl_bitfield,
+) {
     call.end();
     let info = describe(mem, context, flags, false);
     MEMORY.insert(mem, info);
@@ -61,7 +66,7 @@ pub(super) fn created(call: &mut Call, mem: cl_mem, context: cl_context, flags: 
 }
 
 /// A part of a buffer was made a buffer.
-pub(super) fn sub_buffer_created(call: &mut Call, mem: cl_mem, _: cl_mem) {
+pub(super) fn sub_buffer_created(call: &mut ObservedCall, mem: cl_mem, _: cl_mem) {
     call.end();
     let info = describe(mem, objects::context_of_memory(mem), cl_bitfield(0), true);
     MEMORY.insert(mem, info);
@@ -86,7 +91,7 @@ fn describe(mem: cl_mem, context: cl_context, flags: cl_bitfield, part: bool) ->
     info
 }
 
-pub(super) fn release(call: &mut Call, mem: cl_mem) -> cl_int {
+pub(super) fn release(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
     let going = |info: &MemoryInfo| {
         if info.part == 0 {
             notify_freeing(call, mem.into(), info);
@@ -101,7 +106,7 @@ pub(super) fn release(call: &mut Call, mem: cl_mem) -> cl_int {
 
 /// Shared virtual memory was allocated, unless `address` is null.
 pub(super) fn svm_allocated(
-    call: &mut Call,
+    call: &mut ObservedCall,
     address: *mut c_void,
     context: cl_context,
     flags: cl_bitfield,
@@ -112,7 +117,7 @@ pub(super) fn svm_allocated(
 
 /// Unified shared memory was allocated.
 pub(super) fn usm_allocated(
-    call: &mut Call,
+    call: &mut ObservedCall,
     address: *mut c_void,
     context: cl_context,
     bytes: usize,
@@ -122,7 +127,7 @@ pub(super) fn usm_allocated(
 }
 
 fn allocated(
-    call: &mut Call,
+    call: &mut ObservedCall,
     address: *mut c_void,
     context: cl_context,
     flags: cl_bitfield,
@@ -141,7 +146,7 @@ fn allocated(
     write(call, AllocationOperation::ALLOCATE, address as u64, &info);
 }
 
-pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mut c_void) {
+pub(super) unsafe fn svm_free(call: &mut ObservedCall, context: cl_context, address: *mut c_void) {
     // Before the call: after it, the address may stand for other memory.
     let info = forget_shared(address);
     if let Some(info) = &info {
@@ -154,20 +159,20 @@ pub(super) unsafe fn svm_free(call: &mut Call, context: cl_context, address: *mu
 }
 
 /// Unified shared memory was freed.
-pub(super) fn usm_freed(call: &mut Call, address: *mut c_void) {
+pub(super) fn usm_freed(call: &mut ObservedCall, address: *mut c_void) {
     if let Some(info) = forget_shared(address) {
         write(call, AllocationOperation::FREE, address as u64, &info);
     }
 }
 
 /// Calls back: shared memory at `address` is going to be freed, if it is tracked.
-pub(super) fn notify_free(call: &Call, address: u64) {
+pub(super) fn notify_free(call: &ObservedCall, address: u64) {
     if let Some(info) = SHARED.get(address) {
         notify_freeing(call, address, &info);
     }
 }
 
-fn notify_freeing(call: &Call, address: u64, info: &MemoryInfo) {
+fn notify_freeing(call: &ObservedCall, address: u64, info: &MemoryInfo) {
     if let Some(site) = call.inner_call_site() {
         call.notify_allocation(&site, record(AllocationOperation::FREE, address, info));
     }
@@ -182,7 +187,7 @@ fn record(operation: AllocationOperation, address: u64, info: &MemoryInfo) -> Al
     record
 }
 
-fn write(call: &mut Call, operation: AllocationOperation, address: u64, info: &MemoryInfo) {
+fn write(call: &mut ObservedCall, operation: AllocationOperation, address: u64, info: &MemoryInfo) {
     let mut record = record(operation, address, info);
     record.correlation = call.correlation();
     (record.start, record.end) = (call.start(), call.end());

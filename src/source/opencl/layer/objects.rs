@@ -4,7 +4,7 @@
 //! last one goes. What the runtime knows by a handle that is not known here (it was made before the
 //! recording, or by a function that is not observed) is looked up when it is first used.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::devices;
 use super::dispatch::{below, next};
 use super::ffi::*;
@@ -71,7 +71,7 @@ pub(super) fn forget_all() {
 }
 
 /// The program holds one reference more.
-pub(super) fn retained<O: Object>(_: &mut Call, object: O) {
+pub(super) fn retained<O: Object>(_: &mut ObservedCall, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 
@@ -110,29 +110,29 @@ pub(super) fn released<O: Object>(
     (result, gone)
 }
 
-pub(super) unsafe fn release_context(call: &mut Call, context: cl_context) -> cl_int {
+pub(super) unsafe fn release_context(call: &mut ObservedCall, context: cl_context) -> cl_int {
     let going = |info: &ContextInfo| {
         call.notify_object::<Context>(resource::CONTEXT_DESTROYED, info.id.0);
     };
     released(context, going, || next!(clReleaseContext(context))).0
 }
 
-pub(super) unsafe fn release_program(call: &mut Call, program: cl_program) -> cl_int {
+pub(super) unsafe fn release_program(call: &mut ObservedCall, program: cl_program) -> cl_int {
     let going = |info: &programs::ProgramInfo| programs::going(call, info);
     released(program, going, || next!(clReleaseProgram(program))).0
 }
 
-pub(super) unsafe fn release_kernel(call: &mut Call, kernel: cl_kernel) -> cl_int {
+pub(super) unsafe fn release_kernel(call: &mut ObservedCall, kernel: cl_kernel) -> cl_int {
     let going = |info: &kernels::KernelInfo| kernels::going(call, info);
     released(kernel, going, || next!(clReleaseKernel(kernel))).0
 }
 
-pub(super) unsafe fn release_memory(call: &mut Call, mem: cl_mem) -> cl_int {
+pub(super) unsafe fn release_memory(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
     memory::release(call, mem)
 }
 
 /// A context was created.
-pub(super) fn context_created(call: &mut Call, context: cl_context) {
+pub(super) fn context_created(call: &mut ObservedCall, context: cl_context) {
     call.end();
     CONTEXTS.remove(context);
     let agents = || {

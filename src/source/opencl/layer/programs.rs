@@ -1,6 +1,6 @@
 //! Programs and their builds.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::callbacks::CallSite;
 use super::debug_info;
 use super::dispatch::{below, contained, next};
@@ -33,7 +33,7 @@ pub(super) struct ProgramInfo {
 object!(cl_program, ProgramInfo, PROGRAMS);
 
 /// A program was created.
-pub(super) fn created(call: &mut Call, program: cl_program) {
+pub(super) fn created(call: &mut ObservedCall, program: cl_program) {
     call.end();
     PROGRAMS.remove(program);
     let info = lookup(program);
@@ -46,7 +46,7 @@ pub(super) fn created(call: &mut Call, program: cl_program) {
 ///
 /// The arguments are those of a call to clCreateProgramWithSource that succeeded.
 pub(super) unsafe fn created_from_source(
-    call: &mut Call,
+    call: &mut ObservedCall,
     program: cl_program,
     count: cl_uint,
     strings: *mut *const c_char,
@@ -107,7 +107,7 @@ pub(super) fn forget_all() {
 }
 
 /// The program gives up its last reference to a program.
-pub(super) fn going(call: &Call, info: &ProgramInfo) {
+pub(super) fn going(call: &ObservedCall, info: &ProgramInfo) {
     if let Some(site) = call.inner_call_site() {
         unload(&site, info.id);
     }
@@ -247,7 +247,7 @@ impl Build {
     /// # Safety
     ///
     /// `options` is null or a string.
-    unsafe fn new(call: &Call, options: *const c_char) -> Build {
+    unsafe fn new(call: &ObservedCall, options: *const c_char) -> Build {
         let text = match options.is_null() {
             true => String::new(),
             // SAFETY: the caller's promise.
@@ -351,7 +351,7 @@ unsafe fn with_lines(program: cl_program, options: *const c_char) -> Option<CStr
 }
 
 pub(super) unsafe fn build(
-    call: &mut Call,
+    call: &mut ObservedCall,
     program: cl_program,
     num_devices: cl_uint,
     devices: *const cl_device_id,
@@ -379,7 +379,7 @@ pub(super) unsafe fn build(
 ///
 /// `options` is null, or leads to a string that ends with a 0.
 unsafe fn built(
-    call: &mut Call,
+    call: &mut ObservedCall,
     program: cl_program,
     options: *const c_char,
     (notify, user_data): (ProgramCallback, *mut c_void),
@@ -400,7 +400,7 @@ unsafe fn built(
 
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn compile(
-    call: &mut Call,
+    call: &mut ObservedCall,
     program: cl_program,
     num_devices: cl_uint,
     devices: *const cl_device_id,
@@ -430,7 +430,7 @@ pub(super) unsafe fn compile(
 
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn link(
-    call: &mut Call,
+    call: &mut ObservedCall,
     context: cl_context,
     num_devices: cl_uint,
     devices: *const cl_device_id,

@@ -1,6 +1,6 @@
 //! Command queues. Profiling is forced on, and what the program asks is answered as if it were not.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::devices;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
@@ -134,12 +134,12 @@ fn ids_of_unknown(queue: cl_command_queue) -> QueueIds {
 }
 
 /// The tracked state of `queue`.
-pub(super) fn lookup(_: &mut Call, queue: cl_command_queue) -> QueueInfo {
+pub(super) fn lookup(_: &mut ObservedCall, queue: cl_command_queue) -> QueueInfo {
     QUEUES.get(queue).unwrap_or_else(|| name_unknown(queue))
 }
 
 pub(super) unsafe fn create(
-    call: &mut Call,
+    call: &mut ObservedCall,
     context: cl_context,
     device: cl_device_id,
     properties: cl_bitfield,
@@ -157,7 +157,7 @@ pub(super) unsafe fn create(
 }
 
 pub(super) unsafe fn create_with_properties(
-    call: &mut Call,
+    call: &mut ObservedCall,
     context: cl_context,
     device: cl_device_id,
     properties: *const cl_ulong,
@@ -178,7 +178,7 @@ pub(super) unsafe fn create_with_properties(
 ///
 /// `properties` is null or the program's list, and `create` writes a status to `errcode`.
 pub(super) unsafe fn create_by(
-    call: &mut Call,
+    call: &mut ObservedCall,
     properties: *const cl_ulong,
     errcode: *mut cl_int,
     create: impl Fn(*const cl_ulong) -> cl_command_queue,
@@ -249,7 +249,7 @@ fn flags(list: &[cl_ulong]) -> u64 {
 }
 
 fn created(
-    call: &mut Call,
+    call: &mut ObservedCall,
     queue: cl_command_queue,
     asked: u64,
     actual: u64,
@@ -271,12 +271,12 @@ fn created(
 }
 
 /// The program holds one reference more.
-pub(super) fn retained(_: &mut Call, queue: cl_command_queue) {
+pub(super) fn retained(_: &mut ObservedCall, queue: cl_command_queue) {
     QUEUES.update(queue, |info| info.references += 1);
 }
 
 /// The program lets go of one reference. The queue stays known.
-pub(super) unsafe fn release(call: &mut Call, queue: cl_command_queue) -> cl_int {
+pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -> cl_int {
     let less = |info: &mut QueueInfo| {
         info.references = info.references.saturating_sub(1);
         (info.references == 0).then_some(info.ids.id)
@@ -365,7 +365,7 @@ unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_
 }
 
 pub(super) unsafe fn info(
-    call: &mut Call,
+    call: &mut ObservedCall,
     queue: cl_command_queue,
     what: cl_uint,
     size: usize,
@@ -415,7 +415,7 @@ fn answer(list: &[cl_ulong], size: usize, value: *mut c_void, size_ret: *mut usi
 
 /// clSetCommandQueueProperty of OpenCL 1.0, which may switch off what we need.
 pub(super) unsafe fn set_property(
-    call: &mut Call,
+    call: &mut ObservedCall,
     queue: cl_command_queue,
     properties: cl_bitfield,
     enable: cl_bool,

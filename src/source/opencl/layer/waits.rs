@@ -1,6 +1,6 @@
 //! Waits of the host, and the work that they waited for, found by the last work of each queue and by recent events.
 
-use super::call::Call;
+use super::call::ObservedCall;
 use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::queues::{self, QueueIds};
@@ -156,7 +156,7 @@ fn last_of_each_queue(events: &[cl_event]) -> ([(QueueId, WorkId); MAX_QUEUES], 
 }
 
 pub(super) unsafe fn for_events(
-    call: &mut Call,
+    call: &mut ObservedCall,
     count: cl_uint,
     events: *const cl_event,
 ) -> cl_int {
@@ -189,7 +189,7 @@ pub(super) unsafe fn for_events(
     result
 }
 
-pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int {
+pub(super) unsafe fn finish(call: &mut ObservedCall, queue: cl_command_queue) -> cl_int {
     if call.inner_call_site().is_some() {
         let info = queues::ids(queue);
         call.notify_wait(for_queue(&info));
@@ -207,7 +207,7 @@ pub(super) unsafe fn finish(call: &mut Call, queue: cl_command_queue) -> cl_int 
 }
 
 /// A call waited until the work that it put into a queue had completed.
-pub(super) fn blocked(call: &mut Call, queue: QueueIds, work: WorkId) {
+pub(super) fn blocked(call: &mut ObservedCall, queue: QueueIds, work: WorkId) {
     waited_for_queue(call, &queue, work);
 }
 
@@ -222,14 +222,14 @@ pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
 }
 
 /// Writes that the call has waited for `queue`, whose last work was `work`.
-fn waited_for_queue(call: &mut Call, queue: &QueueIds, work: WorkId) {
+fn waited_for_queue(call: &mut ObservedCall, queue: &QueueIds, work: WorkId) {
     let mut record = for_queue(queue);
     record.waited_for = work;
     write(call, record, CL_SUCCESS);
 }
 
 #[inline(never)]
-fn write(call: &mut Call, mut record: Synchronization, status: cl_int) {
+fn write(call: &mut ObservedCall, mut record: Synchronization, status: cl_int) {
     contained(|| {
         let end = call.end();
         let by = call.host(|host| (host.thread(), host.external()));
