@@ -256,7 +256,7 @@ pub(crate) fn deliver_each(
     mapping: &Mapping,
     watermark: u32,
     scan: &mut Scan,
-    mut tell: impl FnMut(Delivery<'_, '_>),
+    mut deliver: impl FnMut(Delivery<'_, '_>),
 ) {
     look(mapping, watermark, &mut scan.found);
     if scan.found.is_empty() {
@@ -297,7 +297,7 @@ pub(crate) fn deliver_each(
                     first_record: owner.first_record,
                     bytes,
                 };
-                tell(match full {
+                deliver(match full {
                     true => Delivery::Full(&view),
                     false => Delivery::Filling(block, &view),
                 })
@@ -308,7 +308,7 @@ pub(crate) fn deliver_each(
         }
         if full {
             header.empty();
-            tell(Delivery::Emptied(block));
+            deliver(Delivery::Emptied(block));
         }
     }
 }

@@ -70,31 +70,31 @@ pub struct Collector {
 pub(super) struct Inner {
     buffer: Buffer,
     options: CollectorOptions,
-    /// The recorded process's.
+    /// The tick source of the recorded process.
     ticks: TickSource,
-    /// Whether that is this process.
+    /// Whether the recorded process is this one.
     is_own: bool,
     /// Held while blocks are delivered: one thread at a time.
-    work: Mutex<Work>,
+    receivers: Mutex<Receivers>,
     ended: AtomicBool,
-    /// What only whoever looks again and again knows.
+    /// State of the periodic polls.
     rounds: Mutex<Rounds>,
-    /// The callback thread that does, if it is one.
+    /// The callback thread that polls, if the tool assigned one.
     thread: Mutex<Option<CallbackThread>>,
     listener: Listener,
 }
 
-/// What a collector hears of the process whose lanes it looks at.
+/// A change in the process whose lanes a collector reads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
-    /// Something asks for a dump.
+pub(crate) enum SessionEvent {
+    /// The process has asked for a dump.
     Triggered,
     /// The process has ended its session. What was committed by then has been delivered.
     Ended,
 }
 
-/// Whoever is told of [`News`].
-pub(crate) type Listener = Option<Box<dyn Fn(News) + Send + Sync>>;
+/// The function that is called for each [`SessionEvent`].
+pub(crate) type Listener = Option<Box<dyn Fn(SessionEvent) + Send + Sync>>;
 
 struct Rounds {
     /// Blocks that have their pages in place.
@@ -102,18 +102,18 @@ struct Rounds {
     last_tick: Instant,
     next_tick: Duration,
     pause: Duration,
-    /// Those that have been seen.
+    /// The number of triggers that have been reported.
     triggers: u32,
-    /// Whether the listener knows that the process has ended its session.
-    told_end: bool,
+    /// Whether [`SessionEvent::Ended`] has been reported.
+    end_reported: bool,
 }
 
-struct Work {
+struct Receivers {
     sinks: Vec<Box<dyn Sink>>,
-    /// Who supplies the blocks, and gets their records.
+    /// The client that supplies the blocks and receives them back with their records.
     client: Option<ClientBlocks>,
     scan: Scan,
-    /// Nothing is delivered any more.
+    /// Set at the end: nothing more is delivered.
     stopped: bool,
 }
 
@@ -141,7 +141,7 @@ impl Collector {
             next_tick: FIRST_TICK,
             pause: BUSY_PERIOD.min(options.period),
             triggers: 0,
-            told_end: false,
+            end_reported: false,
         };
         Collector {
             inner: Arc::new(Inner {
@@ -152,7 +152,7 @@ impl Collector {
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
                 listener,
-                work: Mutex::new(Work {
+                receivers: Mutex::new(Receivers {
                     sinks,
                     client: None,
                     scan: Scan::default(),
@@ -212,14 +212,14 @@ impl Collector {
         let mapping = self.inner.buffer.mapping();
         let mut client = ClientBlocks::new(client, mapping);
         client.ask(mapping);
-        lock_std(&self.inner.work).client = Some(client);
+        lock_std(&self.inner.receivers).client = Some(client);
         self
     }
 
     /// Delivers nothing more. What is not delivered stays in the mapping.
     pub(crate) fn stop(&self) {
         self.inner.ended.store(true, Ordering::SeqCst);
-        lock_std(&self.inner.work).stopped = true;
+        lock_std(&self.inner.receivers).stopped = true;
         self.inner.buffer.wake_collector();
     }
 
@@ -236,10 +236,13 @@ impl Collector {
     /// Shows the sinks what is kept of the time after `since`.
     pub(crate) fn dump(&self, since: Ticks) {
         let _delivering = Delivering::begin();
-        let mut work = lock_std(&self.inner.work);
-        if !work.stopped {
+        let mut receivers = lock_std(&self.inner.receivers);
+        if !receivers.stopped {
             let show = |view: &BlockView<'_>| {
-                work.sinks.iter_mut().for_each(|sink| sink.records(view));
+                receivers
+                    .sinks
+                    .iter_mut()
+                    .for_each(|sink| sink.records(view));
             };
             self.inner.buffer.dump(since, show);
         }
@@ -261,12 +264,12 @@ impl Inner {
         self.buffer.end();
         self.deliver(0);
         self.report_losses();
-        let mut work = lock_std(&self.work);
-        work.stopped = true;
-        if let Some(client) = &mut work.client {
+        let mut receivers = lock_std(&self.receivers);
+        receivers.stopped = true;
+        if let Some(client) = &mut receivers.client {
             client.give_back(self.buffer.mapping());
         }
-        drop(work);
+        drop(receivers);
         self.buffer.wake_collector();
     }
 
@@ -309,26 +312,26 @@ impl Inner {
         let triggers = mapping.triggers().load(Ordering::Acquire);
         if triggers != rounds.triggers {
             rounds.triggers = triggers;
-            self.tell(News::Triggered);
+            self.report(SessionEvent::Triggered);
         }
-        if closed && !std::mem::replace(&mut rounds.told_end, true) {
-            self.tell(News::Ended);
+        if closed && !std::mem::replace(&mut rounds.end_reported, true) {
+            self.report(SessionEvent::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
         // Soon after the start too: two readings of the clocks tell their rates.
         if rounds.last_tick.elapsed() >= rounds.next_tick {
             rounds.last_tick = Instant::now();
             rounds.next_tick = TICK.min(rounds.next_tick * 4);
-            let mut work = lock_std(&self.work);
-            if !work.stopped && mapping.state() != SessionState::New {
-                work.sinks.iter_mut().for_each(|sink| sink.tick());
+            let mut receivers = lock_std(&self.receivers);
+            if !receivers.stopped && mapping.state() != SessionState::New {
+                receivers.sinks.iter_mut().for_each(|sink| sink.tick());
             }
         }
         rounds.pause
     }
 
-    fn tell(&self, news: News) {
-        self.listener.iter().for_each(|listener| listener(news));
+    fn report(&self, event: SessionEvent) {
+        self.listener.iter().for_each(|listener| listener(event));
     }
 
     /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
@@ -347,22 +350,22 @@ impl Inner {
     /// Delivers what is due; whether there was anything.
     fn deliver(&self, watermark: u32) -> bool {
         let _delivering = Delivering::begin();
-        let mut work = lock_std(&self.work);
+        let mut receivers = lock_std(&self.receivers);
         let mapping = self.buffer.mapping();
         mapping.looks().fetch_add(1, Ordering::Relaxed);
-        if work.stopped {
+        if receivers.stopped {
             return false;
         }
         // What is kept is shown on request, and at the end.
         if self.buffer.policy() == Policy::Overwrite && !self.buffer.mapping().pool().is_closed() {
             return false;
         }
-        let Work {
+        let Receivers {
             sinks,
             scan,
             client,
             ..
-        } = &mut *work;
+        } = &mut *receivers;
         let mut any = false;
         let pool = mapping.pool();
         deliver_each(mapping, watermark, scan, |found| {
@@ -404,13 +407,16 @@ impl Inner {
             bytes: bytemuck::cast_slice(&losses),
         };
         let _delivering = Delivering::begin();
-        let mut work = lock_std(&self.work);
-        work.sinks.iter_mut().for_each(|sink| sink.tick());
+        let mut receivers = lock_std(&self.receivers);
+        receivers.sinks.iter_mut().for_each(|sink| sink.tick());
         if losses.is_empty() {
             return;
         }
-        work.sinks.iter_mut().for_each(|sink| sink.records(&view));
-        if let Some(client) = &mut work.client {
+        receivers
+            .sinks
+            .iter_mut()
+            .for_each(|sink| sink.records(&view));
+        if let Some(client) = &mut receivers.client {
             client.partial(None, &view);
         }
     }

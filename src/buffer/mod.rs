@@ -48,7 +48,7 @@ pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLES
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
 #[cfg(not(loom))]
-pub(crate) use collector::{FINAL_LOSSES, News};
+pub(crate) use collector::{FINAL_LOSSES, SessionEvent};
 pub use lane::{Lane, WhenFull};
 #[cfg(not(loom))]
 pub(crate) use losses::unreported;

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 /// A sink that keeps all it is shown.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Delivery>>>);
+struct CollectingSink(Arc<Mutex<Vec<Delivery>>>);
 
 /// Lane, block and bytes of one delivery.
 type Delivery = (u32, u32, Vec<u8>);
 
-impl Sink for Kept {
+impl Sink for CollectingSink {
     fn records(&mut self, view: &BlockView<'_>) {
         self.0
             .lock()
@@ -22,7 +22,7 @@ impl Sink for Kept {
     }
 }
 
-impl Kept {
+impl CollectingSink {
     fn lanes(&self) -> HashMap<u32, Vec<u8>> {
         let mut lanes: HashMap<u32, Vec<u8>> = HashMap::new();
         for (lane, _, bytes) in self.0.lock().unwrap().iter() {
@@ -49,7 +49,7 @@ fn buffer(blocks: usize, policy: Policy) -> Buffer {
     Buffer::new(Mapping::anonymous(layout).unwrap(), policy)
 }
 
-fn collector(buffer: &Buffer, sink: &Kept) -> Collector {
+fn collector(buffer: &Buffer, sink: &CollectingSink) -> Collector {
     Collector::without_thread(
         buffer.clone(),
         vec![Box::new(sink.clone())],
@@ -65,7 +65,7 @@ fn api(n: u64) -> Api {
 
 #[test]
 fn records_arrive_in_the_order_they_were_written() {
-    let (buffer, sink) = (buffer(64, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(64, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(1)).unwrap();
     (0..1000).for_each(|n| assert!(lane.write(api(n))));
@@ -119,7 +119,7 @@ proptest::proptest! {
     fn records_of_any_sizes_fill_blocks_to_the_last_that_fits_and_come_back(
         records in proptest::collection::vec((0..4usize, proptest::bool::weighted(0.02)), 1..600),
     ) {
-        let (buffer, sink) = (buffer(3, Policy::Discard), Kept::default());
+        let (buffer, sink) = (buffer(3, Policy::Discard), CollectingSink::default());
         let collector = collector(&buffer, &sink);
         let mut lane = buffer.lane(ThreadId(1)).unwrap();
         let (mut left, mut empty, mut written) = (0, 3, 0);
@@ -150,7 +150,7 @@ proptest::proptest! {
 
 #[test]
 fn the_commit_word_of_a_block_counts_its_uses_and_its_bytes() {
-    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(2, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut uses = [0; 2];
     for thread in 1..=6 {
@@ -185,7 +185,7 @@ fn a_session_begins_once_and_has_one_end() {
 
 #[test]
 fn a_flush_takes_what_is_there_and_no_more_than_once() {
-    let (buffer, sink) = (buffer(4, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(4, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(1)).unwrap();
     for n in 0..10 {
@@ -198,7 +198,7 @@ fn a_flush_takes_what_is_there_and_no_more_than_once() {
 
 #[test]
 fn a_full_lane_counts_what_it_drops() {
-    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(2, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(9)).unwrap();
     let written = (0..1000).filter(|n| lane.write(api(*n))).count();
@@ -219,7 +219,7 @@ fn a_full_lane_counts_what_it_drops() {
 
 #[test]
 fn a_record_that_its_caller_keeps_is_not_counted_when_there_is_no_room() {
-    let (buffer, sink) = (buffer(2, Policy::Lossless), Kept::default());
+    let (buffer, sink) = (buffer(2, Policy::Lossless), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(9)).unwrap();
     let has_room = |lane: &mut Lane| lane.make_room(size_of::<Api>(), WhenFull::Keep);
@@ -234,7 +234,7 @@ fn a_record_that_its_caller_keeps_is_not_counted_when_there_is_no_room() {
 
 #[test]
 fn what_no_lane_could_report_is_reported_at_the_end() {
-    let (buffer, sink) = (buffer(2, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(2, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(9)).unwrap();
     let written = (0..300).filter(|n| lane.write(api(*n))).count() as u64;
@@ -249,7 +249,7 @@ fn what_no_lane_could_report_is_reported_at_the_end() {
 
 #[test]
 fn nothing_is_lost_when_lanes_may_wait() {
-    let (buffer, sink) = (buffer(2, Policy::Lossless), Kept::default());
+    let (buffer, sink) = (buffer(2, Policy::Lossless), CollectingSink::default());
     let collector = Collector::start(
         buffer.clone(),
         vec![Box::new(sink.clone())],
@@ -306,7 +306,7 @@ fn a_lane_that_waits_goes_on_when_the_buffer_ends() {
 
 #[test]
 fn threads_that_come_and_go_do_not_use_up_blocks_or_lanes() {
-    let (buffer, sink) = (buffer(8, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(8, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     for thread in 1..500 {
         let mut lane = buffer.lane(ThreadId(thread)).unwrap();
@@ -328,7 +328,7 @@ fn more_threads_than_lanes_get_none() {
 
 #[test]
 fn written_is_delivered_plus_dropped_with_many_threads_and_flushes() {
-    let (buffer, sink) = (buffer(16, Policy::Discard), Kept::default());
+    let (buffer, sink) = (buffer(16, Policy::Discard), CollectingSink::default());
     let options = CollectorOptions {
         watermark: 0,
         ..Default::default()

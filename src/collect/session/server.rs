@@ -6,7 +6,9 @@ use super::flight::Flight;
 use super::handshake::{self, Listener, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
-use crate::buffer::{Buffer, Collector, CollectorOptions, Layout, News, Policy, SessionState};
+use crate::buffer::{
+    Buffer, Collector, CollectorOptions, Layout, Policy, SessionEvent, SessionState,
+};
 use crate::capture::{CaptureSink, Writer};
 use crate::clock::TickSource;
 use crate::platform::sync::lock_std;
@@ -187,18 +189,18 @@ impl Server {
 
     /// Has what is kept written out, see [`ServerOptions::flight`].
     pub fn dump(&self) {
-        self.shared.tell(DUMP);
+        self.shared.send(DUMP);
     }
 
     /// Kills all processes that are being recorded.
     pub fn kill(&self) {
-        self.shared.tell(KILL);
+        self.shared.send(KILL);
     }
 
     /// Ends the session. Processes that are still running are told to stop recording, and what they
     /// recorded is taken as it is.
     pub fn finish(self) -> Finished {
-        self.shared.tell(FINISH);
+        self.shared.send(FINISH);
         self.result.recv().unwrap_or_default()
     }
 }
@@ -221,7 +223,7 @@ impl Arrivals {
 }
 
 impl Shared {
-    fn tell(&self, command: u32) {
+    fn send(&self, command: u32) {
         self.command.fetch_or(command, Ordering::Release);
         raise(&self.wake);
     }
@@ -494,9 +496,9 @@ impl Session {
         let dumps = self.options.flight.is_some();
         let is_first = lock_std(&self.shared.attached).is_empty();
         let listener = move |news| match news {
-            News::Triggered if dumps => shared.tell(DUMP),
-            News::Ended if is_first => raise(&shared.first_ended),
-            News::Triggered | News::Ended => {}
+            SessionEvent::Triggered if dumps => shared.send(DUMP),
+            SessionEvent::Ended if is_first => raise(&shared.first_ended),
+            SessionEvent::Triggered | SessionEvent::Ended => {}
         };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
         let listener = Some(Box::new(listener) as _);

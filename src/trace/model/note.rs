@@ -42,7 +42,7 @@ impl Note<'_> {
     pub const NOT_READABLE: &'static str = "not readable";
 
     /// Whether an unknown number of records is missing.
-    pub fn tells_of_loss(&self) -> bool {
+    pub fn reports_loss(&self) -> bool {
         self.name == Note::NOT_READABLE || NoteKind::ENDED_EARLY.name() == Some(self.name)
     }
 }

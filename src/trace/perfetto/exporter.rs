@@ -409,7 +409,7 @@ impl Consumer for Exporter<'_> {
 
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
         let track = self.place(note.process)?.notes;
-        if note.tells_of_loss() {
+        if note.reports_loss() {
             self.writer.ended_early();
         }
         let (named, none) = ((note.name, OWN), CorrelationId::NONE);

@@ -72,19 +72,19 @@ struct Clock {
 
 impl Clock {
     /// Tells a time. An incremental clock moves on by it.
-    fn tell(&mut self, time: u64) -> u64 {
+    fn convert(&mut self, time: u64) -> u64 {
         let delta = if self.incremental {
             time
         } else {
             time.wrapping_sub(self.own)
         };
-        let told = self
+        let boottime = self
             .boottime
             .wrapping_add(delta.wrapping_mul(self.multiplier));
         if self.incremental {
-            self.boottime = told;
+            self.boottime = boottime;
         }
-        told
+        boottime
     }
 }
 
@@ -348,7 +348,7 @@ impl Sequences {
             .or_else(|| {
                 read.iter().find_map(|clock| {
                     let mut known = *self.clocks.iter().find(|known| known.id == clock.id)?;
-                    Some(known.tell(clock.own))
+                    Some(known.convert(clock.own))
                 })
             });
         let Some(boottime) = boottime else {
@@ -387,7 +387,7 @@ impl Sequences {
             _ => &mut self.clocks,
         };
         match clocks.iter_mut().find(|known| known.id == clock) {
-            Some(known) => Some(known.tell(time)),
+            Some(known) => Some(known.convert(time)),
             // A trace that knows one clock only is told in that one.
             None if clock < BOOTTIME => Some(time),
             None => None,
