@@ -19,7 +19,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     };
     let flight = FlightRecorder::start(FlightOptions {
         slow_call: Some(Duration::from_micros(micros)),
-        most_dumps: 3,
+        max_dumps: 3,
         ..FlightOptions::default()
     })?;
     Ok(Box::new(move || {

@@ -1022,7 +1022,7 @@ typedef struct gputrail_block {
   /* How many bytes it has: 1024 or more, see gputrail_limits. */
   size_t bytes;
   /* How many records it may take at most; 0 for as many as have room. */
-  uint32_t most_records;
+  uint32_t max_records;
   /* 0. */
   uint32_t reserved;
   /* Of a complete block: the bytes of it that have been shown as a part of a block before. */
@@ -1030,7 +1030,7 @@ typedef struct gputrail_block {
 } gputrail_block;
 
 /*
- * Supplies a block, ahead of need: writes memory, bytes and, if it likes, most_records. If it leaves
+ * Supplies a block, ahead of need: writes memory, bytes and, if it likes, max_records. If it leaves
  * memory null, it is called again a little later; records for which no block is left until then are dropped and counted.
  * It must not throw.
  */
@@ -1241,7 +1241,7 @@ typedef struct gputrail_flight_options {
   /* This signal triggers a dump; usually none does. It must be one that the program has no handler for. */
   int32_t signal;
   /* Triggered dumps, at most; usually 10. */
-  uint32_t most_dumps;
+  uint32_t max_dumps;
   /* The folder for triggered dumps, flight-PROCESS-NUMBER.gputrail; usually the current one. */
   const char *folder;
   /* The selection of what is recorded; usually everything. */

@@ -19,7 +19,7 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
     options.slow_call_nanos = (micros ? strtoull(micros, NULL, 10) : 10000) * 1000;
-    options.most_dumps = 3;
+    options.max_dumps = 3;
     return gputrail_flight_start(&options, &flight);
 }
 

@@ -15,7 +15,7 @@ unsafe extern "C" fn lend(block: *mut Block, memory: *mut c_void) {
         let lent = &mut *memory.cast::<Lent>();
         if !std::mem::replace(&mut lent.is_out, true) {
             (*block).memory = lent.words.as_mut_ptr().cast::<u8>().add(lent.offset);
-            ((*block).bytes, (*block).most_records) = (lent.bytes, lent.most_records);
+            ((*block).bytes, (*block).max_records) = (lent.bytes, lent.max_records);
         }
     }
 }
@@ -32,7 +32,7 @@ struct Lent {
     words: [u64; 512],
     offset: usize,
     bytes: usize,
-    most_records: u32,
+    max_records: u32,
     is_out: bool,
 }
 
@@ -145,7 +145,7 @@ fuzz_target!(|data: &[u8]| {
                 words: [0; 512],
                 offset: input.int_in_range(0..=9).unwrap_or(0),
                 bytes: input.int_in_range(0..=4000).unwrap_or(0),
-                most_records: input.arbitrary().unwrap_or(0),
+                max_records: input.arbitrary().unwrap_or(0),
                 is_out: false,
             };
             let mut made = BufferHandle::default();

@@ -57,7 +57,7 @@ impl ClientMemory {
 #[derive(Debug)]
 pub struct ClientBlock {
     memory: ClientMemory,
-    most_records: u32,
+    max_records: u32,
 }
 
 impl ClientBlock {
@@ -65,7 +65,7 @@ impl ClientBlock {
     pub fn owned(memory: Box<[u64]>) -> ClientBlock {
         ClientBlock {
             memory: ClientMemory::Owned(memory),
-            most_records: 0,
+            max_records: 0,
         }
     }
 
@@ -78,20 +78,20 @@ impl ClientBlock {
     pub unsafe fn lent(start: NonNull<u8>, bytes: usize) -> ClientBlock {
         ClientBlock {
             memory: ClientMemory::Lent { start, bytes },
-            most_records: 0,
+            max_records: 0,
         }
     }
 
     /// The same block for that many records at most; 0 for as many as have room.
-    pub fn with_most_records(mut self, most: u32) -> ClientBlock {
-        self.most_records = most;
+    pub fn with_max_records(mut self, most: u32) -> ClientBlock {
+        self.max_records = max;
         self
     }
 
     /// Its memory, and how many records it is for at most.
     #[cfg(feature = "tool")]
     pub(crate) fn into_parts(self) -> (ClientMemory, u32) {
-        (self.memory, self.most_records)
+        (self.memory, self.max_records)
     }
 
     /// Whether records can be put into it: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
@@ -188,12 +188,7 @@ impl ClientBlocks {
                 return;
             }
             let bytes = block.memory.len().min(u32::MAX as usize) as u32 & !7;
-            mapping.lend(
-                place as u32,
-                block.memory.start(),
-                bytes,
-                block.most_records,
-            );
+            mapping.lend(place as u32, block.memory.start(), bytes, block.max_records);
             self.places[place] = Some(Lent {
                 memory: block.memory,
                 shown: 0,

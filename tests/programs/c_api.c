@@ -363,7 +363,7 @@ static void lend(gputrail_block *block, void *user_data) {
     if (of->asked == 8) return;
     block->memory = (uint8_t *)of->memory[of->asked];
     block->bytes = sizeof of->memory[0];
-    block->most_records = 5;
+    block->max_records = 5;
     if (of->asked == 1) block->memory += 4;
     if (of->asked == 2) block->bytes = 512;
     of->asked++;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 2, LAUNCHES = 200, BLOCK = 2048, MOST_RECORDS = 10 };
+enum { THREADS = 2, LAUNCHES = 200, BLOCK = 2048, MAX_RECORDS = 10 };
 
 static int failures;
 
@@ -57,7 +57,7 @@ static void lend(gputrail_block *block, void *user_data) {
     block->memory = (uint8_t *)malloc(BLOCK);
     block->bytes = BLOCK;
     /* Every other block takes a few records only, although there is room for more. */
-    if (client.lent++ % 2) block->most_records = MOST_RECORDS;
+    if (client.lent++ % 2) block->max_records = MAX_RECORDS;
 }
 
 static void show(const gputrail_batch *batch, void *user_data) {
@@ -69,7 +69,7 @@ static void take_back(const gputrail_block *block, const gputrail_batch *records
     uint64_t count = count_records(records, &client.delivered);
     CHECK(user_data == &client && block->bytes == BLOCK && records->records == block->memory);
     CHECK(records->bytes <= BLOCK && block->shown <= records->bytes);
-    if (count <= MOST_RECORDS) client.limited++;
+    if (count <= MAX_RECORDS) client.limited++;
     client.back++;
     free(block->memory);
 }

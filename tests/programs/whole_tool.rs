@@ -71,7 +71,7 @@ struct Lender(Arc<Seen>);
 impl BlockClient for Lender {
     fn request(&mut self) -> Option<ClientBlock> {
         self.0.blocks_out.fetch_add(1, Relaxed);
-        Some(ClientBlock::owned(vec![0; 256].into_boxed_slice()).with_most_records(8))
+        Some(ClientBlock::owned(vec![0; 256].into_boxed_slice()).with_max_records(8))
     }
 
     fn partial(&mut self, view: &BlockView<'_>) {

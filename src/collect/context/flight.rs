@@ -41,7 +41,7 @@ pub struct FlightOptions {
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`.
     pub folder: PathBuf,
     /// The most triggered dumps.
-    pub most_dumps: u32,
+    pub max_dumps: u32,
     /// The duration of a call that triggers a dump.
     pub slow_call: Option<Duration>,
     /// The signal that triggers a dump. The program must not have a handler for it.
@@ -57,7 +57,7 @@ impl Default for FlightOptions {
             threads: DEFAULT_LANES,
             selection: Selection::all(),
             folder: PathBuf::from("."),
-            most_dumps: 10,
+            max_dumps: 10,
             slow_call: None,
             signal: None,
         }
@@ -259,7 +259,7 @@ impl Inner {
     fn dump_triggered(&self) {
         let mut dumps = lock_std(&self.dumps);
         let number = dumps.len() as u32 + 1;
-        if number > self.options.most_dumps {
+        if number > self.options.max_dumps {
             return;
         }
         let name = format!("flight-{}-{number}.gputrail", std::process::id());

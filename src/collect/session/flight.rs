@@ -26,7 +26,7 @@ pub struct Flight {
     /// A call that takes at least as long triggers a dump.
     pub slow_call: Option<Duration>,
     /// Dumps, at most.
-    pub most_dumps: u32,
+    pub max_dumps: u32,
     /// Receives each dump; the last sender goes with the session.
     pub dumps: Sender<FlightDump>,
 }

@@ -538,7 +538,7 @@ impl Session {
         let Some(flight) = &self.options.flight else {
             return;
         };
-        if self.dumps < flight.most_dumps {
+        if self.dumps < flight.max_dumps {
             self.dumps += 1;
             flight.dump(self.dumps, &self.live, &self.options.captures);
         }

@@ -134,7 +134,7 @@ fn what_is_kept_is_written_out_with_names_and_calls_in_progress_while_the_proces
         flight: Some(Flight {
             keep: None,
             slow_call: None,
-            most_dumps: 2,
+            max_dumps: 2,
             dumps: sender,
         }),
     })

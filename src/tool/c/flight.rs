@@ -27,7 +27,7 @@ pub struct FlightSettings {
     /// This signal triggers a dump; usually none does. It must be one that the program has no handler for.
     pub signal: i32,
     /// Triggered dumps, at most; usually 10.
-    pub most_dumps: u32,
+    pub max_dumps: u32,
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`; usually the current one.
     pub folder: *const c_char,
     /// The selection of what is recorded; usually everything.
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn gputrail_flight_start(
             (made.keep_time, made.slow_call) =
                 (time(asked.keep_nanos), time(asked.slow_call_nanos));
             made.signal = (asked.signal != 0).then_some(asked.signal);
-            if asked.most_dumps != 0 {
-                made.most_dumps = asked.most_dumps;
+            if asked.max_dumps != 0 {
+                made.max_dumps = asked.max_dumps;
             }
             if !asked.folder.is_null() {
                 // SAFETY: the caller's promise.

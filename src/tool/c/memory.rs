@@ -26,7 +26,7 @@ pub struct Block {
     /// How many bytes it has: 1024 or more, see `gputrail_limits`.
     pub bytes: usize,
     /// How many records it may take at most; 0 for as many as have room.
-    pub most_records: u32,
+    pub max_records: u32,
     /// 0.
     pub reserved: u32,
     /// Of a complete block: the bytes of it that have been shown as a part of a block before.
@@ -34,7 +34,7 @@ pub struct Block {
 }
 sized!(Block, "gputrail_block", 40);
 
-/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `most_records`. If it leaves
+/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves
 /// `memory` null, it is called again a little later; records for which no block is left until then are dropped and counted.
 /// It must not throw.
 pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
@@ -66,7 +66,7 @@ impl BlockClient for Client {
         let memory = NonNull::new(block.memory)?;
         // SAFETY: the tool lends the memory, until it gets it back.
         let lent = unsafe { ClientBlock::lent(memory, block.bytes) };
-        Some(lent.with_most_records(block.most_records))
+        Some(lent.with_max_records(block.max_records))
     }
 
     fn partial(&mut self, view: &BlockView<'_>) {

@@ -60,7 +60,7 @@ unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
     let (block, callee) = unsafe { (&mut *block, &*user_data.cast::<Lending>()) };
     callee::call(&callee.failed, || {
         let mut lending = lock_std(&callee.function);
-        let Some((memory, most_records)) = lending.client.request().map(|block| block.into_parts())
+        let Some((memory, max_records)) = lending.client.request().map(|block| block.into_parts())
         else {
             return;
         };
@@ -73,7 +73,7 @@ unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
             }
             ClientMemory::Lent { start, bytes } => (start.as_ptr(), bytes),
         };
-        block.most_records = most_records;
+        block.max_records = max_records;
     });
 }
 

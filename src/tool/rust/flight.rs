@@ -23,7 +23,7 @@ pub struct FlightOptions {
     /// This signal triggers a dump. It must be one that the program has no handler for.
     pub signal: Option<i32>,
     /// Triggered dumps, at most.
-    pub most_dumps: u32,
+    pub max_dumps: u32,
     /// The folder for triggered dumps; otherwise the current one.
     pub folder: Option<CString>,
     /// Only records of these kinds, if any are named.
@@ -57,7 +57,7 @@ impl FlightRecorder {
             keep_nanos: nanos(options.keep_time),
             slow_call_nanos: nanos(options.slow_call),
             signal: options.signal.unwrap_or(0),
-            most_dumps: options.most_dumps,
+            max_dumps: options.max_dumps,
             folder: options
                 .folder
                 .as_ref()

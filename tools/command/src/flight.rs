@@ -82,7 +82,7 @@ impl<'a> Asked<'a> {
             flight: Flight {
                 keep,
                 slow_call: arguments.slower_than,
-                most_dumps: arguments.dumps,
+                max_dumps: arguments.dumps,
                 dumps: sender,
             },
             traces: Traces {

@@ -243,7 +243,7 @@ fn a_client_gets_its_blocks_back_with_everything_that_was_recorded() {
 #[test]
 fn a_block_holds_no_more_records_than_its_client_allows() {
     let mut program = Program::new();
-    let supply = || Some(block(4096).with_most_records(3));
+    let supply = || Some(block(4096).with_max_records(3));
     let (buffer, seen) = of_client(&program, supply);
     program.trace_to(&[&buffer]);
     for _ in 0..50 {
@@ -259,7 +259,7 @@ fn a_block_holds_no_more_records_than_its_client_allows() {
 #[test]
 fn with_one_record_to_a_block_losses_are_reported_and_records_still_come() {
     let mut program = Program::new();
-    let supply = || Some(block(SMALLEST_CLIENT_BLOCK).with_most_records(1));
+    let supply = || Some(block(SMALLEST_CLIENT_BLOCK).with_max_records(1));
     let (buffer, seen) = of_client(&program, supply);
     program.trace_to(&[&buffer]);
     for _ in 0..100 {

@@ -123,7 +123,7 @@ impl BlockClient for Client {
         self.lent.fetch_add(1, Ordering::Relaxed);
         let limit = [0, 0, 1, 7][self.dice.roll(4) as usize];
         let block = ClientBlock::owned(vec![0; words].into());
-        Some(block.with_most_records(limit))
+        Some(block.with_max_records(limit))
     }
 
     fn partial(&mut self, view: &BlockView<'_>) {
