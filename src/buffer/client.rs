@@ -83,7 +83,7 @@ impl ClientBlock {
     }
 
     /// The same block for that many records at most; 0 for as many as have room.
-    pub fn with_max_records(mut self, most: u32) -> ClientBlock {
+    pub fn with_max_records(mut self, max: u32) -> ClientBlock {
         self.max_records = max;
         self
     }

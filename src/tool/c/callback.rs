@@ -71,7 +71,7 @@ enum Within {
 thread_local! {
     static WITHIN: Cell<Within> = const { Cell::new(Within::Nothing) };
     /// The data of the callback that the thread is in, and the arguments of its call.
-    static TOLD: Cell<(*const CallbackData, *const c_void)> =
+    static CURRENT: Cell<(*const CallbackData, *const c_void)> =
         const { Cell::new((std::ptr::null(), std::ptr::null())) };
 }
 
@@ -130,7 +130,7 @@ pub(super) fn refuse_inside() -> Answer {
     Err(Failure::new(Status::BUSY, text))
 }
 
-/// Configures callback tracing: `call_back` is called for the operations while the context is started. A null
+/// Configures callback tracing: `callback` is called for the operations while the context is started. A null
 /// `operations` with a count of 0 asks for every operation of every domain.
 ///
 /// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 23 subscribers in the process;
@@ -138,30 +138,30 @@ pub(super) fn refuse_inside() -> Answer {
 ///
 /// # Safety
 ///
-/// `operations` is null or leads to `operation_count` of them, `call_back` is null or such a function, `subscriber` is
+/// `operations` is null or leads to `operation_count` of them, `callback` is null or such a function, `subscriber` is
 /// null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_subscribe(
     context: ContextHandle,
     operations: *const Operation,
     operation_count: usize,
-    call_back: CallbackFunction,
+    callback: CallbackFunction,
     user_data: *mut c_void,
     subscriber: *mut SubscriberHandle,
 ) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { place(subscriber, "subscriber") }?;
-        let call_back =
-            call_back.ok_or_else(|| Failure::new(Status::NULL_POINTER, "call_back is null"))?;
+        let function =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
         // SAFETY: the caller's promise.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
         let subscriber = of.call_back(operations, move |callback| {
-            tell(callback, |data| {
+            with_data(callback, |data| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
-                caller.run(|| unsafe { call_back(data, user_data.get()) });
+                caller.run(|| unsafe { function(data, user_data.get()) });
             });
         })?;
         place.write(keep(context, subscriber)?);
@@ -181,7 +181,7 @@ pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<Sub
     Ok(SubscriberHandle { handle: id })
 }
 
-fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
+fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
     let none = CallArguments::default();
     let (arguments, record, code): (_, *const Header, &[u8]) = match callback.payload {
         Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
@@ -208,11 +208,11 @@ fn tell(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) 
         code_bytes: code.len(),
         ..CallbackData::blank()
     };
-    let told = (&raw const data, (&raw const arguments).cast());
-    let before = TOLD.try_with(|place| place.replace(told));
+    let current = (&raw const data, (&raw const arguments).cast());
+    let before = CURRENT.try_with(|place| place.replace(current));
     call_back(&mut data);
     if let Ok(before) = before {
-        let _ = TOLD.try_with(|place| place.set(before));
+        let _ = CURRENT.try_with(|place| place.set(before));
     }
     callback.user_data = data.user_data;
 }
@@ -354,16 +354,16 @@ pub(super) fn with_arguments<R>(
     callback: *const CallbackData,
     work: impl FnOnce(&CallArguments<'_>) -> Answer<R>,
 ) -> Answer<R> {
-    let (told, arguments) = TOLD
+    let (current, arguments) = CURRENT
         .try_with(Cell::get)
         .unwrap_or((std::ptr::null(), std::ptr::null()));
     if callback.is_null() {
         return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
     }
-    if !std::ptr::eq(told, callback) {
+    if !std::ptr::eq(current, callback) {
         let text = "not the callback that this thread is in";
         return Err(Failure::new(Status::INVALID_ARGUMENT, text));
     }
-    // SAFETY: set by `tell`, which is further up this thread's stack, to arguments that it holds.
+    // SAFETY: set by `with_data`, which is further up this thread's stack, to arguments that it holds.
     work(unsafe { &*arguments.cast::<CallArguments<'_>>() })
 }

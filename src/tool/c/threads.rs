@@ -70,31 +70,32 @@ pub extern "C" fn gputrail_buffer_assign(
 /// afterwards, also if it could not be created. It must not throw.
 pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut c_void)>;
 
-/// Has `tell` called around the making of each thread of the library's from now on (rocprofiler-sdk:
+/// Has `callback` called around the making of each thread of the library's from now on (rocprofiler-sdk:
 /// `rocprofiler_at_internal_thread_create`).
 ///
 /// Errors: `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
-/// `tell` is null or such a function, `watch` is null or a place for the handle.
+/// `callback` is null or such a function, `watch` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_thread_watch(
-    tell: ThreadFunction,
+    callback: ThreadFunction,
     user_data: *mut c_void,
     watch: *mut WatchHandle,
 ) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { place(watch, "watch") }?;
-        let tell = tell.ok_or_else(|| Failure::new(Status::NULL_POINTER, "tell is null"))?;
+        let callback =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
         let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
         let mut state = library::state()?;
         let id = state.watches.new_handle();
         let made = InternalThreadWatch::new(move |moment| {
             let made = i32::from(moment == InternalThread::After);
             // SAFETY: a function of the tool's, which the tool gave for this.
-            caller.run(|| unsafe { tell(made, user_data.get()) });
+            caller.run(|| unsafe { callback(made, user_data.get()) });
         });
         state.watches.insert(id, Arc::new(made));
         place.write(WatchHandle { handle: id });

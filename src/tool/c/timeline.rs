@@ -69,23 +69,24 @@ pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle)
     })
 }
 
-/// Takes in a batch, to be called with every batch of a buffer, and calls `tell` once for each piece of work that is complete
+/// Takes in a batch, to be called with every batch of a buffer, and calls `callback` once for each piece of work that is complete
 /// by it, on the calling thread.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
-/// `batch` is null or leads to a batch whose bytes are there, `tell` is null or such a function.
+/// `batch` is null or leads to a batch whose bytes are there, `callback` is null or such a function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_timeline_add(
     timeline: TimelineHandle,
     batch: *const Batch,
-    tell: WorkFunction,
+    callback: WorkFunction,
     user_data: *mut c_void,
 ) -> Status {
     done(|| {
-        let tell = tell.ok_or_else(|| Failure::new(Status::NULL_POINTER, "tell is null"))?;
+        let callback =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
         // SAFETY: the caller's promise.
         let batch = unsafe { sized::read(batch) }?;
         // SAFETY: the caller's promise.
@@ -95,33 +96,33 @@ pub unsafe extern "C" fn gputrail_timeline_add(
         timeline.add(Records::new(bytes), |work| {
             with_c(work, |work| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
-                Caller::of_buffer().run(|| unsafe { tell(work, user_data) })
+                Caller::of_buffer().run(|| unsafe { callback(work, user_data) })
             });
         });
         Ok(())
     })
 }
 
-/// Destroys a timeline, and calls `tell`, which may be null, for the work of which only one record has come.
+/// Destroys a timeline, and calls `callback`, which may be null, for the work of which only one record has come.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
-/// `tell` is null or such a function.
+/// `callback` is null or such a function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_timeline_destroy(
     timeline: TimelineHandle,
-    tell: WorkFunction,
+    callback: WorkFunction,
     user_data: *mut c_void,
 ) -> Status {
     done(|| -> Answer {
         let timeline = library::state()?.timelines.remove(timeline.handle)?;
-        if let Some(tell) = tell {
+        if let Some(callback) = callback {
             lock_std(&timeline).finish(|work| {
                 with_c(work, |work| {
                     // SAFETY: a function of the tool's, which the tool gave for this.
-                    Caller::of_buffer().run(|| unsafe { tell(work, user_data) })
+                    Caller::of_buffer().run(|| unsafe { callback(work, user_data) })
                 });
             });
         }
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn gputrail_timeline_destroy(
     })
 }
 
-fn with_c(work: &TimedWork, tell: impl FnOnce(*const WorkData)) {
+fn with_c(work: &TimedWork, callback: impl FnOnce(*const WorkData)) {
     let mut data = WorkData {
         record: std::ptr::null(),
         completion: std::ptr::null(),
@@ -151,5 +152,5 @@ fn with_c(work: &TimedWork, tell: impl FnOnce(*const WorkData)) {
     if let Some(completion) = &work.completion {
         (data.completion, data.agent) = (completion, completion.agent);
     }
-    tell(&data);
+    callback(&data);
 }

@@ -10,8 +10,8 @@ use core::ffi::{CStr, c_char};
 #[derive(Copy, Clone)]
 pub struct Argument<'a> {
     data: ArgumentData,
-    /// The callback that it comes from, and its place there.
-    told: Option<(&'a CallbackData, u32)>,
+    /// The callback that it comes from, and its index among the arguments of that callback.
+    callback: Option<(&'a CallbackData, u32)>,
 }
 
 impl Argument<'_> {
@@ -45,18 +45,18 @@ impl Argument<'_> {
     /// The value for people. Of a call in progress up to `depth` pointers are followed, as far as they lead somewhere.
     pub fn text(&self, depth: usize) -> String {
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        let told = self.told.and_then(|(callback, place)| {
+        let text = self.callback.and_then(|(callback, index)| {
             read_text(|to, capacity, length| {
                 // SAFETY: the library's callback, room for that many bytes, and a place for the length.
                 unsafe {
                     call!(gputrail_callback_argument_text(
-                        callback, place, depth, to, capacity, length
+                        callback, index, depth, to, capacity, length
                     ))
                 }
             })
         });
         let value = self.value();
-        told.unwrap_or_else(|| match self.data.kept_as {
+        text.unwrap_or_else(|| match self.data.kept_as {
             ArgumentType::SIGNED => (value as i64).to_string(),
             ArgumentType::FLOAT => f64::from_bits(value).to_string(),
             ArgumentType::POINTER | ArgumentType::FLAGS => format!("{value:#x}"),
@@ -74,15 +74,15 @@ fn lasting(text: *const c_char) -> &'static str {
 
 /// The arguments that `ask` answers for places from 0 on, until there are no more.
 fn all<'a>(
-    told: Option<&'a CallbackData>,
+    callback: Option<&'a CallbackData>,
     ask: impl Fn(u32, *mut ArgumentData) -> Result<Status, Error>,
 ) -> impl Iterator<Item = Argument<'a>> {
-    (0..).map_while(move |place| {
+    (0..).map_while(move |index| {
         let mut data = ArgumentData::blank();
-        let status = ask(place, &mut data);
+        let status = ask(index, &mut data);
         matches!(status, Ok(Status::OK)).then_some(Argument {
             data,
-            told: told.map(|callback| (callback, place)),
+            callback: callback.map(|callback| (callback, index)),
         })
     })
 }

@@ -35,34 +35,34 @@ impl Drop for CallbackThread {
     }
 }
 
-type Tell = Box<dyn Fn(InternalThread) + Send + Sync>;
+type Function = Box<dyn Fn(InternalThread) + Send + Sync>;
 
 /// A function that is called around the making of each thread of the library's, until this is dropped; it may still be
 /// running on another thread then, so what it owns stays until the end.
 pub struct InternalThreadWatch(WatchHandle);
 
 impl InternalThreadWatch {
-    /// Has `tell` called from now on, on the thread that makes another. If it panics, it is not called again.
+    /// Has `callback` called from now on, on the thread that makes another. If it panics, it is not called again.
     ///
     /// # Errors
     ///
     /// `NOT_INITIALISED` after the tool's end.
     pub fn new(
-        tell: impl Fn(InternalThread) + Send + Sync + 'static,
+        callback: impl Fn(InternalThread) + Send + Sync + 'static,
     ) -> Result<InternalThreadWatch, Error> {
-        unsafe extern "C" fn told(made: i32, user_data: *mut c_void) {
+        unsafe extern "C" fn trampoline(made: i32, user_data: *mut c_void) {
             // SAFETY: what was given below, which lasts for ever.
-            let callee = unsafe { &*user_data.cast::<Callee<Tell>>() };
+            let callee = unsafe { &*user_data.cast::<Callee<Function>>() };
             let moment = match made {
                 0 => InternalThread::Before,
                 _ => InternalThread::After,
             };
             callee::call(&callee.failed, || (callee.function)(moment));
         }
-        let callee = Held::new(Box::new(tell) as Tell);
+        let callee = Held::new(Box::new(callback) as Function);
         let (watch, mut handle) = (callee.pointer(), WatchHandle::default());
         // SAFETY: a function, its user data, and a place for the id.
-        match check(unsafe { call!(gputrail_thread_watch(Some(told), watch, &mut handle)) }) {
+        match check(unsafe { call!(gputrail_thread_watch(Some(trampoline), watch, &mut handle)) }) {
             Ok(()) => Ok(InternalThreadWatch(handle)),
             Err(error) => {
                 // SAFETY: the library did not take it.

@@ -64,20 +64,24 @@ impl Timeline {
         ask!(gputrail_timeline_create()).map(Timeline)
     }
 
-    /// Takes in a batch, and tells `tell` of the work that is known in full by it.
+    /// Takes in a batch, and tells `callback` of the work that is known in full by it.
     ///
     /// # Errors
     ///
     /// `NO_SUCH_TIMELINE` after the tool's end.
-    pub fn add(&mut self, batch: Batch<'_>, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
-        let function = of(&tell);
+    pub fn add(
+        &mut self,
+        batch: Batch<'_>,
+        mut callback: impl FnMut(Work<'_>),
+    ) -> Result<(), Error> {
+        let function = of(&callback);
         // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
         check(unsafe {
             call!(gputrail_timeline_add(
                 self.0,
                 batch.0,
                 Some(function),
-                (&raw mut tell).cast()
+                (&raw mut callback).cast()
             ))
         })
     }
@@ -91,7 +95,7 @@ impl Timeline {
     pub fn add_block(
         &mut self,
         block: &CompletedBlock,
-        tell: impl FnMut(Work<'_>),
+        callback: impl FnMut(Work<'_>),
     ) -> Result<(), Error> {
         let records = block.bytes();
         let batch = BatchData {
@@ -99,23 +103,23 @@ impl Timeline {
             bytes: records.len(),
             ..BatchData::blank()
         };
-        self.add(Batch(&batch), tell)
+        self.add(Batch(&batch), callback)
     }
 
-    /// Ends it, and tells `tell` of the work of which only a part is known.
+    /// Ends it, and tells `callback` of the work of which only a part is known.
     ///
     /// # Errors
     ///
     /// `NO_SUCH_TIMELINE` after the tool's end.
-    pub fn finish(self, mut tell: impl FnMut(Work<'_>)) -> Result<(), Error> {
-        let function = of(&tell);
+    pub fn finish(self, mut callback: impl FnMut(Work<'_>)) -> Result<(), Error> {
+        let function = of(&callback);
         let handle = std::mem::ManuallyDrop::new(self).0;
         // SAFETY: a function with what it is given, which lasts as long as the call.
         check(unsafe {
             call!(gputrail_timeline_destroy(
                 handle,
                 Some(function),
-                (&raw mut tell).cast()
+                (&raw mut callback).cast()
             ))
         })
     }
@@ -123,12 +127,15 @@ impl Timeline {
 
 /// The function that calls one like this.
 fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
-    unsafe extern "C" fn told<F: FnMut(Work<'_>)>(work: *const WorkData, user_data: *mut c_void) {
+    unsafe extern "C" fn trampoline<F: FnMut(Work<'_>)>(
+        work: *const WorkData,
+        user_data: *mut c_void,
+    ) {
         // SAFETY: the library's structure, and what is given beside this.
-        let (work, tell) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
-        let _ = catch_unwind(AssertUnwindSafe(|| tell(Work(work))));
+        let (work, callback) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| callback(Work(work))));
     }
-    told::<F>
+    trampoline::<F>
 }
 
 impl Drop for Timeline {
