@@ -139,7 +139,7 @@ fn no_block_is_taken_by_two() {
 }
 
 #[test]
-fn what_was_done_with_a_block_is_over_when_it_is_taken_again() {
+fn use_of_a_block_is_over_before_it_is_taken_again() {
     model(|| {
         let memory = Arc::new(Mapping::model(1, 2, BLOCK));
         memory.pool().take().unwrap();
@@ -164,7 +164,7 @@ fn what_was_done_with_a_block_is_over_when_it_is_taken_again() {
 }
 
 #[test]
-fn who_waits_for_a_block_is_woken_when_one_comes_back() {
+fn a_thread_that_waits_for_a_block_is_woken_when_one_comes_back() {
     model(|| {
         let memory = Arc::new(Mapping::model(1, 1, BLOCK));
         let block = memory.pool().take().unwrap();
@@ -182,7 +182,7 @@ fn who_waits_for_a_block_is_woken_when_one_comes_back() {
 }
 
 #[test]
-fn who_waits_for_a_block_is_woken_when_the_pool_closes() {
+fn a_thread_that_waits_for_a_block_is_woken_when_the_pool_closes() {
     model(|| {
         let memory = Arc::new(Mapping::model(1, 1, BLOCK));
         memory.pool().take().unwrap();
@@ -351,7 +351,7 @@ fn a_lane_takes_back_its_oldest_block_but_none_that_a_dump_reads() {
 }
 
 #[test]
-fn what_a_lane_left_behind_is_taken_by_one_that_needs_it_or_read_but_not_both() {
+fn a_block_of_an_ended_lane_is_reused_or_read_but_not_both() {
     model(|| {
         let buffer = buffer(1, Policy::Overwrite);
         let mut first = buffer.lane(ThreadId(1)).unwrap();
@@ -371,7 +371,7 @@ fn what_a_lane_left_behind_is_taken_by_one_that_needs_it_or_read_but_not_both() 
 }
 
 #[test]
-fn who_recovers_at_any_moment_sees_what_was_committed_once_however_blocks_were_reused() {
+fn recovery_at_any_moment_sees_committed_records_once_however_blocks_were_reused() {
     model(|| {
         let buffer = buffer(2, Policy::Discard);
         let writer = {

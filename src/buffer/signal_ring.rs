@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn samples_that_do_not_fit_are_counted() {
         let ring = SignalRing::new();
         (0..ROOM + 5).for_each(|number| ring.put([number, 2 * number, 0]));
         let mut taken = Vec::new();

@@ -233,7 +233,7 @@ fn a_record_that_its_caller_keeps_is_not_counted_when_there_is_no_room() {
 }
 
 #[test]
-fn what_no_lane_could_report_is_reported_at_the_end() {
+fn losses_that_no_lane_could_report_are_reported_at_the_end() {
     let (buffer, sink) = (buffer(2, Policy::Discard), CollectingSink::default());
     let collector = collector(&buffer, &sink);
     let mut lane = buffer.lane(ThreadId(9)).unwrap();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_woken_while_awake_looks_once_more() {
+    fn a_wake_up_of_an_awake_thread_causes_one_more_look() {
         let wake = Wake::new();
         wake.wake();
         wake.wake();

@@ -307,7 +307,7 @@ fn begin_call(lane: &crate::buffer::Lane, depth: u32, start: u64, correlation: u
 }
 
 #[test]
-fn what_a_dead_process_had_committed_is_recovered() {
+fn records_that_a_dead_process_had_committed_are_recovered() {
     let (file, writer) = capture();
     let layout = Layout::new(1 << 16, 4096, 4).unwrap();
     let pool = tempfile::tempfile().unwrap();
@@ -380,7 +380,7 @@ fn a_block_that_the_dying_process_damaged_is_recovered_up_to_there() {
 }
 
 #[test]
-fn what_was_appended_behind_a_torn_chunk_is_read() {
+fn chunks_appended_behind_a_torn_chunk_are_read() {
     let (file, writer) = capture();
     writer.records(&view(1, 0, 0, &run(0, 2))).unwrap();
     let at = writer.bytes();

@@ -273,7 +273,7 @@ fn where_two_clocks_are_the_same_monotonic_is_named() {
 }
 
 #[test]
-fn two_clocks_that_the_readings_cannot_tell_apart_widen_the_bound() {
+fn two_clocks_that_the_readings_cannot_distinguish_widen_the_bound() {
     let host = HOST.ten_seconds();
     let raw = HOST.clock(SystemClock::MonotonicRaw, SECOND).0;
     let agent = AgentClock::new(&host, &[HOST.pair(SECOND / 2, SECOND, raw)]);
@@ -366,7 +366,7 @@ fn false_readings_are_outvoted() {
 }
 
 #[test]
-fn readings_that_contradict_each_other_tell_nothing() {
+fn contradictory_readings_give_no_clock() {
     let host = HOST.ten_seconds();
     let agent = AgentClock::new(
         &host,

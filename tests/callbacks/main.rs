@@ -179,7 +179,7 @@ fn work(opencl: &OpenCl) {
 
 const KERNELS: usize = 3;
 
-fn a_program_is_told(opencl: &OpenCl) {
+fn check_callbacks_of_a_program(opencl: &OpenCl) {
     let log = Log::default();
     let (context, _subscriber) = log.listen(OperationSet::all());
     work(opencl);
@@ -323,17 +323,17 @@ fn a_program_is_told(opencl: &OpenCl) {
 }
 
 #[test]
-fn a_program_is_told_call_by_call_and_work_by_work() {
-    needs!(a_program_is_told_call_by_call_and_work_by_work: Need::Pocl, Need::OpenClToolchain);
-    let test = "a_program_is_told_call_by_call_and_work_by_work";
-    on_layer(test, Driver::Threaded, a_program_is_told);
+fn a_program_is_reported_call_by_call_and_work_by_work() {
+    needs!(a_program_is_reported_call_by_call_and_work_by_work: Need::Pocl, Need::OpenClToolchain);
+    let test = "a_program_is_reported_call_by_call_and_work_by_work";
+    on_layer(test, Driver::Threaded, check_callbacks_of_a_program);
 }
 
 #[test]
-fn the_same_where_work_runs_on_the_thread_that_waits() {
-    needs!(the_same_where_work_runs_on_the_thread_that_waits: Need::Pocl, Need::OpenClToolchain);
-    let test = "the_same_where_work_runs_on_the_thread_that_waits";
-    on_layer(test, Driver::Basic, a_program_is_told);
+fn a_program_is_reported_alike_where_work_runs_on_the_thread_that_waits() {
+    needs!(a_program_is_reported_alike_where_work_runs_on_the_thread_that_waits: Need::Pocl, Need::OpenClToolchain);
+    let test = "a_program_is_reported_alike_where_work_runs_on_the_thread_that_waits";
+    on_layer(test, Driver::Basic, check_callbacks_of_a_program);
 }
 
 /// The OpenCL of a callback, which has to own what it uses.
@@ -343,9 +343,9 @@ fn for_callbacks(opencl: &OpenCl) -> &'static OpenCl {
 }
 
 #[test]
-fn an_object_is_still_there_when_its_end_is_told() {
-    needs!(an_object_is_still_there_when_its_end_is_told: Need::Pocl, Need::OpenClToolchain);
-    let test = "an_object_is_still_there_when_its_end_is_told";
+fn an_object_still_exists_when_its_destruction_is_reported() {
+    needs!(an_object_still_exists_when_its_destruction_is_reported: Need::Pocl, Need::OpenClToolchain);
+    let test = "an_object_still_exists_when_its_destruction_is_reported";
     on_layer(test, Driver::Threaded, |opencl| {
         let inside = for_callbacks(opencl);
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -450,17 +450,17 @@ fn callbacks_that_call(opencl: &OpenCl) {
 }
 
 #[test]
-fn callbacks_of_calls_may_synchronize_and_what_they_call_is_not_told() {
-    needs!(callbacks_of_calls_may_synchronize_and_what_they_call_is_not_told: Need::Pocl, Need::OpenClToolchain);
-    let test = "callbacks_of_calls_may_synchronize_and_what_they_call_is_not_told";
+fn callbacks_of_calls_may_synchronize_and_their_own_calls_are_not_reported() {
+    needs!(callbacks_of_calls_may_synchronize_and_their_own_calls_are_not_reported: Need::Pocl, Need::OpenClToolchain);
+    let test = "callbacks_of_calls_may_synchronize_and_their_own_calls_are_not_reported";
     on_layer(test, Driver::Threaded, callbacks_that_call);
 }
 
 /// With this driver, work completes on the thread that waits: in the callback that does.
 #[test]
-fn what_completes_within_a_callback_is_told_when_that_has_returned() {
-    needs!(what_completes_within_a_callback_is_told_when_that_has_returned: Need::Pocl, Need::OpenClToolchain);
-    let test = "what_completes_within_a_callback_is_told_when_that_has_returned";
+fn work_that_completes_within_a_callback_is_reported_when_that_has_returned() {
+    needs!(work_that_completes_within_a_callback_is_reported_when_that_has_returned: Need::Pocl, Need::OpenClToolchain);
+    let test = "work_that_completes_within_a_callback_is_reported_when_that_has_returned";
     on_layer(test, Driver::Basic, callbacks_that_call);
 }
 

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_counts_once() {
+    fn overlapping_intervals_count_once() {
         let busy = sum(&[(10, 20), (15, 25), (40, 50), (12, 14)], 10).unwrap();
         assert_eq!((busy.first.0, busy.last.0, busy.busy.0), (10, 50, 25));
         assert_eq!(busy.largest_gap, Some((Nanos(25), Nanos(40))));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_late_is_counted_as_such() {
+    fn intervals_that_come_too_late_are_counted() {
         let busy = sum(&[(10, 20), (30, 40), (50, 60), (5, 7), (15, 35)], 2).unwrap();
         assert_eq!((busy.busy.0, busy.late), (40, 2));
     }

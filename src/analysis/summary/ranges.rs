@@ -183,7 +183,7 @@ mod tests {
     const THREAD: ThreadId = ThreadId(7);
 
     #[test]
-    fn what_is_done_in_a_range_counts_in_all_that_are_around_it() {
+    fn work_in_a_range_counts_in_all_enclosing_ranges() {
         let mut ranges = Ranges::default();
         ranges.begin(PROCESS, THREAD, "step", Nanos(10));
         ranges.begin(PROCESS, THREAD, "forward", Nanos(20));

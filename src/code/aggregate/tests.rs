@@ -28,7 +28,7 @@ fn host_trap(work: u64, kernel: u32, offset: u64) -> HostTrapSample {
 }
 
 #[test]
-fn samples_are_told_apart_by_dispatch_address_and_outcome() {
+fn samples_are_distinguished_by_dispatch_address_and_outcome() {
     let mut aggregates = Aggregates::default();
     for _ in 0..3 {
         aggregates.stochastic(&stochastic(7, 1, 16, NotIssued::WAITCNT));
@@ -81,7 +81,7 @@ fn a_sample_whose_arbiter_is_not_known_is_no_latency_sample() {
 }
 
 #[test]
-fn what_was_counted_before_adds_up() {
+fn earlier_counts_add_up() {
     let (mut first, mut second) = (Aggregates::default(), Aggregates::default());
     for offset in [0, 0, 8] {
         first.host_trap(&host_trap(3, 2, offset));

@@ -31,7 +31,7 @@ fn lines() -> Vec<u8> {
 }
 
 #[test]
-fn a_listing_tells_function_line_and_instruction() {
+fn a_listing_gives_function_line_and_instruction() {
     let metadata = metadata(&lines());
     let mut symbols = Symbols::new();
     let found = symbols.resolve(&metadata, ID, CodeOffset(0x1c));
@@ -61,7 +61,7 @@ fn an_address_is_looked_up_once() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_what_would_help() {
+fn missing_symbols_are_reported_with_a_remedy() {
     let says = |metadata: &Metadata, id| {
         let found = Symbols::new().resolve(metadata, id, CodeOffset(0x10));
         found

@@ -218,7 +218,7 @@ fn completions_cannot_be_selected_without_the_work_that_they_complete() {
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_and_told_once() {
+fn records_that_do_not_fit_are_dropped_and_reported_once() {
     let mut program = program();
     let (buffer, got) = program.buffer();
     let context = Context::on(&program.board).unwrap();

@@ -224,7 +224,7 @@ fn counters_and_sampling_exclude_each_other() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_can() {
+fn impossible_requests_are_refused_with_the_possible_ones() {
     let bench = Bench::new();
     let context = bench.context();
     let unknown = AgentId(9);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_of_another_version_is_told_from_noise() {
+    fn a_hello_of_another_version_is_distinguished_from_noise() {
         let mut bytes = Hello {
             pid: 1,
             reason: Reason::Loaded,

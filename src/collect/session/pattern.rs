@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_named_with_what_was_expected() {
+    fn unknown_placeholders_are_named_with_the_expected_ones() {
         for text in ["run%x", "run%", "%q", "%q{", "%q{}", "%qRANK", "%q{A=B}"] {
             let error = expand(text).unwrap_err();
             assert!(

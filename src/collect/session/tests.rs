@@ -92,7 +92,7 @@ fn a_process_gets_a_pool_and_a_private_capture() {
 }
 
 #[test]
-fn what_a_process_leaves_in_its_pool_is_saved() {
+fn records_left_in_the_pool_of_a_process_are_saved() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path(), 4);
     let attached = attach(directory.path(), Reason::Loaded).unwrap();
@@ -121,7 +121,7 @@ fn what_a_process_leaves_in_its_pool_is_saved() {
 }
 
 #[test]
-fn what_is_kept_is_written_out_with_names_and_calls_in_progress_while_the_process_goes_on() {
+fn kept_records_are_dumped_with_names_and_calls_in_progress_while_the_process_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let (sender, dumps) = std::sync::mpsc::channel();
     let server = Server::start(ServerOptions {
@@ -240,7 +240,7 @@ fn noise_is_hung_up_on_and_harms_nobody() {
 }
 
 #[test]
-fn a_library_of_another_version_is_told_so() {
+fn a_library_of_another_version_is_refused_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path(), 4);
     let mut hello = Hello {
@@ -322,7 +322,7 @@ fn a_parent_that_was_killed_is_known_to_have_ended() {
 }
 
 #[test]
-fn a_process_that_is_told_to_stop_ends_its_session() {
+fn a_process_that_is_asked_to_stop_ends_its_session() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path(), 4);
     let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());

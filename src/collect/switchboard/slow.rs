@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_hears_of_slow_calls_until_it_has_ended() {
+    fn a_watch_reports_slow_calls_until_it_has_ended() {
         let board = Switchboard::new();
         assert!(!board.slow_calls.are_there());
         let slow = board.watch_slow_calls(Duration::from_secs(1), || {});

@@ -72,7 +72,7 @@ fn listen(
 type Heard = Arc<Mutex<Vec<(Operation, Phase, u64)>>>;
 
 #[test]
-fn a_call_is_told_at_enter_and_exit_with_the_user_data_of_its_enter() {
+fn a_call_is_reported_at_enter_and_exit_with_the_user_data_of_its_enter() {
     let board = Switchboard::new();
     let heard = Heard::default();
     let into = heard.clone();
@@ -129,7 +129,7 @@ fn nested_calls_keep_their_user_data_apart_at_any_depth() {
 }
 
 #[test]
-fn subscribers_have_user_data_of_their_own_and_cannot_change_what_others_hear() {
+fn subscribers_have_user_data_of_their_own_and_cannot_change_the_callbacks_of_others() {
     let board = Switchboard::new();
     let heard = Heard::default();
     let _meddler = listen(&board, |callback| {
@@ -171,7 +171,7 @@ fn a_callback_that_panics_harms_nobody_else_and_is_not_called_again() {
 }
 
 #[test]
-fn what_a_callback_calls_is_not_told() {
+fn calls_made_by_a_callback_are_not_reported() {
     let board = Switchboard::new();
     let heard = Arc::new(AtomicUsize::new(0));
     // The callback makes calls on the thread that it is called on.
@@ -227,7 +227,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn what_a_subscriber_owns_is_dropped_even_if_it_left_in_its_own_callback() {
+fn the_data_of_a_subscriber_is_dropped_even_if_it_left_in_its_own_callback() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let board = Switchboard::new();
     let mine = Arc::new(Mutex::new(None::<(Context, Subscriber)>));
@@ -244,7 +244,7 @@ fn what_a_subscriber_owns_is_dropped_even_if_it_left_in_its_own_callback() {
 }
 
 #[test]
-fn whoever_unsubscribes_from_another_thread_waits_for_the_callback_that_runs() {
+fn unsubscribing_from_another_thread_waits_for_the_running_callback() {
     let board = Switchboard::new();
     let (began, begins) = mpsc::channel();
     let (release, wait) = mpsc::channel();
@@ -295,7 +295,7 @@ fn a_slow_callback_delays_its_own_thread_only() {
 }
 
 #[test]
-fn a_slot_that_is_used_again_in_the_middle_of_a_call_hears_nothing_of_that_call() {
+fn a_slot_that_is_reused_in_the_middle_of_a_call_gets_no_callback_of_that_call() {
     let board = Switchboard::new();
     let (context, first) = listen(&board, |callback| callback.user_data = 13);
     let slot = first.slot();

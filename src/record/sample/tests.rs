@@ -145,7 +145,7 @@ fn type_and_reason_hold_only_when_they_may() {
 }
 
 #[test]
-fn the_rest_of_a_sample_tells_more_of_the_other_vocabulary_s_reasons() {
+fn the_rest_of_a_sample_refines_the_reasons_of_the_other_vocabulary() {
     let mut sample = StochasticSample::blank();
     sample.snapshot = Snapshot(0).with_reason_not_issued(NotIssued::WAITCNT.0.into());
     sample.memory_counters = MemoryCounters(0).with_scalar(2);

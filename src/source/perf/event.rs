@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_names_the_setting() {
+    fn errors_name_the_setting_that_forbids_the_event() {
         let says = |errno| explain(&io::Error::from_raw_os_error(errno));
         assert!(says(libc::EACCES).contains("kernel.perf_event_paranoid"));
         assert!(says(libc::ENOSYS).contains("perf_event_open"));

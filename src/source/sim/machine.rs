@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_on_a_watched_engine_is_kept_with_its_share() {
+    fn work_on_a_watched_engine_is_kept_with_its_share() {
         let mut machine = Machine::default();
         let engine = machine.engine(1_000);
         machine.watch(engine);

@@ -552,7 +552,7 @@ fn clocks_are_paired_from_beginning_to_end() {
 }
 
 #[test]
-fn a_tool_is_told_of_every_call_and_all_work() {
+fn a_tool_is_called_back_for_every_call_and_all_work() {
     use crate::collect::context::{Context, OperationSet, Payload, Phase};
     use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
     use std::sync::{Arc, Mutex};

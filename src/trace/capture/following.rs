@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_made_ahead_tells_what_one_made_at_the_end_tells() {
+    fn a_trace_made_ahead_equals_one_made_at_the_end() {
         let (ahead, _directory, path) = made_ahead(|recorder| {
             let agent = name_agent(recorder);
             work(recorder, agent);

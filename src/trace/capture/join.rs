@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_meets_its_partner_is_told_at_the_end() {
+    fn records_without_a_partner_are_found_at_the_end() {
         let (mut join, mut found) = (Join::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
         complete(&mut join, &completion(2), &mut found);

@@ -348,7 +348,7 @@ mod tests {
     proptest! {
         /// Ids near each other, and ids that have the same place however many there are.
         #[test]
-        fn what_waits_is_found_as_in_a_table(
+        fn waiting_records_are_found_as_in_a_plain_table(
             moves in prop::collection::vec((any::<bool>(), 0u64..600, prop_oneof![4 => Just(0u64), 1 => 0..3u64]), 0..2000),
         ) {
             let (mut waiting, mut table) = (Waiting::default(), NumberMap::default());

@@ -219,7 +219,7 @@ mod tests {
     proptest! {
         /// Calls made at random, as a thread would: the steps nest as the calls did.
         #[test]
-        fn the_nesting_told_is_the_nesting_that_was(moves in prop::collection::vec((0u8..3, 0u64..3), 1..200)) {
+        fn the_reported_nesting_is_the_nesting_that_was(moves in prop::collection::vec((0u8..3, 0u64..3), 1..200)) {
             let (mut time, mut next, mut stack, mut calls) = (1, 0, Vec::new(), Vec::new());
             for (what, step) in moves {
                 time += step;

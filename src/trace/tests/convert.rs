@@ -247,7 +247,7 @@ fn a_completion_may_come_before_its_enqueue() {
 }
 
 #[test]
-fn nested_calls_are_told_outer_first() {
+fn nested_calls_are_written_outer_first() {
     let making = Making::new(1);
     let records = [
         call(2, 1, 1000, 1100),
@@ -291,7 +291,7 @@ fn a_start_before_its_enqueue_is_moved_only_within_the_clocks_error() {
 }
 
 #[test]
-fn what_a_queue_hung_on_when_the_process_died_lasts_until_then() {
+fn work_on_which_a_queue_hung_lasts_until_the_process_died() {
     let making = Making::new(1);
     making.run(
         MAIN,
@@ -628,7 +628,7 @@ fn a_call_is_tied_to_the_last_work_of_every_queue_it_waited_for() {
 }
 
 #[test]
-fn what_runs_at_a_time_is_counted() {
+fn concurrent_work_is_counted() {
     let making = Making::new(1);
     let mut records = Vec::new();
     // Two that overlap, then so many in one window that only their mean is told.
@@ -859,7 +859,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_the_records_hold_there_is_a_trace(records in prop::collection::vec(any_record(), 1..60)) {
+    fn any_records_give_a_trace(records in prop::collection::vec(any_record(), 1..60)) {
         let making = Making::new(1);
         let records: Vec<&[u8]> = records.iter().map(|record| &record[..]).collect();
         making.run(MAIN, &records);
@@ -916,7 +916,7 @@ fn a_recording_that_ended_early_is_incomplete_and_why_and_since_when_is_found() 
 }
 
 #[test]
-fn what_was_not_selected_is_not_missed_by_check() {
+fn check_does_not_expect_records_that_were_not_selected() {
     for (configuration, complaints) in [
         ("session, discard policy", 1),
         ("session, discard policy; selected: kernel=gemm", 0),

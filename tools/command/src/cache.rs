@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_as_it_was_written_is_written_anew() {
+    fn a_library_that_has_changed_is_written_anew() {
         let cache = cache();
         let path = library_in(cache.path(), b"its bytes", "1").unwrap().path;
         type Damage = fn(&Path);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_any_more_goes() {
+    fn libraries_that_are_no_longer_used_are_removed() {
         let cache = cache();
         let old = SystemTime::now() - 2 * MONTH;
         let place = |id: &str, age: SystemTime| {

@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_program_is_its_own() {
+    fn arguments_after_the_program_belong_to_the_program() {
         let Command::Record(record) =
             Cli::parse_from(["gputrail", "record", "-q", "prog", "-o", "x"]).command
         else {

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_refused_with_its_path() {
+    fn outputs_that_cannot_be_written_are_refused_with_their_path() {
         let directory = directory();
         let inside = |name: &str| directory.path().join(name).into_os_string();
         for (name, word) in [

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_is_told_from_another_program() {
+    fn a_forked_child_is_distinguished_from_another_program() {
         // SAFETY: the child only sleeps and exits.
         let forked = unsafe { libc::fork() };
         if forked == 0 {

@@ -147,7 +147,7 @@ fn a_callback_that_takes_long_holds_up_no_other_thread() {
 }
 
 #[test]
-fn tools_are_told_of_our_threads() {
+fn tools_are_called_back_around_the_creation_of_our_threads() {
     let me = thread::current().id();
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
@@ -406,7 +406,7 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
 }
 
 #[test]
-fn what_is_said_of_one_context_of_a_runtime_supersedes_what_is_said_of_all() {
+fn settings_of_one_context_of_a_runtime_override_those_of_all() {
     let program = Program::new();
     let (one, other) = (
         reporting(&program, patient()).0,

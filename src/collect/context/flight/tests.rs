@@ -111,7 +111,7 @@ fn names_never_fall_out() {
 }
 
 #[test]
-fn what_a_thread_that_has_ended_left_is_kept_until_something_newer_needs_the_room() {
+fn records_of_an_ended_thread_are_kept_until_newer_ones_need_the_room() {
     let mut program = program();
     let recorder = program.recorder();
     let mut other = HostThread::new(&program.board, ThreadId(2), false).unwrap();

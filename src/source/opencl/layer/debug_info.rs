@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_not_in_the_answer() {
+    fn options_that_were_added_are_not_in_the_answer() {
         let both = Added {
             lines: true,
             not_optimised: true,

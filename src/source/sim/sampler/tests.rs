@@ -193,7 +193,7 @@ fn one_seed_gives_the_same_capture_byte_for_byte() {
 }
 
 #[test]
-fn what_the_device_has_no_room_for_is_dropped_and_counted() {
+fn samples_for_which_the_device_has_no_room_are_dropped_and_counted() {
     let run = Run::of(Request {
         interval: 1 << 8,
         ..STOCHASTIC

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_line_and_the_name() {
         let wrong = |text: &str| Program::read(text).unwrap_err();
         assert!(wrong("1 s_barrier").contains("s_endpgm"));
         assert!(wrong("1 t_what v0\n s_endpgm").contains("line 1"));

@@ -176,7 +176,7 @@ fn of(name: &str) -> BTreeMap<Did, f64> {
 }
 
 #[test]
-fn what_waves_wait_for_follows_from_what_they_do() {
+fn stall_reasons_follow_from_the_instructions_of_waves() {
     use NotIssued as N;
     let leads = |name: &str, reason| {
         let shares = of(name);

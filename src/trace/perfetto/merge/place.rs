@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_placed_by_real_time_or_as_told() {
+    fn other_machines_are_placed_by_real_time_or_by_a_given_offset() {
         let second = 1_000_000_000;
         let surveys = [
             survey("a", Some(70 * second)),

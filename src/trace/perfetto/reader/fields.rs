@@ -241,7 +241,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_field_ends_the_reading_where_it_stands() {
+    fn a_malformed_field_ends_the_reading_where_it_stands() {
         for (bytes, position) in [
             (&[8, 1, 0xff][..], 2),
             (&[8, 1, 0], 2),
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(values: Vec<(u8, u64, Vec<u8>)>) {
+        fn records_are_read_as_they_were_written(values: Vec<(u8, u64, Vec<u8>)>) {
             let mut encoder = Encoder::default();
             for (number, value, bytes) in &values {
                 encoder.uint(u32::from(*number) + 1, *value);

@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_described_before_is_found() {
+    fn references_to_described_items_are_no_finding() {
         let packets = [(5, described()), (5, counted(7, vec![1, 2, 3]))];
         assert_eq!(findings(&packets), Vec::<String>::new());
     }
 
     #[test]
-    fn what_is_not_described_on_the_same_sequence_is_a_finding() {
+    fn references_to_items_of_another_sequence_are_findings() {
         let other = findings(&[(5, described()), (6, counted(7, vec![]))]);
         assert_eq!(other.len(), 2, "{other:?}");
         let unknown = findings(&[(5, described()), (5, counted(8, vec![]))]);

@@ -155,7 +155,7 @@ impl Consumer for Heard {
 }
 
 #[test]
-fn a_trace_of_ours_has_nothing_wrong_and_tells_what_is_in_it() {
+fn a_trace_of_ours_has_no_findings_and_lists_its_contents() {
     let trace = trace_of(TWO);
     assert_eq!(whats(&check(&trace[..])), [""; 0]);
     let info = info(&trace[..]);
@@ -177,7 +177,7 @@ fn a_trace_of_ours_has_nothing_wrong_and_tells_what_is_in_it() {
 }
 
 #[test]
-fn calls_and_work_are_told_as_they_happened() {
+fn calls_and_work_are_read_as_they_were_written() {
     let mut heard = Heard::default();
     let replayed = Replay::new(&trace_of(TWO)[..]).produce(&mut heard).unwrap();
     assert_eq!((replayed.untied, replayed.outcome.findings.count()), (0, 0));
@@ -204,7 +204,7 @@ fn work_may_come_before_its_call() {
 }
 
 #[test]
-fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
+fn a_call_has_its_correlation_id_beside_any_other_annotations() {
     #[derive(Default)]
     struct Begins(Vec<(Option<u64>, Vec<String>)>);
     impl Visitor for Begins {
@@ -246,7 +246,7 @@ fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
 }
 
 #[test]
-fn what_names_missing_work_is_found() {
+fn references_to_missing_work_are_found() {
     let trace = changed(&trace_of(TWO), |packets| {
         let last = packets.iter().rposition(is_work).unwrap();
         packets.remove(last);
@@ -340,7 +340,7 @@ fn a_number_that_stands_for_two_names_is_found() {
 }
 
 #[test]
-fn losses_are_found_and_told() {
+fn losses_are_found_and_reported() {
     let trace = changed(&trace_of(TWO), |packets| {
         let buffer = trace_stats::BufferStats {
             trace_writer_packet_loss: Some(9),
@@ -393,7 +393,7 @@ fn tracks_that_stand_below_themselves_are_found() {
 }
 
 #[test]
-fn what_is_no_trace_is_said_to_be_none() {
+fn a_file_that_is_not_a_trace_is_reported_as_such() {
     assert_eq!(whats(&check(&b""[..])), ["the trace is empty"]);
     let text = check(&b"This is a letter, not a trace."[..]);
     assert!(whats(&text).last().unwrap().contains("no Perfetto trace"));

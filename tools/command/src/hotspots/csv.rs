@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_text_is_told_by_its_address() {
+    fn an_instruction_without_text_is_shown_by_its_address() {
         let mut text = String::new();
         let unknown = Sample {
             instruction: "",

@@ -149,7 +149,7 @@ fn a_trace_that_is_empty() {
 }
 
 #[test]
-fn what_is_no_trace() {
+fn a_file_that_is_not_a_trace() {
     let letter = b"This is a letter, not a trace.";
     Demo::new().found(letter, 0, "this is no Perfetto trace");
 }
@@ -252,7 +252,7 @@ fn a_capture_of_a_newer_version() {
 }
 
 #[test]
-fn what_is_no_capture() {
+fn a_file_that_is_not_a_capture() {
     let letter = b"This is a letter, and long enough for the header that a capture begins with.";
     Demo::new().refused(letter, "expected \"GPUTRAIL\"");
 }

@@ -89,7 +89,7 @@ fn every_error_that_a_function_documents_is_seen() {
             || (of_recordings && ["STARTED", "STOPPED"].contains(&status))
             // `sampling::under_a_debugger_there_is_no_sampling_and_it_is_named`
             || (function, status) == ("gputrail_sampling_configurations", "SAMPLING_NOT_AVAILABLE")
-            // `tools::what_is_no_tool_is_named_before_the_program_runs`
+            // `tools::a_library_that_is_not_a_tool_is_named_before_the_program_runs`
             || (function, status) == ("gputrail_tool_probe", "WRONG_SIZE")
             // One too many of everything that there is room for.
             || (function, status) == ("gputrail_buffer_create", "TOO_MANY")

@@ -153,8 +153,8 @@ fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
 }
 
 #[test]
-fn what_runs_on_a_device_at_a_time_is_counted() {
-    needs!(what_runs_on_a_device_at_a_time_is_counted: Need::TraceProcessor);
+fn concurrent_work_on_a_device_is_counted() {
+    needs!(concurrent_work_on_a_device_is_counted: Need::TraceProcessor);
     let dir = TestDir::new();
     let mut trace = demo(&dir);
     let counters: Vec<(String, String, f64)> = trace.rows(

@@ -209,7 +209,7 @@ fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
 }
 
 #[test]
-fn what_makes_no_flight_recorder_is_refused_before_the_program_runs() {
+fn invalid_flight_recorder_options_are_refused_before_the_program_runs() {
     let dir = TestDir::new();
     for (options, reason) in [
         (&["--flight-recorder", "soon"][..], "neither a size"),

@@ -60,7 +60,7 @@ fn damage_is_found_and_ends_in_exit_code_1() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_or_found() {
+fn files_that_are_not_traces_are_refused_or_reported() {
     let dir = TestDir::new();
     demo(&dir);
     fs::write(dir.join("empty.pftrace"), "").unwrap();
@@ -99,8 +99,8 @@ fn info_of_noise_is_an_error() {
 }
 
 #[test]
-fn a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees() {
-    needs!(a_trace_tells_as_much_as_its_capture_and_as_perfetto_sees: Need::TraceProcessor);
+fn info_of_a_trace_agrees_with_its_capture_and_with_perfetto() {
+    needs!(info_of_a_trace_agrees_with_its_capture_and_with_perfetto: Need::TraceProcessor);
     let dir = TestDir::new();
     demo(&dir);
     let trace = well(&mut dir.gputrail(["info", "run.pftrace"])).text();

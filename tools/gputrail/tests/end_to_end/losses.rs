@@ -50,8 +50,8 @@ fn the_lossless_policy_loses_nothing_in_the_smallest_pool() {
 }
 
 #[test]
-fn what_the_discarding_policy_drops_is_counted_exactly() {
-    needs!(what_the_discarding_policy_drops_is_counted_exactly:
+fn drops_of_the_discarding_policy_are_counted_exactly() {
+    needs!(drops_of_the_discarding_policy_are_counted_exactly:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
     let all_calls = calls(&mut recorded(&dir, "lossless"));

@@ -152,7 +152,7 @@ fn by_real_time_it_is_said_how_far_to_trust_it() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_said() {
+fn traces_that_cannot_be_merged_are_named() {
     let dir = TestDir::new();
     two_demos(&dir, false);
     // One packet, of sequence 1, and nothing about clocks.
@@ -175,8 +175,8 @@ fn what_cannot_be_merged_is_said() {
 }
 
 #[test]
-fn the_ranks_of_a_job_are_told_apart_by_name() {
-    needs!(the_ranks_of_a_job_are_told_apart_by_name: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+fn the_ranks_of_a_job_are_distinguished_by_name() {
+    needs!(the_ranks_of_a_job_are_distinguished_by_name: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
     let program = dir.program("waits");
     for rank in ["0", "1"] {

@@ -284,8 +284,8 @@ fn place_trace(folder: &Path) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn what_we_leave_behind_is_private_and_nothing_else_stays() {
-    needs!(what_we_leave_behind_is_private_and_nothing_else_stays: Need::Pocl, Need::OpenClToolchain);
+fn files_that_stay_are_private_and_no_others_stay() {
+    needs!(files_that_stay_are_private_and_no_others_stay: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let lives = dir.program("lives");
     let temporary = dir.join("tmp");

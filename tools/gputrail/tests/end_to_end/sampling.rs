@@ -299,8 +299,8 @@ fn a_program_does_not_notice_that_it_is_sampled() {
 }
 
 #[test]
-fn what_no_agent_can_do_is_refused_with_what_they_can() {
-    needs!(what_no_agent_can_do_is_refused_with_what_they_can: Need::Pocl);
+fn configurations_that_no_agent_offers_are_refused_with_the_offered_ones() {
+    needs!(configurations_that_no_agent_offers_are_refused_with_the_offered_ones: Need::Pocl);
     let dir = TestDir::new();
     for request in [
         ["--pc-sampling", "stochastic", "--interval", "65536cycles"],
@@ -316,7 +316,7 @@ fn what_no_agent_can_do_is_refused_with_what_they_can() {
 }
 
 #[test]
-fn each_way_to_ask_the_simulated_gpu_wrongly_is_told_what_is_possible() {
+fn each_wrong_request_to_the_simulated_gpu_is_answered_with_the_possible_ones() {
     let dir = TestDir::new();
     let anything = "it can do: host-trap every 1 us to 1 s; \
                     stochastic every 256 cycles to 2147483648 cycles, a power of two";

@@ -77,7 +77,7 @@ fn rows(tables: &Value, table: &str) -> Vec<(String, u64, u64, u64, u64)> {
 }
 
 #[test]
-fn what_cannot_be_summed_up_together_is_refused() {
+fn traces_that_cannot_be_summed_up_together_are_refused() {
     let dir = TestDir::new();
     demo(&dir);
     std::fs::write(dir.join("text"), "not a trace").unwrap();

@@ -108,8 +108,8 @@ fn several_tools_observe_a_program_that_is_recorded_too() {
 }
 
 #[test]
-fn the_bandwidth_of_copies_is_told() {
-    needs!(the_bandwidth_of_copies_is_told: Need::Pocl, Need::OpenClToolchain);
+fn the_bandwidth_of_copies_is_reported() {
+    needs!(the_bandwidth_of_copies_is_reported: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let tool = example(&dir, "copy_bandwidth");
     let ended = with_tools(&dir, &[&tool], "events", &[]);
@@ -298,8 +298,8 @@ fn variables_alone_load_a_tool() {
 }
 
 #[test]
-fn what_is_no_tool_is_named_before_the_program_runs() {
-    needs!(what_is_no_tool_is_named_before_the_program_runs: Need::OpenClToolchain);
+fn a_library_that_is_not_a_tool_is_named_before_the_program_runs() {
+    needs!(a_library_that_is_not_a_tool_is_named_before_the_program_runs: Need::OpenClToolchain);
     let dir = TestDir::new();
     let bad = |option: &str| {
         let options = [format!("-D{option}")];

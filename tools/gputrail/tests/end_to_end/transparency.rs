@@ -69,8 +69,8 @@ fn events_and_their_reference_counts_are_as_if_nobody_watched() {
 }
 
 #[test]
-fn what_programs_do_more_rarely_goes_as_if_nobody_watched() {
-    needs!(what_programs_do_more_rarely_goes_as_if_nobody_watched: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+fn rarely_used_functions_behave_as_without_recording() {
+    needs!(rarely_used_functions_behave_as_without_recording: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     for driver in [Driver::Basic, Driver::Threaded] {
         same_with_and_without(driver, "./rare", &[]);
     }

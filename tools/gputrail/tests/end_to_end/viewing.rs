@@ -191,7 +191,7 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said() {
+fn requests_that_cannot_be_served_are_answered_with_the_reason() {
     let dir = TestDir::new();
     demo(&dir);
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
