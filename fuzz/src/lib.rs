@@ -1,5 +1,5 @@
-//! What the fuzz targets make of their input: files in memory, and captures whose checksums hold, so that what is behind
-//! the checksums is reached. Written after `schemas/capture.md`, not with the library's own writer.
+//! What the fuzz targets make of their input: files in memory, and captures whose checksums hold, so that what is
+//! behind the checksums is reached. Written after `schemas/capture.md`, not with the library's own writer.
 
 pub mod traces;
 

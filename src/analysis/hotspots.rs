@@ -1,7 +1,7 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction.
 //!
-//! [`Hotspots`] consumes the [model of a trace](crate::trace::model), and has a [`Report`] at the end. Traces may be hostile:
-//! memory is bounded, and entries that there is no room for are counted.
+//! [`Hotspots`] consumes the [model of a trace](crate::trace::model), and has a [`Report`] at the end. Traces may be
+//! hostile: memory is bounded, and entries that there is no room for are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -1,7 +1,8 @@
 //! Batches: records on their way into a lane's block.
 //!
-//! [`Lane::reserve`] begins a batch, [`Batch::put`] builds each record at its final address, and [`Batch::publish`] makes
-//! all of them visible with one release store. No other code writes records, and the models of `models.rs` run it as it is.
+//! [`Lane::reserve`] begins a batch, [`Batch::put`] builds each record at its final address, and [`Batch::publish`]
+//! makes all of them visible with one release store. No other code writes records, and the models of `models.rs` run it
+//! as it is.
 
 use super::Lane;
 use super::block::BlockHeader;
@@ -11,8 +12,8 @@ use crate::record::{ArgumentsHead, Record};
 /// Reserved space at the end of a lane's block. Dropping a batch that was not published discards its records.
 #[must_use = "records become visible when the batch is published"]
 pub struct Batch<'a> {
-    // Copies of the lane's fields: the compiler cannot tell that a store to a record leaves the lane as it is, and would
-    // load them again after each.
+    // Copies of the lane's fields: the compiler cannot tell that a store to a record leaves the lane as it is, and
+    // would load them again after each.
     data: *mut u8,
     header: *const BlockHeader,
     /// The commit word's high half, in place.

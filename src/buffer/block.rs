@@ -1,9 +1,9 @@
 //! Blocks: their headers in the mapping, and what a sink is shown of them.
 //!
-//! A block is `Empty` (in the pool), `Filling` (a lane writes it) or `Full` (the collector's). The
-//! lane takes it from Empty to Filling to Full, the collector from Full to Empty: each change has one
-//! side that may make it. The commit word holds generation and committed length together, so that a
-//! reader after a death cannot take the length of one use for that of another.
+//! A block is `Empty` (in the pool), `Filling` (a lane writes it) or `Full` (the collector's). The lane takes it from
+//! Empty to Filling to Full, the collector from Full to Empty: each change has one side that may make it. The commit
+//! word holds generation and committed length together, so that a reader after a death cannot take the length of one
+//! use for that of another.
 
 use super::Mapping;
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
@@ -132,8 +132,8 @@ impl BlockHeader {
         self.fill();
     }
 
-    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it, or its lane takes it
-    /// back all the time.
+    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it, or its lane takes
+    /// it back all the time.
     pub fn claim(&self) -> bool {
         // Its lane is at it too, but seldom; and the mapping may say anything.
         (0..CLAIMS).any(|_| {
@@ -222,9 +222,9 @@ pub(crate) struct Scan {
     again: Vec<Found>,
 }
 
-/// Shows `deliver` everything that is committed and not yet consumed in the full blocks of `mapping`,
-/// and in those being filled that hold at least `watermark` bytes of it; each lane's blocks in the
-/// order it filled them. `emptied` is told of each block that is now empty.
+/// Shows `deliver` everything that is committed and not yet consumed in the full blocks of `mapping`, and in those
+/// being filled that hold at least `watermark` bytes of it; each lane's blocks in the order it filled them. `emptied`
+/// is told of each block that is now empty.
 ///
 /// Only one thread at a time may do this to a mapping.
 pub(crate) fn deliver_in_order(
@@ -262,9 +262,9 @@ pub(crate) fn deliver_each(
     if scan.found.is_empty() {
         return;
     }
-    // A lane may have filled an earlier block after the scan had passed it and a later one before the
-    // scan came to it. Whoever sees the later one sees the earlier one Full, so a second look finds
-    // it; what else the second look finds may have gaps before it and waits for the next time.
+    // A lane may have filled an earlier block after the scan had passed it and a later one before the scan came to it.
+    // Whoever sees the later one sees the earlier one Full, so a second look finds it; what else the second look finds
+    // may have gaps before it and waits for the next time.
     scan.found.sort_unstable();
     look(mapping, u32::MAX, &mut scan.again);
     let first_look = scan.found.len();

@@ -132,9 +132,9 @@ impl CompletedBlock {
 /// Who supplies a buffer's blocks and takes them back. Called on the buffer's callback thread, or on one that creates,
 /// flushes or destroys the buffer; by one thread at a time.
 pub trait BlockClient: Send {
-    /// A block is wanted, ahead of need. `None`: there is none now, and records are dropped, and counted, once
-    /// those that were supplied are full. It is asked again a little later. A block that cannot be used
-    /// comes back at once, without records.
+    /// A block is wanted, ahead of need. `None`: there is none now, and records are dropped, and counted, once those
+    /// that were supplied are full. It is asked again a little later. A block that cannot be used comes back at once,
+    /// without records.
     fn request(&mut self) -> Option<ClientBlock>;
 
     /// Records in a block that is not complete, because somebody flushes or the watermark is reached. They are valid
@@ -217,8 +217,9 @@ impl ClientBlocks {
         }
     }
 
-    /// Returns the unused blocks: those that are still in the pool. A lane that has taken a block may write to it at any
-    /// time, also before the block's state says so: such a block is not returned before the lane gives it to the collector.
+    /// Returns the unused blocks: those that are still in the pool. A lane that has taken a block may write to it at
+    /// any time, also before the block's state says so: such a block is not returned before the lane gives it to the
+    /// collector.
     pub fn give_back(&mut self, mapping: &Mapping) {
         let pool = mapping.pool();
         for block in 0..self.places.len() as u32 {

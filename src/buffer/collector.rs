@@ -1,12 +1,12 @@
 //! The collector: the thread that takes what lanes have committed and hands it to the sinks.
 //!
-//! It is a thread of the program; or of `gputrail record`, which has the program's mapping too: then the
-//! program runs no thread of ours, and its end waits for nothing. What another process's mapping says is
-//! never trusted: every look ends after as many steps as there are blocks, wherever they lead.
+//! It is a thread of the program; or of `gputrail record`, which has the program's mapping too: then the program runs
+//! no thread of ours, and its end waits for nothing. What another process's mapping says is never trusted: every look
+//! ends after as many steps as there are blocks, wherever they lead.
 //!
-//! It sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one
-//! period. Whoever flushes or ends the session does the collector's work on the calling thread, so
-//! that an exiting process waits for no other thread.
+//! It sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one period. Whoever
+//! flushes or ends the session does the collector's work on the calling thread, so that an exiting process waits for no
+//! other thread.
 
 use super::block::{BlockView, Delivery, Scan, deliver_each};
 use super::client::ClientBlocks;
@@ -34,8 +34,8 @@ pub trait Sink: Send {
 pub struct CollectorOptions {
     /// Longest sleep. While there is something to deliver, the collector looks more often.
     pub period: Duration,
-    /// Bytes in a lane's block from which on they are delivered before the block is full; 0 delivers
-    /// whatever is there at each poll, a block's size or more only full blocks.
+    /// Bytes in a lane's block from which on they are delivered before the block is full; 0 delivers whatever is there
+    /// at each poll, a block's size or more only full blocks.
     pub watermark: u32,
 }
 
@@ -175,8 +175,8 @@ impl Collector {
         Ok(collector)
     }
 
-    /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its
-    /// `ticks`. The other process says when the recording begins and ends, and calls for dumps. The thread ends soon after
+    /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its `ticks`. The
+    /// other process says when the recording begins and ends, and calls for dumps. The thread ends soon after
     /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and has the mapping until then.
     pub(crate) fn of_process(
         buffer: Buffer,
@@ -206,8 +206,8 @@ impl Collector {
         drop(before);
     }
 
-    /// Takes the blocks of the buffer from `client`, who gets their records, and asks for the first ones. The
-    /// buffer is [`Mapping::for_client`](super::Mapping).
+    /// Takes the blocks of the buffer from `client`, who gets their records, and asks for the first ones. The buffer is
+    /// [`Mapping::for_client`](super::Mapping).
     pub(crate) fn with_client(self, client: Box<dyn BlockClient>) -> Collector {
         let mapping = self.inner.buffer.mapping();
         let mut client = ClientBlocks::new(client, mapping);

@@ -41,7 +41,8 @@ pub struct Lane {
     slot: u32,
     thread: ThreadId,
     may_wait: bool,
-    /// The lane's last wait ended without a block, since idle lanes held all of them. It waits again once it has had one.
+    /// The lane's last wait ended without a block, since idle lanes held all of them. It waits again once it has had
+    /// one.
     gave_up: bool,
     /// Full blocks of the lane, under [`Policy::Overwrite`].
     ring: Ring,
@@ -126,16 +127,16 @@ impl Lane {
         })
     }
 
-    /// Space for `bytes` of records in the lane's block. `None`: the block is full, or there is none yet; the caller calls
-    /// [`Lane::make_room`] and tries again.
+    /// Space for `bytes` of records in the lane's block. `None`: the block is full, or there is none yet; the caller
+    /// calls [`Lane::make_room`] and tries again.
     #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) -> Option<Batch<'_>> {
         let fits = self.block.committed + bytes as u32 <= self.block.capacity;
         fits.then(|| Batch::begin(self))
     }
 
-    /// Provides room for a record of `bytes`, in another block if need be: the next [`Lane::reserve`] succeeds. `false`:
-    /// there is no empty block, and `when_full` has been done.
+    /// Provides room for a record of `bytes`, in another block if need be: the next [`Lane::reserve`] succeeds.
+    /// `false`: there is no empty block, and `when_full` has been done.
     #[cold]
     #[inline(never)]
     pub fn make_room(&mut self, bytes: usize, when_full: WhenFull) -> bool {
@@ -181,8 +182,8 @@ impl Lane {
         mapping.note_write(self.block.index, from, from + bytes);
     }
 
-    /// Sets whether the lane may wait for an empty block under [`Policy::Lossless`], and returns the earlier setting. It
-    /// must not on the collector's or a tool's own threads, in callbacks of a runtime, or in signal handlers.
+    /// Sets whether the lane may wait for an empty block under [`Policy::Lossless`], and returns the earlier setting.
+    /// It must not on the collector's or a tool's own threads, in callbacks of a runtime, or in signal handlers.
     pub fn set_may_wait(&mut self, may_wait: bool) -> bool {
         std::mem::replace(&mut self.may_wait, may_wait)
     }
@@ -207,7 +208,8 @@ impl Lane {
         OpenCalls::new(self.slot(), self.shared.clone())
     }
 
-    /// Whether a record of `bytes` fits into the block. In a block with a limit of records, `true` admits that one record.
+    /// Whether a record of `bytes` fits into the block. In a block with a limit of records, `true` admits that one
+    /// record.
     fn fits(&mut self, bytes: u32) -> bool {
         let block = &mut self.block;
         match &mut block.records_left {
@@ -221,8 +223,8 @@ impl Lane {
         }
     }
 
-    /// Gives the full block to the collector and takes an empty one, which begins with the lane's own records: its wait,
-    /// and what it dropped. `false`: there is none, and the lane may not wait for one.
+    /// Gives the full block to the collector and takes an empty one, which begins with the lane's own records: its
+    /// wait, and what it dropped. `false`: there is none, and the lane may not wait for one.
     fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
         let shared = self.shared.clone();

@@ -1,9 +1,9 @@
 //! The lanes of one thread, one for each buffer it has written to.
 //!
-//! The thread uses them without a lock. Whoever destroys a buffer takes the buffer's lane away from
-//! every thread, idle ones too: it first [closes](Lanes::close) them, then issues a fence on every other processor
-//! ([`fence_heavy`](crate::platform::sync::fence_heavy)), then waits until no thread is in the middle of a use. From then on
-//! the thread finds that the lane is closed, and leaves it alone.
+//! The thread uses them without a lock. Whoever destroys a buffer takes the buffer's lane away from every thread, idle
+//! ones too: it first [closes](Lanes::close) them, then issues a fence on every other processor
+//! ([`fence_heavy`](crate::platform::sync::fence_heavy)), then waits until no thread is in the middle of a use. From
+//! then on the thread finds that the lane is closed, and leaves it alone.
 //!
 //! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
 
@@ -170,8 +170,8 @@ impl<const N: usize> Lanes<N> {
         self.0[slot].state.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if there
-    /// is none; an error if the thread is still using it after `patience` looks.
+    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if
+    /// there is none; an error if the thread is still using it after `patience` looks.
     pub fn take(
         &self,
         slot: usize,
@@ -193,7 +193,7 @@ impl<const N: usize> Lanes<N> {
     }
 }
 
-/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has
-/// lost its processor for long.
+/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has lost its
+/// processor for long.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;

@@ -33,12 +33,14 @@ impl LaneSlot {
         counters.any(|dropped| dropped.load(Ordering::Relaxed) != 0)
     }
 
-    /// The number of unreported drops of a kind, by [`Kind::index`]. A report that is being written counts as not written.
+    /// The number of unreported drops of a kind, by [`Kind::index`]. A report that is being written counts as not
+    /// written.
     pub(super) fn drops(&self, kind: usize) -> u64 {
         self.dropped[kind].load(Ordering::Relaxed) & !REPORTING
     }
 
-    /// Lane: `count` drops of a kind are reported by a record that ends at `end` in `block`; it commits the record next.
+    /// Lane: `count` drops of a kind are reported by a record that ends at `end` in `block`; it commits the record
+    /// next.
     pub(super) fn begin_report(&self, kind: usize, count: u64, block: u32, end: u32) {
         let place = u64::from(block) << 32 | u64::from(end);
         self.report.store(place, Ordering::Relaxed);

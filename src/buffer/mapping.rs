@@ -381,8 +381,8 @@ impl Mapping {
             .map_err(|source| MappingError::Map { bytes, source })
     }
 
-    /// Brings the pages of some blocks into place. The collector does it ahead of need, so that neither
-    /// the program's start nor a lane's first writes to a block cost faults.
+    /// Brings the pages of some blocks into place. The collector does it ahead of need, so that neither the program's
+    /// start nor a lane's first writes to a block cost faults.
     pub(crate) fn populate(&self, blocks: std::ops::Range<u32>) {
         if blocks.is_empty() || self.lent.is_some() {
             return;
@@ -394,8 +394,8 @@ impl Mapping {
         system::populate(std::ptr::slice_from_raw_parts_mut(place, length));
     }
 
-    /// Populates block `index`, which a lane has taken, and some of its successors, unless this process has done so: one
-    /// system call instead of a fault for each page.
+    /// Populates block `index`, which a lane has taken, and some of its successors, unless this process has done so:
+    /// one system call instead of a fault for each page.
     pub(super) fn populate_for_lane(&self, index: u32) {
         if index >= self.populated.load(Ordering::Relaxed) {
             // Larger blocks may never be used to their end: faults populate them as they are.
@@ -567,8 +567,8 @@ impl Mapping {
         &self.header().triggers
     }
 
-    /// Notes that the capture cannot take more: the system's error number, and its length. The first
-    /// who says so is believed, which the result tells.
+    /// Notes that the capture cannot take more: the system's error number, and its length. The first who says so is
+    /// believed, which the result tells.
     pub fn set_capture_error(&self, errno: i32, bytes: u64) -> bool {
         if self.capture_error().is_some() {
             return false;

@@ -1,11 +1,10 @@
 //! Buffers: how records get from the threads that make them to the sinks that keep them.
 //!
-//! A [`Buffer`] is a [`Mapping`] divided into blocks. Each thread that records owns a [`Lane`] and
-//! fills one block at a time from front to back; writing a record is a bounds check, a copy and one
-//! release store. The [`Collector`] looks at the states of the blocks, hands what was committed to its
-//! [`Sink`]s, and puts emptied blocks back into the pool that all lanes draw from. Everything that
-//! says what was written lies in the mapping itself: the collector may be another process's, and the same
-//! look finds what a process left that has died ([`crate::capture::recover`]).
+//! A [`Buffer`] is a [`Mapping`] divided into blocks. Each thread that records owns a [`Lane`] and fills one block at a
+//! time from front to back; writing a record is a bounds check, a copy and one release store. The [`Collector`] looks
+//! at the states of the blocks, hands what was committed to its [`Sink`]s, and puts emptied blocks back into the pool
+//! that all lanes draw from. Everything that says what was written lies in the mapping itself: the collector may be
+//! another process's, and the same look finds what a process left that has died ([`crate::capture::recover`]).
 //!
 //! When no block is empty, the buffer's [`Policy`] decides. Nothing here grows while it runs.
 //!
@@ -138,8 +137,8 @@ struct Shared {
     served_by: PlainU32,
     /// Under [`Policy::Overwrite`]: lanes that have left full blocks behind.
     left_behind: PlainU64,
-    /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others
-    /// do not wait for it again before it does.
+    /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others do not wait
+    /// for it again before it does.
     collector_lost: PlainU64,
     /// Returns whether the process that collects has ended, where another process collects.
     collector_ended: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
@@ -184,8 +183,8 @@ impl Buffer {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records dropped since the beginning, by [`Kind::index`]: reported and unreported ones of all lanes, and those without
-    /// a lane. Drops that a lane is reporting may count twice.
+    /// Records dropped since the beginning, by [`Kind::index`]: reported and unreported ones of all lanes, and those
+    /// without a lane. Drops that a lane is reporting may count twice.
     pub fn dropped(&self) -> [u64; KINDS] {
         let mapping = self.mapping();
         let mut dropped: [u64; KINDS] = std::array::from_fn(|kind| {

@@ -1,10 +1,9 @@
 //! [`Policy::Overwrite`](super::Policy): what was recorded last is kept in the blocks, until a dump shows it.
 //!
 //! Each lane keeps a ring of the blocks that it has filled. When the pool has none to spare, it takes back the oldest
-//! of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: a full one
-//! is being read, and so is the front of one that its lane goes on filling. A lane skips those that a
-//! dump reads. What lanes that have ended left behind is there for whoever needs a block and finds
-//! that older than its own.
+//! of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: a full one is
+//! being read, and so is the front of one that its lane goes on filling. A lane skips those that a dump reads. What
+//! lanes that have ended left behind is there for whoever needs a block and finds that older than its own.
 
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
@@ -94,8 +93,8 @@ fn is_alive(mapping: &Mapping, lane: u32) -> bool {
 /// Shows `show` what is kept: each lane's blocks in the order it filled them, of those that were in use after
 /// `since`. The lanes go on.
 ///
-/// Only one thread at a time may do this to a mapping. It may be of another process than the lanes are: what they say is not
-/// trusted.
+/// Only one thread at a time may do this to a mapping. It may be of another process than the lanes are: what they say
+/// is not trusted.
 pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<'_>)) {
     struct Claimed {
         owner: Owner,

@@ -1,8 +1,8 @@
 //! The pool: which blocks are empty, and who waits for one.
 //!
-//! It lies in the mapping, since those who use it may be two processes: the program's lanes take blocks,
-//! the collector puts them back. Touched only when a lane changes blocks. Lanes of a lossless
-//! buffer may wait here, with a bound on each wait, so that a lost wake-up costs one period.
+//! It lies in the mapping, since those who use it may be two processes: the program's lanes take blocks, the collector
+//! puts them back. Touched only when a lane changes blocks. Lanes of a lossless buffer may wait here, with a bound on
+//! each wait, so that a lost wake-up costs one period.
 
 use super::{Mapping, SessionState};
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering, Signal, fence};
@@ -32,9 +32,9 @@ impl Waiting {
 
 /// The empty blocks of a mapping: one bit each.
 ///
-/// The first empty block is taken, so that few are in use at a time, and they are those whose pages are
-/// in place and in the caches. Taking and putting back are one atomic operation on a word each: nobody's
-/// bytes can lead anybody astray or keep them here.
+/// The first empty block is taken, so that few are in use at a time, and they are those whose pages are in place and in
+/// the caches. Taking and putting back are one atomic operation on a word each: nobody's bytes can lead anybody astray
+/// or keep them here.
 #[derive(Copy, Clone)]
 pub(super) struct Pool<'a> {
     mapping: &'a Mapping,
@@ -65,8 +65,8 @@ impl<'a> Pool<'a> {
             let mut bits = word.load(Ordering::Relaxed);
             while bits != 0 {
                 let lowest = bits.trailing_zeros();
-                // Acquire: pairs with the release of `put`, which others that take only continue. What was
-                // done with the block before it was put back is over.
+                // Acquire: pairs with the release of `put`, which others that take only continue. What was done with
+                // the block before it was put back is over.
                 let found = word.fetch_and(!(1 << lowest), Ordering::Acquire);
                 let block = place as u32 * 64 + lowest;
                 // Somebody else may have been faster; and bits behind the last block are none of ours.
@@ -91,8 +91,8 @@ impl<'a> Pool<'a> {
     pub fn wait(&self) {
         let seen = self.waiting.returned.value();
         self.waiting.lanes.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence in `wake_waiting`: whoever puts a block back, or closes the pool, after
-        // the look below sees us waiting, and raises the number that we saw.
+        // Pairs with the fence in `wake_waiting`: whoever puts a block back, or closes the pool, after the look below
+        // sees us waiting, and raises the number that we saw.
         fence(Ordering::SeqCst);
         if !self.any() && !self.is_closed() {
             self.waiting.returned.wait(seen, WAIT);
@@ -117,8 +117,8 @@ impl<'a> Pool<'a> {
 
     /// Wakes those that wait.
     pub fn wake_waiting(&self) {
-        // Pairs with the fence in `wait`: either this sees the one that waits, or that one sees what
-        // this was called for.
+        // Pairs with the fence in `wait`: either this sees the one that waits, or that one sees what this was called
+        // for.
         fence(Ordering::SeqCst);
         if self.waiting.lanes.load(Ordering::Relaxed) > 0 {
             self.waiting.returned.raise();

@@ -1,5 +1,6 @@
-//! Samples of one thread on their way from its signal handler to whoever drains them: as many as fit, the others counted.
-//! Neither side ever waits. Made of words that are loaded and stored whole, so that the handler needs nothing else.
+//! Samples of one thread on their way from its signal handler to whoever drains them: as many as fit, the others
+//! counted. Neither side ever waits. Made of words that are loaded and stored whole, so that the handler needs nothing
+//! else.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! Callback threads: each serves the collectors that are assigned to it, one after the other.
 //!
-//! A tool makes some and assigns buffers to them; a buffer that has none is served by one that all such
-//! buffers of a process share, which is there while they are. A callback that takes long holds up the
-//! buffers of its own thread, and no others.
+//! A tool makes some and assigns buffers to them; a buffer that has none is served by one that all such buffers of a
+//! process share, which is there while they are. A callback that takes long holds up the buffers of its own thread, and
+//! no others.
 
 use super::collector::Inner;
 use super::wake::Wake;
@@ -18,8 +18,8 @@ pub const CALLBACK_THREADS: usize = 64;
 /// Longest sleep of a thread that serves nobody yet.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// What wakes each thread. Never given back to the system: a lane may hold on to a number for a moment after
-/// its buffer has got another, and then wakes somebody for nothing.
+/// What wakes each thread. Never given back to the system: a lane may hold on to a number for a moment after its buffer
+/// has got another, and then wakes somebody for nothing.
 static WAKES: [Wake; CALLBACK_THREADS] = [const { Wake::new() }; CALLBACK_THREADS];
 
 /// The numbers of the threads of one process.

@@ -30,8 +30,8 @@ impl Wake {
         Wake(AtomicU32::new(AWAKE))
     }
 
-    /// Sleeps until woken, or for `period`; not at all if woken since the last sleep. From a long sleep, the first block
-    /// that is full is reason to wake.
+    /// Sleeps until woken, or for `period`; not at all if woken since the last sleep. From a long sleep, the first
+    /// block that is full is reason to wake.
     #[cfg(not(loom))]
     pub fn sleep(&self, period: Duration) {
         let how = if period > NAP { SLEEPING } else { NAPPING };

@@ -1,7 +1,7 @@
 //! The bytes of code objects in captures: pieces of at most half a MiB, from front to back.
 //!
-//! Sampled addresses are resolved when the trace is made. The file into which a runtime compiled a kernel may
-//! be deleted by then, so the recorded process copies it into its capture.
+//! Sampled addresses are resolved when the trace is made. The file into which a runtime compiled a kernel may be
+//! deleted by then, so the recorded process copies it into its capture.
 
 use crate::record::{CodeBytes, CodeObjectId, Kind, MAX_CODE_PIECE, RecordRef, code_bytes};
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ pub const MAX_CODE_OBJECT: usize = 64 << 20;
 /// The most bytes that are stored for all code objects of one capture.
 const MAX_CODE: usize = 512 << 20;
 
-/// An offset in a code object: the address that the object's file assigns, which is the address in memory
-/// minus [`CodeObject::load_base`](crate::record::CodeObject::load_base).
+/// An offset in a code object: the address that the object's file assigns, which is the address in memory minus
+/// [`CodeObject::load_base`](crate::record::CodeObject::load_base).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct CodeOffset(pub u64);
 

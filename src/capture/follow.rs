@@ -1,8 +1,8 @@
 //! Reading a capture while it is being written.
 //!
-//! A chunk that is completely visible is final: it was written by one write, or it is not the last. Names
-//! precede the records that refer to them, so one pass suffices. Damage is left to a
-//! [`Reader`](super::Reader) once the capture is complete.
+//! A chunk that is completely visible is final: it was written by one write, or it is not the last. Names precede the
+//! records that refer to them, so one pass suffices. Damage is left to a [`Reader`](super::Reader) once the capture is
+//! complete.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader};
 use super::reader::{Chunk, Delivered, Finding, ReadError, read_file_header};

@@ -1,8 +1,8 @@
 //! The capture: the raw file of records as the lanes wrote them (`.gputrail`).
 //!
-//! A capture is a file header followed by chunks. One write(2) appends one chunk, so chunks survive the death
-//! of the process. A chunk states its size and has checksums, so a torn or damaged chunk does not affect
-//! others. `schemas/capture.md` describes the format.
+//! A capture is a file header followed by chunks. One write(2) appends one chunk, so chunks survive the death of the
+//! process. A chunk states its size and has checksums, so a torn or damaged chunk does not affect others.
+//! `schemas/capture.md` describes the format.
 //!
 //! * [`Writer`] appends chunks: runs of records, metadata, the end.
 //! * [`Reader`] reads all names and clocks first, then streams the records.

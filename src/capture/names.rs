@@ -1,8 +1,8 @@
 //! The names store: assigns ids to the objects that records refer to, and stores their descriptions.
 //!
-//! Every method writes its metadata record to the captures before it returns the id, so a capture always
-//! contains the names that its records refer to, however the process ends. This takes a lock and a system
-//! call: names are for objects that are created once, not for the hot path.
+//! Every method writes its metadata record to the captures before it returns the id, so a capture always contains the
+//! names that its records refer to, however the process ends. This takes a lock and a system call: names are for
+//! objects that are created once, not for the hot path.
 //!
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
@@ -69,8 +69,8 @@ struct LastIds {
     kernel: u32,
 }
 
-/// Methods that append a record to the names store. An object without an id gets the next one; a known id
-/// replaces the earlier description.
+/// Methods that append a record to the names store. An object without an id gets the next one; a known id replaces the
+/// earlier description.
 macro_rules! named {
     ($($(#[$meta:meta])* $method:ident($type:ty) -> $id:ident, $last:ident;)*) => {$(
         $(#[$meta])*
@@ -287,8 +287,8 @@ impl Names {
         self.append(|state| state.push(bytemuck::bytes_of(&snapshot)));
     }
 
-    /// Writes the names that `name_many` adds in one piece. `names` is their approximate number. Records must
-    /// not use the new ids before this returns.
+    /// Writes the names that `name_many` adds in one piece. `names` is their approximate number. Records must not use
+    /// the new ids before this returns.
     pub fn batch<R>(&self, names: usize, name_many: impl FnOnce(&Names) -> R) -> R {
         let mut state = self.state.lock();
         state.batching = Some(std::thread::current().id());

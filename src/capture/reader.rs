@@ -262,8 +262,8 @@ pub(super) fn read_file_header(
     Ok(header)
 }
 
-/// Streams the record chunks of a capture. Runs that were written twice, because the process died between
-/// writing a run and marking it as written, appear once.
+/// Streams the record chunks of a capture. Runs that were written twice, because the process died between writing a run
+/// and marking it as written, appear once.
 pub struct Chunks<'a> {
     walk: Walk<'a>,
     delivered: Delivered,
@@ -274,8 +274,8 @@ pub struct Chunks<'a> {
 pub(super) struct Delivered(HashMap<u32, (u32, u32)>);
 
 impl Delivered {
-    /// The number of bytes of a chunk's payload that were delivered before. This may be a part of the chunk,
-    /// if the lane wrote more records between the write of a run and its mark.
+    /// The number of bytes of a chunk's payload that were delivered before. This may be a part of the chunk, if the
+    /// lane wrote more records between the write of a run and its mark.
     pub fn bytes_of(&self, header: &ChunkHeader) -> usize {
         // Lane 0 holds the collector's and the recovery's own records, of which only the final losses may repeat.
         let repeats = |(last, _): &&(u32, u32)| {
@@ -339,8 +339,8 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Moves to the next run of records that has not been delivered completely. Returns its header, its
-    /// offset, and the number of its bytes that were delivered before.
+    /// Moves to the next run of records that has not been delivered completely. Returns its header, its offset, and the
+    /// number of its bytes that were delivered before.
     fn step(&mut self) -> Option<(ChunkHeader, u64, usize)> {
         loop {
             let delivered = &self.delivered;
@@ -426,8 +426,8 @@ impl<'a> Walk<'a> {
     /// The header and offset of the next valid chunk. The payload of a `wanted` chunk is read;
     /// others are skipped.
     ///
-    /// The length of a chunk that was torn by the death of its writer may cover chunks that others appended
-    /// later. If a payload is damaged, the search for the next chunk therefore starts right after the header.
+    /// The length of a chunk that was torn by the death of its writer may cover chunks that others appended later. If a
+    /// payload is damaged, the search for the next chunk therefore starts right after the header.
     fn next(&mut self, wanted: impl Fn(&ChunkHeader) -> bool) -> Option<(ChunkHeader, u64)> {
         // The start of bytes that are not part of a chunk and have not been reported.
         let mut lost_since = None;

@@ -1,9 +1,8 @@
 //! Thinning of clock readings.
 //!
-//! Under load a recording reads its clocks hundreds of times a second, and a long one would fill memory with
-//! redundant readings. At most [`MAX_READINGS`] are kept: the first of each clock, then the narrowest of each
-//! group of consecutive ones, evenly over time. Clocks are fitted to the kept readings, which also give the
-//! error bounds.
+//! Under load a recording reads its clocks hundreds of times a second, and a long one would fill memory with redundant
+//! readings. At most [`MAX_READINGS`] are kept: the first of each clock, then the narrowest of each group of
+//! consecutive ones, evenly over time. Clocks are fitted to the kept readings, which also give the error bounds.
 
 use std::collections::BTreeMap;
 

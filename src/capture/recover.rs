@@ -33,8 +33,8 @@ pub struct Recovered {
     pub dropped: u64,
 }
 
-/// Appends to `writer` the records that the process committed to `mapping` but did not write, the drops that
-/// it did not report, and unfinished API records of the calls that were in progress.
+/// Appends to `writer` the records that the process committed to `mapping` but did not write, the drops that it did not
+/// report, and unfinished API records of the calls that were in progress.
 ///
 /// The process must not be running. The contents of the mapping are not trusted.
 pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
@@ -68,17 +68,16 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     recovered
 }
 
-/// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in `ended`. The
-/// process may be running.
+/// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in `ended`. The process may
+/// be running.
 pub(crate) fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
     let mut own = OwnRecords::default();
     own.open_calls(mapping, ended);
     own.bytes
 }
 
-/// The calls that ended last on each lane. A process may die after it wrote the record of such a call and
-/// before it removed the call from the open-call stack. The record is then in the block that the lane is
-/// filling.
+/// The calls that ended last on each lane. A process may die after it wrote the record of such a call and before it
+/// removed the call from the open-call stack. The record is then in the block that the lane is filling.
 fn calls_that_ended_last(mapping: &Mapping) -> HashSet<CorrelationId> {
     let mut calls = HashSet::new();
     show_filling(mapping, |bytes| {

@@ -1,12 +1,11 @@
 //! Appending to a capture from inside the recorded program.
 //!
-//! The file is written with write(2) and never mapped: a full disk then gives an error instead of a signal.
-//! The first error ends the capture. It is truncated to its last complete chunk, later records are dropped
-//! and counted, and the program continues undisturbed.
+//! The file is written with write(2) and never mapped: a full disk then gives an error instead of a signal. The first
+//! error ends the capture. It is truncated to its last complete chunk, later records are dropped and counted, and the
+//! program continues undisturbed.
 //!
-//! Two processes may append to one capture: the program its names, and its parent the records. The file is
-//! open in append mode, so chunks do not interleave, and the first error of either process ends the capture
-//! for both.
+//! Two processes may append to one capture: the program its names, and its parent the records. The file is open in
+//! append mode, so chunks do not interleave, and the first error of either process ends the capture for both.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
 use crate::buffer::{BlockView, Buffer, SessionState, Sink};
@@ -39,8 +38,8 @@ pub struct Writer {
 
 struct State {
     file: File,
-    /// Device and inode of the capture. A program may close descriptors that it does not own, and reuse the
-    /// number for a file of its own: a write to another file is refused.
+    /// Device and inode of the capture. A program may close descriptors that it does not own, and reuse the number for
+    /// a file of its own: a write to another file is refused.
     identity: (u64, u64),
     bytes: u64,
     /// The buffer of a recording in which two processes append: its mapping carries the errors of either.
@@ -54,8 +53,8 @@ struct State {
 }
 
 impl Writer {
-    /// Creates a capture at `path` with permissions for its owner only. Fails if the path exists, and does
-    /// not follow symbolic links.
+    /// Creates a capture at `path` with permissions for its owner only. Fails if the path exists, and does not follow
+    /// symbolic links.
     pub fn create(path: &Path, header: &FileHeader) -> io::Result<Writer> {
         let flags = OFlags::CREATE
             | OFlags::EXCL
@@ -188,8 +187,8 @@ impl State {
         if let Err(error) = result {
             let errno = error.raw_os_error().unwrap_or(0);
             self.end(errno, error.to_string());
-            // Truncate to the last complete chunk, unless the other process has appended after the torn one.
-            // Readers skip a torn chunk that remains.
+            // Truncate to the last complete chunk, unless the other process has appended after the torn one. Readers
+            // skip a torn chunk that remains.
             if self.length() == Some(self.bytes + written as u64) && written > 0 {
                 let _ = self.file.set_len(self.bytes);
             }

@@ -1,8 +1,8 @@
 //! The clock of one agent, identified from measurements and converted to CLOCK_BOOTTIME.
 //!
-//! Runtimes describe the clock of their device times vaguely at best, and some describe it wrongly. Clock
-//! pairs decide instead: the agent's clock was read at some moment between two ticks. It is a system clock if
-//! exactly that clock showed the device's times within these windows.
+//! Runtimes describe the clock of their device times vaguely at best, and some describe it wrongly. Clock pairs decide
+//! instead: the agent's clock was read at some moment between two ticks. It is a system clock if exactly that clock
+//! showed the device's times within these windows.
 
 use super::line::Line;
 use super::own::{self, Window};
@@ -37,8 +37,8 @@ pub struct AgentClock {
 }
 
 impl AgentClock {
-    /// Identifies the clock from the agent's `pairs`, in any order. Pairs without a time or with ticks in the
-    /// wrong order are ignored.
+    /// Identifies the clock from the agent's `pairs`, in any order. Pairs without a time or with ticks in the wrong
+    /// order are ignored.
     pub fn new(host: &HostClock, pairs: &[ClockPair]) -> AgentClock {
         let known =
             |p: &&ClockPair| p.device.is_some() && p.before.is_some() && p.before <= p.after;
@@ -84,8 +84,8 @@ impl AgentClock {
         }
     }
 
-    /// The error bound of [`to_boottime`](AgentClock::to_boottime) within the span of the pairs. Compared
-    /// with a converted tick, the bounds of both clocks add up.
+    /// The error bound of [`to_boottime`](AgentClock::to_boottime) within the span of the pairs. Compared with a
+    /// converted tick, the bounds of both clocks add up.
     pub fn error_bound(&self) -> Nanos {
         self.bound
     }
@@ -141,8 +141,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// The step size of the clock, at most a millisecond: the greatest common divisor of its readings. A reading
-/// may be that much older than its moment.
+/// The step size of the clock, at most a millisecond: the greatest common divisor of its readings. A reading may be
+/// that much older than its moment.
 fn resolution(pairs: &[&ClockPair]) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b != 0 {

@@ -22,8 +22,8 @@ pub struct Clamped {
     pub causality: Causality,
 }
 
-/// Moves the `start` of device work to its enqueue if it is earlier by no more than `bound`, the error bound
-/// of the conversion between the two clocks.
+/// Moves the `start` of device work to its enqueue if it is earlier by no more than `bound`, the error bound of the
+/// conversion between the two clocks.
 pub fn clamp(enqueued: Nanos, start: Nanos, bound: Nanos) -> Clamped {
     let early = enqueued.0.saturating_sub(start.0);
     let (start, causality) = if early == 0 || !start.is_some() {

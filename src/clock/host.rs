@@ -14,9 +14,9 @@ const NOMINAL_RATE_ERROR: f64 = 1e-3;
 
 /// Converts the ticks of one capture to nanoseconds of a system clock.
 ///
-/// The conversion is piecewise linear through the capture's snapshots and continues outside them at the
-/// rate last measured. It is monotonic for any snapshots, including damaged ones. An unknown time (0) stays
-/// 0, and a known time never becomes 0.
+/// The conversion is piecewise linear through the capture's snapshots and continues outside them at the rate last
+/// measured. It is monotonic for any snapshots, including damaged ones. An unknown time (0) stays 0, and a known time
+/// never becomes 0.
 #[derive(Clone, Debug)]
 pub struct HostClock {
     source: TickSource,
@@ -28,8 +28,8 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// Creates the clock from `snapshots`, in any order. `source` and `frequency` (ticks per second) come
-    /// from the capture's header; the frequency is used only where the snapshots do not give a rate.
+    /// Creates the clock from `snapshots`, in any order. `source` and `frequency` (ticks per second) come from the
+    /// capture's header; the frequency is used only where the snapshots do not give a rate.
     pub fn new(
         source: TickSource,
         frequency: u64,
@@ -105,8 +105,8 @@ impl HostClock {
         }
     }
 
-    /// The error bound of [`to_boottime`](HostClock::to_boottime) between the first snapshot and the last:
-    /// half the widest snapshot window, plus the observed variation of the rate.
+    /// The error bound of [`to_boottime`](HostClock::to_boottime) between the first snapshot and the last: half the
+    /// widest snapshot window, plus the observed variation of the rate.
     pub fn error_bound(&self) -> Nanos {
         Nanos(self.bound)
     }
@@ -159,8 +159,8 @@ fn middle(snapshot: &ClockSnapshot) -> u64 {
     snapshot.before.0 + (snapshot.after - snapshot.before) / 2
 }
 
-/// The snapshots whose ticks are in order and whose window is not far wider than the median. A wide window
-/// means that the thread was descheduled in every attempt, and would bend the line.
+/// The snapshots whose ticks are in order and whose window is not far wider than the median. A wide window means that
+/// the thread was descheduled in every attempt, and would bend the line.
 fn usable(snapshots: &[ClockSnapshot], frequency: u64) -> Vec<ClockSnapshot> {
     let orderly = |s: &&ClockSnapshot| s.before.is_some() && s.before <= s.after;
     let mut kept: Vec<ClockSnapshot> = snapshots.iter().filter(orderly).copied().collect();

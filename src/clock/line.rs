@@ -1,8 +1,7 @@
 //! A piecewise linear map from one clock to another.
 //!
-//! It is made of readings of both clocks, which may come from damaged or hostile files. For any readings the
-//! map is monotonic and free of overflow. It interpolates between knots and extrapolates at the rate of the
-//! outermost second.
+//! It is made of readings of both clocks, which may come from damaged or hostile files. For any readings the map is
+//! monotonic and free of overflow. It interpolates between knots and extrapolates at the rate of the outermost second.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MIN_RATE_SPAN: u64 = 10_000_000;
 /// The span over which the outer rates are measured, if the points cover that much (1 s).
 const OUTER_SPAN: u64 = 1_000_000_000;
-/// The largest relative deviation of an outer rate from the usual one. A larger one means that a clock was
-/// set, not slewed, and must not be extrapolated.
+/// The largest relative deviation of an outer rate from the usual one. A larger one means that a clock was set, not
+/// slewed, and must not be extrapolated.
 const MAX_RATE_DEVIATION: f64 = 0.01;
 
 /// The fast path of [`Knot`] adds at most this to a value,
@@ -105,8 +104,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line through `points`, or `None` if there are none. The fewest possible points that are out of
-    /// order are left out. `nominal` is the rate (y per x) to use where the points do not determine one.
+    /// The line through `points`, or `None` if there are none. The fewest possible points that are out of order are
+    /// left out. `nominal` is the rate (y per x) to use where the points do not determine one.
     pub fn through(points: Vec<(u64, u64)>, nominal: f64) -> Option<Line> {
         let points = longest_increasing(points);
         let mut knots: Vec<Knot> = points
@@ -180,8 +179,8 @@ impl Line {
         self.knots.get(next).map_or(x, |next| x.min(next.x))
     }
 
-    /// The largest distance of a knot from the straight line between its neighbours: how much the rate
-    /// varies, and so a bound for the error between knots.
+    /// The largest distance of a knot from the straight line between its neighbours: how much the rate varies, and so a
+    /// bound for the error between knots.
     pub fn unevenness(&self) -> u64 {
         let deviation = |knots: &[Knot]| {
             let [a, b, c] = [knots[0], knots[1], knots[2]];

@@ -1,10 +1,9 @@
 //! Clocks: ticks on the hot path, converted to nanoseconds of CLOCK_BOOTTIME afterwards.
 //!
-//! The hot path calls [`now`] only. A capture stores its [`TickSource`], the [`frequency`] of its ticks,
-//! [`snapshot`]s of the host's clocks (at the start, at least every second, at the end) and, for each agent,
-//! pairs of ticks and device times. From these a reader builds one [`HostClock`] and one [`AgentClock`] per
-//! agent. Both state their error bound; within the sum of both bounds, [`clamp`] moves work that appears to
-//! start before its enqueue.
+//! The hot path calls [`now`] only. A capture stores its [`TickSource`], the [`frequency`] of its ticks, [`snapshot`]s
+//! of the host's clocks (at the start, at least every second, at the end) and, for each agent, pairs of ticks and
+//! device times. From these a reader builds one [`HostClock`] and one [`AgentClock`] per agent. Both state their error
+//! bound; within the sum of both bounds, [`clamp`] moves work that appears to start before its enqueue.
 
 mod agent;
 mod clamp;

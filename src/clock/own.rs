@@ -1,11 +1,11 @@
 //! Fits an agent's own clock to the windows of host time in which it was read.
 //!
-//! A reading says only that the clock showed `device` at some moment of its window. Over a stretch of time
-//! that is short enough for a steady drift, every reading confines the clock's offset to an interval, and the
-//! offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses to select servers). Narrow
-//! readings and overlapping wide ones sharpen the result, and false ones are outvoted. A line through the
-//! offsets of successive stretches follows the drift. Drift varies over a long time, so each stretch uses the
-//! rate at which more of its readings overlap: its own, or that of all readings.
+//! A reading says only that the clock showed `device` at some moment of its window. Over a stretch of time that is
+//! short enough for a steady drift, every reading confines the clock's offset to an interval, and the offset lies where
+//! most intervals overlap (Marzullo's algorithm, which NTP uses to select servers). Narrow readings and overlapping
+//! wide ones sharpen the result, and false ones are outvoted. A line through the offsets of successive stretches
+//! follows the drift. Drift varies over a long time, so each stretch uses the rate at which more of its readings
+//! overlap: its own, or that of all readings.
 
 use super::line::{Line, median};
 
@@ -100,9 +100,9 @@ fn median_width(windows: &[Window]) -> u64 {
     *widths.select_nth_unstable(middle).1
 }
 
-/// Host nanoseconds per device unit, by the Theil-Sen estimator: the median over pairs of readings half the
-/// series apart, which tolerates a quarter of false readings. The rate is 1 unless the measured one differs
-/// by more than its uncertainty.
+/// Host nanoseconds per device unit, by the Theil-Sen estimator: the median over pairs of readings half the series
+/// apart, which tolerates a quarter of false readings. The rate is 1 unless the measured one differs by more than its
+/// uncertainty.
 fn rate(windows: &[Window], typical: u64) -> f64 {
     let half = windows.len().div_ceil(2);
     // An odd and an even distance: if two kinds of readings alternate, either distance alone is biased.

@@ -12,14 +12,14 @@ use std::time::Duration;
 /// unlikely to hit all.
 const TRIES: usize = 8;
 
-/// The shortest span over which [`frequency`] measures. A pair of readings is off by at most 50 ns, so the
-/// error is at most 500 ppm.
+/// The shortest span over which [`frequency`] measures. A pair of readings is off by at most 50 ns, so the error is at
+/// most 500 ppm.
 const CALIBRATION: Duration = Duration::from_micros(200);
 
 /// Reads the host's clocks: the narrowest of several attempts.
 ///
-/// A capture needs one at its start and one at its end. One at least every second bounds the effect of
-/// slewing of CLOCK_MONOTONIC in between.
+/// A capture needs one at its start and one at its end. One at least every second bounds the effect of slewing of
+/// CLOCK_MONOTONIC in between.
 pub fn snapshot() -> ClockSnapshot {
     snapshot_of(init())
 }
@@ -72,9 +72,9 @@ pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
 
 /// Ticks per second, for the header of a capture.
 ///
-/// Where the source does not state it, it is measured from the first call on, over at least 200 microseconds:
-/// the first call waits for the rest of that span, and later calls measure over a longer one. Readers
-/// prefer the rate between snapshots if these are far enough apart.
+/// Where the source does not state it, it is measured from the first call on, over at least 200 microseconds: the first
+/// call waits for the rest of that span, and later calls measure over a longer one. Readers prefer the rate between
+/// snapshots if these are far enough apart.
 pub fn frequency() -> u64 {
     match init() {
         TickSource::Monotonic | TickSource::Virtual => 1_000_000_000,

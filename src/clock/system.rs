@@ -40,8 +40,8 @@ impl SystemClock {
         Nanos(seconds.saturating_mul(1_000_000_000) + time.tv_nsec as u64)
     }
 
-    /// Reads the clock. Platforms other than Linux have no sources; a monotonic clock that starts with the
-    /// process stands in for all clocks but the time of day.
+    /// Reads the clock. Platforms other than Linux have no sources; a monotonic clock that starts with the process
+    /// stands in for all clocks but the time of day.
     #[cfg(not(target_os = "linux"))]
     pub fn read(self) -> Nanos {
         use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! Ticks: host time as the hot path reads it.
 //!
-//! A process has one tick source, chosen by [`init`] or by the first [`now`] and never changed, so that all
-//! ticks of a capture are comparable. It is the cheapest clock that never stops and never changes its rate:
-//! the processor's counter if the kernel itself uses it, otherwise CLOCK_MONOTONIC.
+//! A process has one tick source, chosen by [`init`] or by the first [`now`] and never changed, so that all ticks of a
+//! capture are comparable. It is the cheapest clock that never stops and never changes its rate: the processor's
+//! counter if the kernel itself uses it, otherwise CLOCK_MONOTONIC.
 
 use super::SystemClock;
 use crate::record::Ticks;
@@ -35,8 +35,8 @@ pub enum TickSource {
 pub struct UnknownTickSource(pub OsString);
 
 impl TickSource {
-    /// The source that [`CLOCK_VARIABLE`] requests, or the best of this machine. An unknown value is ignored
-    /// here; [`TickSource::requested`] reports it.
+    /// The source that [`CLOCK_VARIABLE`] requests, or the best of this machine. An unknown value is ignored here;
+    /// [`TickSource::requested`] reports it.
     pub fn choose() -> TickSource {
         match TickSource::requested() {
             Ok(Some(source)) => source,
@@ -110,8 +110,8 @@ pub fn init() -> TickSource {
     }
 }
 
-/// Reads the time: one load, one predictable branch and the counter. The first call of the process chooses
-/// the source, which takes some tens of microseconds; [`init`] does that ahead of time.
+/// Reads the time: one load, one predictable branch and the counter. The first call of the process chooses the source,
+/// which takes some tens of microseconds; [`init`] does that ahead of time.
 ///
 /// The processor may execute the read a little earlier or later than its position in the program;
 /// see [`now_ordered`].
@@ -195,8 +195,8 @@ fn now_slow() -> Ticks {
     }
 }
 
-/// The processor's counter, if it is invariant and the kernel keeps time by it: the kernel checks and
-/// monitors that it is synchronized between cores.
+/// The processor's counter, if it is invariant and the kernel keeps time by it: the kernel checks and monitors that it
+/// is synchronized between cores.
 fn hardware() -> Option<TickSource> {
     let source = if cfg!(target_arch = "x86_64") {
         ("tsc", TickSource::Tsc)

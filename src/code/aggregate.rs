@@ -1,9 +1,9 @@
 //! Samples, counted where they stand.
 //!
-//! [`Aggregates`] takes samples as they stream by, reading them in place, and keeps for each dispatch how many
-//! there were at each address with each [`Outcome`]. A dispatch that is complete is taken out, and folded into its
-//! kernel ([`Kernels`]), or written as records ([`DispatchSamples::records`]). Memory is bounded: the owner takes out
-//! the oldest dispatches ([`Aggregates::excess`]) when there are more entries than a stated number. Nothing is lost by
+//! [`Aggregates`] takes samples as they stream by, reading them in place, and keeps for each dispatch how many there
+//! were at each address with each [`Outcome`]. A dispatch that is complete is taken out, and folded into its kernel
+//! ([`Kernels`]), or written as records ([`DispatchSamples::records`]). Memory is bounded: the owner takes out the
+//! oldest dispatches ([`Aggregates::excess`]) when there are more entries than a stated number. Nothing is lost by
 //! that: what comes later of such a dispatch counts anew, and sums are the same.
 
 use std::collections::VecDeque;

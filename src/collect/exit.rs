@@ -1,8 +1,8 @@
 //! The end of a process: outstanding work gets time to complete, then tools and the recording are ended.
 //!
-//! It comes in a handler of exit(3), before the runtime's own threads and destructors go. A handler runs before all that
-//! was registered earlier. Ours is registered when a source attaches and again behind everything that a tool may have
-//! registered for its own end, so that no destructor of a tool runs while its callbacks may still be called.
+//! It comes in a handler of exit(3), before the runtime's own threads and destructors go. A handler runs before all
+//! that was registered earlier. Ours is registered when a source attaches and again behind everything that a tool may
+//! have registered for its own end, so that no destructor of a tool runs while its callbacks may still be called.
 
 use super::process;
 use crate::platform::inside::{Uncancelled, contain};
@@ -55,8 +55,8 @@ fn register() {
     }
 }
 
-/// The calling thread records: should it be the one that calls exit, its destructor registers the handler once more, behind
-/// what tools have registered since. exit(3) runs the destructors of its own thread before all handlers.
+/// The calling thread records: should it be the one that calls exit, its destructor registers the handler once more,
+/// behind what tools have registered since. exit(3) runs the destructors of its own thread before all handlers.
 pub(super) fn at_end_of_thread() {
     thread_local! {
         static LAST: RegisterAtEnd = const { RegisterAtEnd };

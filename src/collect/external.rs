@@ -1,9 +1,9 @@
 //! External ids: ids chosen by a tool that the records of a thread carry.
 //!
-//! Each thread has a stack of ids for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls
-//! carry the id that was pushed last, of any kind; a thread without ids inherits the main thread's. As in
-//! CUPTI, records of kind `external correlation`, if enabled, precede the call's record: one for each kind
-//! with an id on the thread itself. Instead of pushing, a tool may supply the id of each call when it begins:
+//! Each thread has a stack of ids for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls carry the
+//! id that was pushed last, of any kind; a thread without ids inherits the main thread's. As in CUPTI, records of kind
+//! `external correlation`, if enabled, precede the call's record: one for each kind with an id on the thread itself.
+//! Instead of pushing, a tool may supply the id of each call when it begins:
 //! [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
 //!
 //! External ids are available once the process is observed ([`crate::collect::context`]).

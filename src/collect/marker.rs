@@ -13,9 +13,9 @@
 //! marker::end(copy).unwrap();
 //! ```
 //!
-//! A marker that nobody records costs a load and a branch. The semantics are those of CUPTI's marker records
-//! and of NVTX: pushed ranges nest on their thread, started ranges may overlap and end on any thread. A push
-//! that was not recorded is not added later.
+//! A marker that nobody records costs a load and a branch. The semantics are those of CUPTI's marker records and of
+//! NVTX: pushed ranges nest on their thread, started ranges may overlap and end on any thread. A push that was not
+//! recorded is not added later.
 
 use crate::clock;
 use crate::collect::process::{self, Current};
@@ -222,8 +222,8 @@ impl Drop for Range {
     }
 }
 
-/// Begins a range that ends with the enclosing block. Takes a name and optionally `domain`, `category`,
-/// `color` and `payload`.
+/// Begins a range that ends with the enclosing block. Takes a name and optionally `domain`, `category`, `color` and
+/// `payload`.
 #[macro_export]
 macro_rules! range {
     ($name:expr $(, $what:ident : $value:expr)* $(,)?) => {

@@ -1,8 +1,8 @@
 //! Callbacks of subscribers about what happens inside of calls: work, memory, waits, objects.
 //!
-//! All of it is off the path of calls that have no such subscriber. A [`Notifier`] stands for the place from which a source
-//! calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the source keeps until
-//! the work completes.
+//! All of it is off the path of calls that have no such subscriber. A [`Notifier`] stands for the place from which a
+//! source calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the
+//! source keeps until the work completes.
 
 use super::correlation::{CallInProgress, HostThread};
 use super::operations;
@@ -148,8 +148,8 @@ impl<'a> Notifier<'a> {
     }
 }
 
-/// Calls back, on the calling thread, which `state` is of, the followers of work that has completed. Nothing happens on a thread
-/// that is in a callback.
+/// Calls back, on the calling thread, which `state` is of, the followers of work that has completed. Nothing happens on
+/// a thread that is in a callback.
 pub(crate) fn completed(
     board: &Switchboard,
     state: &ThreadState,

@@ -114,8 +114,8 @@ callback_domains! {
         STREAM_CREATED = 12, "stream created";
         /// A stream is going to be destroyed.
         STREAM_DESTROYED = 13, "stream destroyed";
-        /// An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created,
-        /// before that context is told.
+        /// An agent is known from now on, and can be sampled if it is able to: told when the first context on it is
+        /// created, before that context is told.
         AGENT_KNOWN = 14, "agent known";
     }
     /// Kernels.

@@ -1,14 +1,14 @@
 //! Work that was enqueued and has not completed: a bounded slab of slots, one for each piece.
 //!
-//! A slot is the reservation that makes the lossless policy complete: it is taken when work is enqueued, holds the key by
-//! which the source finds the work's times, and has room for those times. A completion callback may run anywhere
-//! and must not wait: when its lane is full, it parks the times in the slot.
+//! A slot is the reservation that makes the lossless policy complete: it is taken when work is enqueued, holds the key
+//! by which the source finds the work's times, and has room for those times. A completion callback may run anywhere and
+//! must not wait: when its lane is full, it parks the times in the slot.
 //!
-//! The key is a word of the source's choosing: the handle of an event of which the slot holds a reference, or a vendor's
-//! correlation id, by which activity records that arrive late find their slot.
+//! The key is a word of the source's choosing: the handle of an event of which the slot holds a reference, or a
+//! vendor's correlation id, by which activity records that arrive late find their slot.
 //!
-//! Whoever brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the
-//! slot's generation, and so does the [`Ticket`] that the source hands to its callback: a callback that comes late finds
+//! Whoever brings a slot's state from `PENDING` to `CLAIMED` by compare-and-swap owns it. The state carries the slot's
+//! generation, and so does the [`Ticket`] that the source hands to its callback: a callback that comes late finds
 //! another generation and does nothing.
 //!
 //! While the enqueuing thread sets the callback the slot is still its own (`SETTING`). Some runtimes have completed the
@@ -213,15 +213,15 @@ impl<S> Outstanding<S> {
         unsafe { std::slice::from_raw_parts(slots, CAPACITY) }
     }
 
-    /// The state of the thread with this number. The number is one thread's at a time, and the next one to get it sees what
-    /// the one before it did.
+    /// The state of the thread with this number. The number is one thread's at a time, and the next one to get it sees
+    /// what the one before it did.
     #[inline(always)]
     pub fn of_thread(&self, number: u32) -> &OfThread<S> {
         &self.threads[number as usize % THREADS]
     }
 
-    /// Takes a slot for `work`; `None` if the slab is full. `own` is the calling thread's, which sets
-    /// the callback now, and [opens](Outstanding::publish) the slot to others then.
+    /// Takes a slot for `work`; `None` if the slab is full. `own` is the calling thread's, which sets the callback now,
+    /// and [opens](Outstanding::publish) the slot to others then.
     #[inline(always)]
     pub fn take(&self, work: OutstandingWork, own: &OfThread<S>) -> Option<Taken<'_>> {
         let slots = self.slots();
@@ -257,8 +257,8 @@ impl<S> Outstanding<S> {
         }
     }
 
-    /// The callback is set: from now on any thread may claim the slot. If the callback has come meanwhile on another thread,
-    /// the caller gets the claim, and completes the work.
+    /// The callback is set: from now on any thread may claim the slot. If the callback has come meanwhile on another
+    /// thread, the caller gets the claim, and completes the work.
     #[inline(always)]
     pub fn publish<'a>(&self, taken: Taken<'a>, own: &OfThread<S>) -> Option<Claim<'a>> {
         own.setting.store(0, Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! The observed process: its sources, its switchboard and recording, and the state of its threads.
 //!
-//! A [source] [`attach`]es when its runtime is first used. The first one begins the recording that the
-//! environment asks for; sources observe from the moment on at which there is a recording or a tool ([`begin_for_tool`]).
-//! Until then a call passes through, at the cost of one look at the table.
+//! A [source] [`attach`]es when its runtime is first used. The first one begins the recording that the environment asks
+//! for; sources observe from the moment on at which there is a recording or a tool ([`begin_for_tool`]). Until then a
+//! call passes through, at the cost of one look at the table.
 //!
-//! The table of who wants what lies in memory that the kernel wipes in forked children. A child's first call finds
-//! the table wiped, and the child begins anew, with a switchboard, a pool, names and capture of its own and the sources of
+//! The table of who wants what lies in memory that the kernel wipes in forked children. A child's first call finds the
+//! table wiped, and the child begins anew, with a switchboard, a pool, names and capture of its own and the sources of
 //! its parent. It never touches again what it inherited.
 //!
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that
@@ -33,8 +33,8 @@ use std::sync::{Arc, OnceLock};
 
 static OFF: Wanted = Wanted::new();
 
-/// The process's table of who wants what, in memory that the kernel wipes in forked children; [`OFF`] before
-/// there is one.
+/// The process's table of who wants what, in memory that the kernel wipes in forked children; [`OFF`] before there is
+/// one.
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
 
 /// The state that only changes when a process begins. Not wiped by fork.
@@ -87,9 +87,10 @@ struct ThreadCell {
 
 /// The calling thread's [`ThreadCell`], or null.
 ///
-/// A variable of the initial-exec model: an access is two loads. Stable Rust cannot choose the model for `thread_local!`,
-/// which calls `__tls_get_addr` in a library: 1.6 ns more an access, which leaves no margin to the limit of a recorded call
-/// (two tick reads + 9 ns; in one run + 13.8 ns with it, + 10.0 ns with this variable and a longer exit).
+/// A variable of the initial-exec model: an access is two loads. Stable Rust cannot choose the model for
+/// `thread_local!`, which calls `__tls_get_addr` in a library: 1.6 ns more an access, which leaves no margin to the
+/// limit of a recorded call (two tick reads + 9 ns; in one run + 13.8 ns with it, + 10.0 ns with this variable and a
+/// longer exit).
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 mod cell {
     use super::ThreadCell;
@@ -162,15 +163,15 @@ pub struct Current {
 }
 
 impl Current {
-    /// Runs `work` on the thread's state. `None`, and nothing is run, when it is in use already: in a
-    /// signal handler that interrupted a write, which is counted.
+    /// Runs `work` on the thread's state. `None`, and nothing is run, when it is in use already: in a signal handler
+    /// that interrupted a write, which is counted.
     #[inline(always)]
     pub fn with<R>(self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
         self.borrow().map(|mut host| work(&mut host))
     }
 
-    /// The thread's state, for as long as the result lives; `None` as in [`Current::with`]. For work that is
-    /// to be compiled into its surroundings.
+    /// The thread's state, for as long as the result lives; `None` as in [`Current::with`]. For work that is to be
+    /// compiled into its surroundings.
     #[inline(always)]
     pub(crate) fn borrow(self) -> Option<Borrowed> {
         let cell = self.cell();
@@ -428,11 +429,11 @@ enum Patience {
     Waits,
 }
 
-/// Does `work` under the lock of the process. `None`: this thread holds it further up its stack, being in a signal handler,
-/// or another one does and `patience` says not to wait.
+/// Does `work` under the lock of the process. `None`: this thread holds it further up its stack, being in a signal
+/// handler, or another one does and `patience` says not to wait.
 fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
-    // A child may have inherited the lock from a thread that it does not have. The lock then names another
-    // process, and is free.
+    // A child may have inherited the lock from a thread that it does not have. The lock then names another process, and
+    // is free.
     let _uncancelled = Uncancelled::begin();
     let process = u64::from(std::process::id());
     let me = process << 32 | u64::from(system::thread_id());
@@ -481,8 +482,8 @@ fn begin_locked() {
     WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// Lets `source` observe this process and its forked children, as soon as they are recorded or have a tool. The first source
-/// begins the recording that the environment asks for. `false` if it has attached before.
+/// Lets `source` observe this process and its forked children, as soon as they are recorded or have a tool. The first
+/// source begins the recording that the environment asks for. `false` if it has attached before.
 ///
 /// Tools that the environment names are loaded behind it.
 pub fn attach(source: &'static dyn Source) -> bool {
@@ -491,8 +492,8 @@ pub fn attach(source: &'static dyn Source) -> bool {
     attached
 }
 
-/// [Attaches](attach) `source` with a recording of the caller's own, if no source has attached yet: for programs that have
-/// the source inside.
+/// [Attaches](attach) `source` with a recording of the caller's own, if no source has attached yet: for programs that
+/// have the source inside.
 pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> bool {
     let begin = Box::into_raw(Box::new(begin));
     let first = BEGIN_RECORDING.compare_exchange(
@@ -508,7 +509,8 @@ pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> bool {
     attach(source)
 }
 
-/// Attaches the sources that `sources` gives under the lock of the process. `false` if all of them have attached before.
+/// Attaches the sources that `sources` gives under the lock of the process. `false` if all of them have attached
+/// before.
 fn attach_all(sources: impl FnOnce() -> SourceSet) -> bool {
     alone(Patience::None, || {
         begin_locked();
@@ -530,8 +532,8 @@ fn attach_locked(process: &ObservedProcess, sources: SourceSet) -> bool {
         if before == 0
             && let Some(recorder) = begin_recording(&process.board)
         {
-            // Without this a child would write into its parent's blocks; the wiped table keeps it away
-            // from them too, so a kernel without it is no reason not to record.
+            // Without this a child would write into its parent's blocks; the wiped table keeps it away from them too,
+            // so a kernel without it is no reason not to record.
             let _ = recorder.buffer().mapping().keep_from_children();
             let _ = process.recorder.set(recorder);
         }
@@ -603,8 +605,8 @@ pub fn recorder() -> Option<&'static Recorder> {
     (!process.has_ended()).then_some(recorder)
 }
 
-/// Stops everything: calls pass through from now on. Returns the recorder, to finish it, to the first
-/// who asks; never to a forked child that has not attached.
+/// Stops everything: calls pass through from now on. Returns the recorder, to finish it, to the first who asks; never
+/// to a forked child that has not attached.
 pub fn end() -> Option<&'static Recorder> {
     let process = process()?;
     if process.ended.swap(1, Ordering::AcqRel) != 0 {

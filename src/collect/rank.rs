@@ -10,8 +10,8 @@ pub(crate) struct Rank {
     of: Option<u32>,
 }
 
-/// Variables with rank and size, and whether both are required. Launchers may wrap each other, as in torchrun
-/// under mpirun under srun; the innermost comes first.
+/// Variables with rank and size, and whether both are required. Launchers may wrap each other, as in torchrun under
+/// mpirun under srun; the innermost comes first.
 const LAUNCHERS: [(&str, &str, bool); 6] = [
     ("RANK", "WORLD_SIZE", true), // torchrun; RANK alone may be anybody's
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false), // Open MPI

@@ -1,7 +1,7 @@
 //! A recording of one process: pool, collector, names and capture together.
 //!
-//! Sources get their host threads and names from it. With the memory and file that `gputrail record`
-//! supplies, or with its own.
+//! Sources get their host threads and names from it. With the memory and file that `gputrail record` supplies, or with
+//! its own.
 
 use crate::buffer::{
     Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
@@ -22,11 +22,11 @@ use crate::record::{AgentId, KernelId, Kind, OverheadKind, Process, ProcessId, T
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pool size where nothing else is said: 100 ms of 2.5 million calls a second, since a collector can lose
-/// its core for so long.
+/// Pool size where nothing else is said: 100 ms of 2.5 million calls a second, since a collector can lose its core for
+/// so long.
 pub const DEFAULT_POOL_BYTES: usize = 16 << 20;
-/// Block size where nothing else is said: each recording thread holds one, and filling one takes far
-/// longer than changing it.
+/// Block size where nothing else is said: each recording thread holds one, and filling one takes far longer than
+/// changing it.
 pub const DEFAULT_BLOCK_BYTES: usize = 64 << 10;
 /// Blocks whose pages are in place when a recording begins that has no thread to do it meanwhile.
 pub(crate) const FIRST_BLOCKS: u32 = 8;
@@ -47,9 +47,9 @@ pub struct RecorderOptions {
     pub watermark: u32,
     /// Longest time between two looks of the collector.
     pub period: Duration,
-    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread
-    /// and no clock snapshots. It calls [`Recorder::flush`] itself while blocks are left, since nobody
-    /// empties one that its lanes would wait for, and writes its own clocks.
+    /// Where ticks come from. [`TickSource::Virtual`] is a simulation: it gets no collector thread and no clock
+    /// snapshots. It calls [`Recorder::flush`] itself while blocks are left, since nobody empties one that its lanes
+    /// would wait for, and writes its own clocks.
     pub ticks: TickSource,
     /// Lanes at a time.
     pub lanes: u32,
@@ -176,8 +176,8 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// The recording of what comes by way of `board` into `buffer`. With `is_shared`, the parent reads the memory when the
-    /// process has died.
+    /// The recording of what comes by way of `board` into `buffer`. With `is_shared`, the parent reads the memory when
+    /// the process has died.
     fn of_buffer(
         board: &Arc<Switchboard>,
         (buffer, is_shared): (Buffer, bool),
@@ -255,8 +255,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Begins a recording into `buffer`, which another process collects. That process appends the records
-    /// to the file that `writer` appends the names to.
+    /// Begins a recording into `buffer`, which another process collects. That process appends the records to the file
+    /// that `writer` appends the names to.
     pub(crate) fn in_session(
         board: &Arc<Switchboard>,
         buffer: Buffer,
@@ -283,8 +283,8 @@ impl Recorder {
         self
     }
 
-    /// Asks `gputrail record --flight-recorder`, which keeps what happens last, to write it out soon. `false`: the recording
-    /// is of another kind.
+    /// Asks `gputrail record --flight-recorder`, which keeps what happens last, to write it out soon. `false`: the
+    /// recording is of another kind.
     pub fn dump(&self) -> bool {
         let keeps = self.buffer.policy() == Policy::Overwrite && self.collector.is_none();
         if keeps {
@@ -389,8 +389,7 @@ impl Recorder {
         names.process(process);
     }
 
-    /// Writes everything that is committed now to the capture; where the parent collects, it has it look
-    /// soon.
+    /// Writes everything that is committed now to the capture; where the parent collects, it has it look soon.
     pub fn flush(&self) {
         let start = (self.ticks != TickSource::Virtual).then(clock::now);
         match &self.collector {
@@ -402,10 +401,9 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording: everything committed is written, with the losses, and the capture is
-    /// marked as whole. What comes later is not recorded. Where the parent collects, it does all that, and
-    /// nothing is waited for. The error says why the capture ended early, and how many records were lost
-    /// to that, as far as this process knows.
+    /// Ends the recording: everything committed is written, with the losses, and the capture is marked as whole. What
+    /// comes later is not recorded. Where the parent collects, it does all that, and nothing is waited for. The error
+    /// says why the capture ended early, and how many records were lost to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
         if let Some(gate) = &self.gate {
             gate.close();
@@ -426,8 +424,8 @@ impl Recorder {
     }
 }
 
-/// The selection of a recording: everything except the external ids of every call, since it keeps each push and pop, and
-/// except retirements, which would need a count of the work of each call.
+/// The selection of a recording: everything except the external ids of every call, since it keeps each push and pop,
+/// and except retirements, which would need a count of the work of each call.
 fn recorded(scope: &Scope) -> Selection {
     let mut selection = Selection::all();
     selection.kinds = KindSet::ALL.without(KindSet::of(&[

@@ -2,8 +2,8 @@
 //!
 //! A source is one implementation of [`Source`]. Its library calls [`process::attach`](super::process::attach) when the
 //! runtime is first used; from then on the process drives it. It calls [`Source::begin`] in this process and again in
-//! each forked child, [`Source::flush`] when somebody flushes, [`Source::outstanding`] while an ending program waits for
-//! work in flight, and [`Source::end`] last.
+//! each forked child, [`Source::flush`] when somebody flushes, [`Source::outstanding`] while an ending program waits
+//! for work in flight, and [`Source::end`] last.
 //!
 //! The source itself calls down into this room:
 //!
@@ -65,15 +65,15 @@ pub trait Source: Sync {
         let _ = flush;
     }
 
-    /// The number of pieces of work that have not completed, after asking the runtime. Their completions, and what else the
-    /// runtime hands out late, are written by `thread`, the calling one.
+    /// The number of pieces of work that have not completed, after asking the runtime. Their completions, and what else
+    /// the runtime hands out late, are written by `thread`, the calling one.
     fn outstanding(&self, thread: Current) -> usize {
         let _ = thread;
         0
     }
 
-    /// The process ends: writes of all work that is still outstanding that it did not finish. Must not call the runtime,
-    /// which may be going away.
+    /// The process ends: writes of all work that is still outstanding that it did not finish. Must not call the
+    /// runtime, which may be going away.
     fn end(&self, thread: Current) {
         let _ = thread;
     }

@@ -1,8 +1,8 @@
 //! Conversion of times in a running process: host ticks and agent times, as tools find them in records, to
 //! CLOCK_BOOTTIME in nanoseconds.
 //!
-//! The conversion rests on clock readings and is fitted again about once a second. The result for one time
-//! may therefore change later, within the error bounds.
+//! The conversion rests on clock readings and is fitted again about once a second. The result for one time may
+//! therefore change later, within the error bounds.
 
 use crate::capture::names::Names;
 use crate::clock::{self, AgentClock, HostClock, NoSnapshot};
@@ -52,8 +52,8 @@ impl Times {
         self.host.to_boottime(ticks)
     }
 
-    /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None` if the time is unknown, or the agent's
-    /// clock is, which it is until work of the agent has completed.
+    /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None` if the time is unknown, or the agent's clock is,
+    /// which it is until work of the agent has completed.
     pub fn device(&mut self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
         self.clock_of(agent)?.to_boottime(time)
     }

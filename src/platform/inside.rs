@@ -1,5 +1,5 @@
-//! Protection of the recorded program: its threads are cancelled, interrupted by signals and forked, and a
-//! panic in our code must not reach it.
+//! Protection of the recorded program: its threads are cancelled, interrupted by signals and forked, and a panic in our
+//! code must not reach it.
 
 use std::cell::Cell;
 use std::fmt::{Arguments, Write};
@@ -28,8 +28,8 @@ pub(crate) fn message(text: Arguments<'_>) {
 /// Disables cancellation of the calling thread while it lives: a pthread_cancel takes effect at the next
 /// cancellation point after the last of them was dropped, in any order.
 ///
-/// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our
-/// frames would leave locks held, and unwinding through `catch_unwind` ends the program.
+/// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our frames
+/// would leave locks held, and unwinding through `catch_unwind` ends the program.
 pub(crate) struct Uncancelled {
     /// Not `Send`: it belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,

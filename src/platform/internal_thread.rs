@@ -1,5 +1,5 @@
-//! Internal threads of the library inside the recorded process. They are created here with all signals
-//! blocked, since signals are for the program's threads, and are announced to tools (rocprofiler-sdk:
+//! Internal threads of the library inside the recorded process. They are created here with all signals blocked, since
+//! signals are for the program's threads, and are announced to tools (rocprofiler-sdk:
 //! `rocprofiler_at_internal_thread_create`).
 
 use crate::platform::sync::PerProcess;
@@ -32,8 +32,8 @@ struct Watches {
 pub struct InternalThreadWatch(u64);
 
 impl InternalThreadWatch {
-    /// Calls `watch` before and after the creation of each internal thread, on the creating thread. A watch
-    /// that panics is not called again.
+    /// Calls `watch` before and after the creation of each internal thread, on the creating thread. A watch that panics
+    /// is not called again.
     pub fn new(watch: impl Fn(InternalThread) + Send + Sync + 'static) -> InternalThreadWatch {
         let mut watches = WATCHES.lock();
         watches.last += 1;

@@ -1,8 +1,8 @@
 //! Services of the operating system behind safe interfaces.
 //!
-//! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`]
-//! has system calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads
-//! inside a recorded process, and [`inside`] keeps our code from disturbing the program's.
+//! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`] has system
+//! calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads inside a recorded
+//! process, and [`inside`] keeps our code from disturbing the program's.
 
 #[cfg(not(loom))]
 pub(crate) mod inside;

@@ -1,5 +1,5 @@
-//! The atomics and locks used for hand-overs: those of the standard library, or loom's with `--cfg loom`,
-//! which checks every interleaving.
+//! The atomics and locks used for hand-overs: those of the standard library, or loom's with `--cfg loom`, which checks
+//! every interleaving.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -109,9 +109,9 @@ impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
     }
 }
 
-/// A per-process value behind a [`QuietMutex`], for statics. A forked child starts with the default: it neither
-/// takes the inherited lock, which may be held by a thread that does not exist in the child, nor reads the
-/// value, which that thread may have been changing. Values of parent processes are never freed.
+/// A per-process value behind a [`QuietMutex`], for statics. A forked child starts with the default: it neither takes
+/// the inherited lock, which may be held by a thread that does not exist in the child, nor reads the value, which that
+/// thread may have been changing. Values of parent processes are never freed.
 #[cfg(not(loom))]
 pub(crate) struct PerProcess<T>(std::sync::atomic::AtomicPtr<OfProcess<T>>);
 
@@ -199,8 +199,8 @@ thread_local! {
     static BLOCKED_BEFORE: std::cell::Cell<Option<libc::sigset_t>> = const { std::cell::Cell::new(None) };
 }
 
-/// Blocks all signals and cancellation on the calling thread while it lives. Instances may be dropped in any
-/// order. Threads spawned meanwhile inherit the signal mask.
+/// Blocks all signals and cancellation on the calling thread while it lives. Instances may be dropped in any order.
+/// Threads spawned meanwhile inherit the signal mask.
 #[cfg(not(loom))]
 pub(crate) struct SignalsBlocked {
     _uncancelled: Uncancelled,
@@ -245,8 +245,8 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Runs `work` with all signals blocked on the calling thread. Threads spawned meanwhile inherit the mask, so
-/// that signals go to the program's own threads.
+/// Runs `work` with all signals blocked on the calling thread. Threads spawned meanwhile inherit the mask, so that
+/// signals go to the program's own threads.
 #[cfg(not(loom))]
 pub(crate) fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     let _blocked = SignalsBlocked::begin();
@@ -340,7 +340,8 @@ pub(crate) fn fence_light_is_free() -> bool {
     false
 }
 
-/// The expensive half; see [`fence_light`]. `false`: the system refused it, so that the fence has not reached other threads.
+/// The expensive half; see [`fence_light`]. `false`: the system refused it, so that the fence has not reached other
+/// threads.
 #[must_use]
 pub(crate) fn fence_heavy() -> bool {
     fence(Ordering::SeqCst);
@@ -379,8 +380,8 @@ pub(crate) mod membarrier {
         REGISTERED.load(Ordering::Relaxed)
     }
 
-    /// Interrupts every running thread of this process for a full fence. `false`: the system refuses it, as after a seccomp
-    /// filter was installed; light fences are full ones from then on.
+    /// Interrupts every running thread of this process for a full fence. `false`: the system refuses it, as after a
+    /// seccomp filter was installed; light fences are full ones from then on.
     pub fn expedite() -> bool {
         // A forked child registers anew.
         let done = command(PRIVATE_EXPEDITED)

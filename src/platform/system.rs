@@ -1,5 +1,5 @@
-//! System calls of Linux, with replacements for other systems, where the library builds, and reads and
-//! converts recordings made on Linux.
+//! System calls of Linux, with replacements for other systems, where the library builds, and reads and converts
+//! recordings made on Linux.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -47,8 +47,8 @@ mod here {
         unsafe { libc::__errno_location() }
     }
 
-    /// Reads memory of the program at `address`. Returns `false` if it is not mapped: the system call reports
-    /// that instead of faulting.
+    /// Reads memory of the program at `address`. Returns `false` if it is not mapped: the system call reports that
+    /// instead of faulting.
     pub fn peek(address: u64, into: &mut [u8]) -> bool {
         let local = libc::iovec {
             iov_base: into.as_mut_ptr().cast(),

@@ -25,8 +25,8 @@ open_enum! {
     }
 }
 
-/// The argument values of a call, in the order of its [`OperationName`], which has their names and types. 24
-/// bytes plus 8 for each value; the size in the header determines the number of values.
+/// The argument values of a call, in the order of its [`OperationName`], which has their names and types. 24 bytes plus
+/// 8 for each value; the size in the header determines the number of values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Arguments {

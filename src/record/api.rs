@@ -62,8 +62,8 @@ pub struct Api {
     pub correlation: CorrelationId,
     /// The enclosing call on the same thread, or none.
     pub ancestor: CorrelationId,
-    /// The latest external id pushed on the thread, of any kind; a thread without one inherits the main
-    /// thread's. Read after the enter callbacks.
+    /// The latest external id pushed on the thread, of any kind; a thread without one inherits the main thread's. Read
+    /// after the enter callbacks.
     pub external: ExternalId,
     /// The calling thread.
     pub thread: ThreadId,

@@ -45,8 +45,7 @@ number! {
     CorrelationId(u64);
     /// An id chosen by the client, pushed and popped per thread and kind.
     ExternalId(u64);
-    /// A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for
-    /// kernels).
+    /// A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for kernels).
     WorkId(u64);
 
     /// A string of the names store.

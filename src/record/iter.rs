@@ -113,8 +113,8 @@ impl<'a> RecordRef<'a> {
         self.bytes
     }
 
-    /// A copy of the record as an `R`, or `None` if it is of another kind. The extra fields of a longer
-    /// record (of a newer version) are ignored, the missing fields of a shorter one are 0.
+    /// A copy of the record as an `R`, or `None` if it is of another kind. The extra fields of a longer record (of a
+    /// newer version) are ignored, the missing fields of a shorter one are 0.
     #[inline]
     pub fn read<R: Record>(&self) -> Option<R> {
         if self.header.kind != R::KIND {
@@ -130,8 +130,8 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// The record as an `R`, or `None` if it is of another kind: a reference if possible, otherwise a copy as
-    /// by [`read`](RecordRef::read).
+    /// The record as an `R`, or `None` if it is of another kind: a reference if possible, otherwise a copy as by
+    /// [`read`](RecordRef::read).
     #[cfg(feature = "perfetto")]
     #[inline]
     pub(crate) fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
@@ -150,8 +150,8 @@ impl<'a> RecordRef<'a> {
         bytemuck::try_from_bytes(self.bytes.get(..size_of::<R>())?).ok()
     }
 
-    /// The id and text of a [`StringName`], or `None` if the record is of another kind or damaged. Invalid
-    /// UTF-8 is replaced.
+    /// The id and text of a [`StringName`], or `None` if the record is of another kind or damaged. Invalid UTF-8 is
+    /// replaced.
     pub fn string(&self) -> Option<(StringId, Cow<'a, str>)> {
         let name = self.read::<StringName>()?;
         let text = self

@@ -26,7 +26,8 @@ open_enum! {
         RETIREMENT = 0x17, "retirement";
         /// A wait for a piece of work: [`Dependency`](super::Dependency).
         DEPENDENCY = 0x18, "dependency";
-        /// The latest external id of one kind, ahead of a call's record: [`ExternalCorrelation`](super::ExternalCorrelation).
+        /// The latest external id of one kind, ahead of a call's record:
+        /// [`ExternalCorrelation`](super::ExternalCorrelation).
         EXTERNAL_CORRELATION = 0x19, "external correlation";
 
         /// Arguments of an API call: [`Arguments`](super::Arguments).
@@ -102,7 +103,8 @@ open_enum! {
         PC_SAMPLE_AGGREGATE = 0x74, "pc sample aggregate";
         /// A source line: [`SourceLocator`](super::SourceLocator). In builds with the feature `symbols`.
         SOURCE_LOCATOR = 0x75, "source locator";
-        /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation). In builds with the feature `symbols`.
+        /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation). In builds with the
+        /// feature `symbols`.
         INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
 
         /// Reserved: values of counters.
@@ -114,8 +116,8 @@ open_enum! {
 pub const KINDS: usize = 64;
 
 impl Kind {
-    /// What produces records of this kind for the buffers of tools. `None`: nothing does; the kind is reserved, or stands
-    /// in captures only.
+    /// What produces records of this kind for the buffers of tools. `None`: nothing does; the kind is reserved, or
+    /// stands in captures only.
     pub fn producer(self) -> Option<&'static str> {
         Some(match self {
             Kind::API | Kind::ARGUMENTS => "calls of an API that a source observes",

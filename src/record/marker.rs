@@ -1,5 +1,5 @@
-//! Markers and ranges made by the program (CUPTI: `CUpti_ActivityMarker2`, `MarkerData`; NVTX, ROCTx), and
-//! external ids (CUPTI: `CUpti_ActivityExternalCorrelation`).
+//! Markers and ranges made by the program (CUPTI: `CUpti_ActivityMarker2`, `MarkerData`; NVTX, ROCTx), and external ids
+//! (CUPTI: `CUpti_ActivityExternalCorrelation`).
 
 use super::*;
 
@@ -38,8 +38,8 @@ open_enum! {
 }
 
 open_enum! {
-    /// The kind of an external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values). Tools register kinds
-    /// from 16 on.
+    /// The kind of an external id (CUPTI: `CUpti_ExternalCorrelationKind`, same values). Tools register kinds from 16
+    /// on.
     ExternalKind(u32) {
         /// Unknown.
         UNKNOWN = 1, "unknown";

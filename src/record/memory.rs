@@ -129,8 +129,8 @@ open_enum! {
 
 /// An allocation or release of memory by the program. 80 bytes.
 ///
-/// Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast
-/// the recording.
+/// Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast the
+/// recording.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Allocation {

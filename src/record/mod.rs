@@ -1,16 +1,14 @@
 //! Activity records: the fixed layouts that lanes write, captures store and sinks read.
 //!
-//! A record is a `repr(C)` struct of little-endian integers, aligned to 8 bytes, that starts with a
-//! [`Header`]. The layout is a contract: tests pin offsets and sizes, `schemas/records.md` documents them,
-//! and a change requires a new [`FORMAT_VERSION`].
+//! A record is a `repr(C)` struct of little-endian integers, aligned to 8 bytes, that starts with a [`Header`]. The
+//! layout is a contract: tests pin offsets and sizes, `schemas/records.md` documents them, and a change requires a new
+//! [`FORMAT_VERSION`].
 //!
-//! Host times are [`Ticks`] of the capture's tick source, device times are [`DeviceTime`]s of the agent's own
-//! clock. Both are converted to nanoseconds off the hot path with the clock records of the capture. A time of
-//! 0 is unknown.
+//! Host times are [`Ticks`] of the capture's tick source, device times are [`DeviceTime`]s of the agent's own clock.
+//! Both are converted to nanoseconds off the hot path with the clock records of the capture. A time of 0 is unknown.
 //!
-//! The fields follow CUPTI's activity records and rocprofiler-sdk's buffer records, merged into one
-//! vendor-neutral set. Asynchronous work has two records: the enqueue record with everything static, and a
-//! [`Completion`] with the times.
+//! The fields follow CUPTI's activity records and rocprofiler-sdk's buffer records, merged into one vendor-neutral set.
+//! Asynchronous work has two records: the enqueue record with everything static, and a [`Completion`] with the times.
 
 mod activity;
 mod annotation;
@@ -78,8 +76,8 @@ pub struct Header {
     pub flags: u8,
     /// The size of the record including this header, in words of 8 bytes; at least 1.
     pub words: u16,
-    /// The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps
-    /// show losses.
+    /// The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps show
+    /// losses.
     pub sequence: u32,
 }
 

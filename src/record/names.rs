@@ -1,8 +1,8 @@
 //! Metadata: the records that describe ids.
 //!
-//! They are part of the names store, which is never overwritten or dropped, and are committed before their id
-//! is first used. Readers tolerate references to names that come later or never. A second record with the
-//! same id replaces the first.
+//! They are part of the names store, which is never overwritten or dropped, and are committed before their id is first
+//! used. Readers tolerate references to names that come later or never. A second record with the same id replaces the
+//! first.
 
 use super::*;
 
@@ -265,8 +265,8 @@ pub struct CodeObject {
 }
 record!(CodeObject, Kind::CODE_OBJECT, 48);
 
-/// A piece of a code object: 40 bytes, then `length` bytes of it, padded with zeros to a multiple of 8.
-/// Pieces are in order; a piece at offset 0 starts the object again.
+/// A piece of a code object: 40 bytes, then `length` bytes of it, padded with zeros to a multiple of 8. Pieces are in
+/// order; a piece at offset 0 starts the object again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CodeBytes {
@@ -289,8 +289,8 @@ record!(CodeBytes, Kind::CODE_BYTES, 40, false);
 
 /// Bits of [`CodeBytes::flags`].
 pub mod code_bytes {
-    /// Copied from memory because the file was deleted: loaded segments only, without a full symbol table or
-    /// line table.
+    /// Copied from memory because the file was deleted: loaded segments only, without a full symbol table or line
+    /// table.
     pub const FROM_MEMORY: u32 = 1 << 0;
 }
 
@@ -397,7 +397,8 @@ open_enum! {
         DIED = 4, "process died";
         /// Samples outside of kernels; the text is their number and location.
         SAMPLES_ELSEWHERE = 5, "samples outside of kernels";
-        /// The program's process exited without ending its recording, by `_exit` for example; all that it recorded was saved.
+        /// The program's process exited without ending its recording, by `_exit` for example; all that it recorded was
+        /// saved.
         EXITED = 6, "process exited";
         /// The program's process became another program by exec; all that it recorded was saved.
         REPLACED = 7, "process replaced";

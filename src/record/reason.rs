@@ -1,7 +1,7 @@
 //! Stall reasons of sampled waves: the vocabularies of rocprofiler-sdk and CUPTI, and the mapping between them.
 //!
-//! Samples use rocprofiler-sdk's vocabulary ([`InstructionType`], [`NotIssued`]); aggregates also have
-//! CUPTI's ([`StallReason`]). Numbers and names are those of the vendors' documentation.
+//! Samples use rocprofiler-sdk's vocabulary ([`InstructionType`], [`NotIssued`]); aggregates also have CUPTI's
+//! ([`StallReason`]). Numbers and names are those of the vendors' documentation.
 
 use super::open_enum;
 
@@ -131,9 +131,8 @@ vocabulary! {
     }
 }
 
-/// Maps rocprofiler-sdk's reasons to CUPTI's. Internal instructions and other waits both become
-/// [`StallReason::OTHER`]. [`StallReason::of`] distinguishes more of CUPTI's reasons, given a complete
-/// sample.
+/// Maps rocprofiler-sdk's reasons to CUPTI's. Internal instructions and other waits both become [`StallReason::OTHER`].
+/// [`StallReason::of`] distinguishes more of CUPTI's reasons, given a complete sample.
 impl From<NotIssued> for StallReason {
     fn from(reason: NotIssued) -> StallReason {
         match reason {
@@ -150,8 +149,8 @@ impl From<NotIssued> for StallReason {
     }
 }
 
-/// Maps CUPTI's reasons to rocprofiler-sdk's. Both memory dependencies become [`NotIssued::WAITCNT`]; a busy
-/// pipe, a busy texture sub-system and too many memory operations become [`NotIssued::ARBITER_WIN_EX_STALL`].
+/// Maps CUPTI's reasons to rocprofiler-sdk's. Both memory dependencies become [`NotIssued::WAITCNT`]; a busy pipe, a
+/// busy texture sub-system and too many memory operations become [`NotIssued::ARBITER_WIN_EX_STALL`].
 impl From<StallReason> for NotIssued {
     fn from(reason: StallReason) -> NotIssued {
         match reason {

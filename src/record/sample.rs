@@ -1,9 +1,9 @@
 //! Samples of the program counter (rocprofiler-sdk: PC sampling records; CUPTI: `CUpti_ActivityPCSampling3`,
 //! `CUpti_ActivityPCSamplingRecordInfo`, `CUpti_ActivitySourceLocator`, `CUpti_ActivityInstructionCorrelation`).
 //!
-//! Fields have the widths of rocprofiler-sdk's records, and bit fields their layout. Fields that an agent
-//! cannot provide are 0 and listed in [`Absent`]. CUPTI's function records correspond to [`KernelSymbol`]s,
-//! its module records to [`Module`]s and their [`CodeObject`]s.
+//! Fields have the widths of rocprofiler-sdk's records, and bit fields their layout. Fields that an agent cannot
+//! provide are 0 and listed in [`Absent`]. CUPTI's function records correspond to [`KernelSymbol`]s, its module records
+//! to [`Module`]s and their [`CodeObject`]s.
 
 use super::*;
 
@@ -95,8 +95,8 @@ bit_fields! {
 }
 
 impl HardwareId {
-    /// The id of a CPU, for agents on the host's processors. The number is split over the fields from the
-    /// lowest bits: compute unit (4 bits), shader engine (5), shader array (1), chiplet (6).
+    /// The id of a CPU, for agents on the host's processors. The number is split over the fields from the lowest bits:
+    /// compute unit (4 bits), shader engine (5), shader array (1), chiplet (6).
     pub const fn of_cpu(cpu: u16) -> HardwareId {
         let cpu = cpu as u64;
         HardwareId(0)
@@ -298,8 +298,8 @@ pub struct HostTrapSample {
 }
 record!(HostTrapSample, Kind::PC_SAMPLE_HOST_TRAP, 96);
 
-/// A stochastic sample (rocprofiler-sdk: `rocprofiler_pc_sampling_record_stochastic_v0_t`). It starts with
-/// the fields of a [`HostTrapSample`]. 112 bytes.
+/// A stochastic sample (rocprofiler-sdk: `rocprofiler_pc_sampling_record_stochastic_v0_t`). It starts with the fields
+/// of a [`HostTrapSample`]. 112 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct StochasticSample {
@@ -392,9 +392,9 @@ impl StochasticSample {
 }
 
 impl StallReason {
-    /// CUPTI's reason for a sample. The complete sample distinguishes more reasons than [`NotIssued`] alone:
-    /// a wait for only scalar reads is one for constant memory, and a stalled pipe is throttled memory (flat)
-    /// or the texture sub-system (texture).
+    /// CUPTI's reason for a sample. The complete sample distinguishes more reasons than [`NotIssued`] alone: a wait for
+    /// only scalar reads is one for constant memory, and a stalled pipe is throttled memory (flat) or the texture
+    /// sub-system (texture).
     pub fn of(sample: &StochasticSample) -> StallReason {
         let Some(reason) = sample.not_issued() else {
             return StallReason::NONE;

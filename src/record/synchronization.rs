@@ -24,8 +24,8 @@ open_enum! {
     }
 }
 
-/// A wait of the host from `work.enqueued` to `end`, or a marker or barrier in a queue, which is work with
-/// its own completion. 104 bytes.
+/// A wait of the host from `work.enqueued` to `end`, or a marker or barrier in a queue, which is work with its own
+/// completion. 104 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Synchronization {

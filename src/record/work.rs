@@ -1,8 +1,8 @@
 //! Kernels, and the completion of any work (CUPTI: `CUpti_ActivityKernel4`; rocprofiler-sdk: kernel dispatch
 //! records).
 //!
-//! Grids are in work-items as in OpenCL and HSA, while CUPTI counts workgroups. Workgroups are CUPTI's
-//! blocks, local memory is CUPTI's shared memory, and private memory is CUPTI's local memory.
+//! Grids are in work-items as in OpenCL and HSA, while CUPTI counts workgroups. Workgroups are CUPTI's blocks, local
+//! memory is CUPTI's shared memory, and private memory is CUPTI's local memory.
 
 use super::*;
 
@@ -140,8 +140,8 @@ pub struct Completion {
 }
 record!(Completion, Kind::COMPLETION, 80);
 
-/// The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so
-/// no more records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+/// The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so no more
+/// records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Retirement {
@@ -154,8 +154,8 @@ pub struct Retirement {
 }
 record!(Retirement, Kind::RETIREMENT, 24);
 
-/// A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes
-/// the record of the waiting work or call on the same lane. 32 bytes.
+/// A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes the record
+/// of the waiting work or call on the same lane. 32 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Dependency {

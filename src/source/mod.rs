@@ -1,6 +1,7 @@
 //! Sources: the observers of runtimes.
 //!
-//! Each is one implementation of [`Source`], and [`all`] lists them. A new one has a folder here and a line in that list.
+//! Each is one implementation of [`Source`], and [`all`] lists them. A new one has a folder here and a line in that
+//! list.
 
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;

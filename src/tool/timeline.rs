@@ -1,8 +1,8 @@
 //! When work ran, in nanoseconds of the host: the enqueue records and completions of batches put together, with their
 //! times converted.
 //!
-//! For histograms of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets
-//! every batch of a buffer and tells of each piece of work once.
+//! For histograms of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets every batch of a
+//! buffer and tells of each piece of work once.
 
 use super::joined::WorkTimes;
 use crate::capture::names::Names;
@@ -104,7 +104,8 @@ impl Timeline {
         })
     }
 
-    /// Adds records, and calls `deliver` with each piece of work whose enqueue record and completion are both known now.
+    /// Adds records, and calls `deliver` with each piece of work whose enqueue record and completion are both known
+    /// now.
     pub fn add(&mut self, records: Records<'_>, mut deliver: impl FnMut(&TimedWork)) {
         for record in records {
             if let Some(times) = WorkTimes::of(record) {

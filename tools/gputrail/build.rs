@@ -1,9 +1,9 @@
 //! Builds the libraries that the command carries: `libgputrail.so`, which `gputrail record` loads into programs, and
 //! `libgputrail-symbols.so`, which that one opens when a tool requests source lines.
 //!
-//! `cargo install` installs no shared libraries, and a library that lies beside the command gets lost when the directory
-//! moves. So both are built here, by a cargo of their own with the profile and the target of the outer build, and
-//! `src/main.rs` includes their bytes.
+//! `cargo install` installs no shared libraries, and a library that lies beside the command gets lost when the
+//! directory moves. So both are built here, by a cargo of their own with the profile and the target of the outer build,
+//! and `src/main.rs` includes their bytes.
 
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
@@ -104,8 +104,8 @@ fn build(root: &Path, library: &Library) -> PathBuf {
     if root.join("Cargo.lock").exists() {
         cargo.push("--locked");
     }
-    // The outer build has nearly always fetched what is needed: an offline build is tried first, so that no request goes
-    // to the network during an offline outer build.
+    // The outer build has nearly always fetched what is needed: an offline build is tried first, so that no request
+    // goes to the network during an offline outer build.
     let attempt = |offline: &[&str]| {
         let mut command = Command::new(variable("CARGO"));
         command.current_dir(root).args(&cargo).args(offline);

@@ -1,7 +1,7 @@
 //! What recording costs, as one table: each figure beside something measured in the same run, and beside its target.
 //!
-//! `benches/run` builds everything and starts it; `--calls` measures single calls only. Nothing is asserted: on a shared
-//! machine a figure may miss its target, and whoever reads the table judges.
+//! `benches/run` builds everything and starts it; `--calls` measures single calls only. Nothing is asserted: on a
+//! shared machine a figure may miss its target, and whoever reads the table judges.
 
 mod in_process;
 mod programs;

@@ -1,5 +1,5 @@
-//! OpenCL programs with and without recording, in alternation: a program of cheap calls and enqueues, and clpeak. Both run on
-//! PoCL's basic driver, which executes kernels in the calling thread.
+//! OpenCL programs with and without recording, in alternation: a program of cheap calls and enqueues, and clpeak. Both
+//! run on PoCL's basic driver, which executes kernels in the calling thread.
 
 use crate::sample::median;
 use crate::sampling;
@@ -130,9 +130,9 @@ struct Rounds<A, O> {
     said: String,
 }
 
-/// Runs a program `alone` and in `others` ways, in alternation, until there are so many rounds that count: those before and
-/// after which it took alone, by `gauge`, about what it takes when nobody disturbs the machine. If that does not come
-/// about for half as many, all count.
+/// Runs a program `alone` and in `others` ways, in alternation, until there are so many rounds that count: those before
+/// and after which it took alone, by `gauge`, about what it takes when nobody disturbs the machine. If that does not
+/// come about for half as many, all count.
 fn in_calm_rounds<A: Copy, O>(
     wanted: usize,
     mut alone: impl FnMut() -> Outcome<A>,

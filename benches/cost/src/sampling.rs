@@ -1,5 +1,5 @@
-//! Host-trap samples of a program that runs one kernel: the processor time of program and command, beside that of the same
-//! recording without samples, in alternation; and beside `perf record` at the same interval, where there is one.
+//! Host-trap samples of a program that runs one kernel: the processor time of program and command, beside that of the
+//! same recording without samples, in alternation; and beside `perf record` at the same interval, where there is one.
 
 use crate::programs::Programs;
 use crate::sample::median;

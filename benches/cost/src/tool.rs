@@ -1,5 +1,5 @@
-//! A tool that is an OpenCL layer itself, as Rust tools are: it is told of `clSetKernelArg`, or records everything but that,
-//! as [`TOOL_VARIABLE`] says.
+//! A tool that is an OpenCL layer itself, as Rust tools are: it is told of `clSetKernelArg`, or records everything but
+//! that, as [`TOOL_VARIABLE`] says.
 
 use gputrail::collect::context::{
     BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError,

@@ -1,8 +1,8 @@
-//! Whether the collector, writing a capture, keeps up with a producer that is paced by what write(2) alone reaches in the same
-//! run.
+//! Whether the collector, writing a capture, keeps up with a producer that is paced by what write(2) alone reaches in
+//! the same run.
 //!
-//! Both write to the same disk, and what they have written is taken away from the file soon after: the disk is neither measured
-//! nor filled.
+//! Both write to the same disk, and what they have written is taken away from the file soon after: the disk is neither
+//! measured nor filled.
 
 use crate::Outcome;
 use gputrail::buffer::Policy;

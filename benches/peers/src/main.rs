@@ -1,5 +1,5 @@
-//! What an event costs here and in other tracers, measured in alternation in one process, and whether the collector keeps up
-//! with a producer. `run` builds everything and starts it; README.md says how it is measured.
+//! What an event costs here and in other tracers, measured in alternation in one process, and whether the collector
+//! keeps up with a producer. `run` builds everything and starts it; README.md says how it is measured.
 //!
 //! Nothing is asserted: on a shared machine a figure may miss its target, and whoever reads the tables judges.
 

@@ -1,5 +1,5 @@
-//! gputrail, as it is loaded into programs: the library of `benches/cost` stands for a source. All that depends on how a source
-//! records a call is there; this loads it.
+//! gputrail, as it is loaded into programs: the library of `benches/cost` stands for a source. All that depends on how
+//! a source records a call is there; this loads it.
 
 use crate::Outcome;
 use crate::rounds::{Peer, SPANS};

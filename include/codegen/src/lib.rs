@@ -1,5 +1,5 @@
-//! Generates `gputrail.h` from the sources: functions, structures and types of functions by cbindgen, numbers, handles and
-//! constants from the macros that declare them (`sources`).
+//! Generates `gputrail.h` from the sources: functions, structures and types of functions by cbindgen, numbers, handles
+//! and constants from the macros that declare them (`sources`).
 //!
 //! `cargo run -p gputrail-header` writes it; a test says when that has been forgotten.
 

@@ -1,8 +1,8 @@
-//! Turns `schemas/perfetto_*.proto` into the Rust that `src/trace/perfetto/schema.rs` includes: prost's structs, and the
-//! number of each field.
+//! Turns `schemas/perfetto_*.proto` into the Rust that `src/trace/perfetto/schema.rs` includes: prost's structs, and
+//! the number of each field.
 //!
-//! The generated files are checked in, so that building gputrail takes no protobuf compiler. The test
-//! of this package generates them again and compares; `cargo run -p gputrail-schemas` writes them.
+//! The generated files are checked in, so that building gputrail takes no protobuf compiler. The test of this package
+//! generates them again and compares; `cargo run -p gputrail-schemas` writes them.
 
 use std::collections::BTreeMap;
 use std::error::Error;

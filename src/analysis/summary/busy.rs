@@ -1,7 +1,8 @@
 //! How long a device was busy: the union of intervals that come nearly in order.
 //!
-//! Intervals that do not touch are kept apart in a window of bounded size; when it is full, the
-//! earliest one is closed. Most come in order; the others are sorted in, many at once. What comes later and reaches back before that is cut off, and counted.
+//! Intervals that do not touch are kept apart in a window of bounded size; when it is full, the earliest one is closed.
+//! Most come in order; the others are sorted in, many at once. What comes later and reaches back before that is cut
+//! off, and counted.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! Summary of a recording: which calls and kernels took the time, and how busy the devices were.
 //!
-//! A [`Summary`] consumes the [model of a trace](crate::trace::model), in memory that depends on how many functions and kernels
-//! there are, not on how often they run.
+//! A [`Summary`] consumes the [model of a trace](crate::trace::model), in memory that depends on how many functions and
+//! kernels there are, not on how often they run.
 
 mod busy;
 mod distribution;

@@ -1,8 +1,9 @@
 //! From an address in a code object to symbol, functions, source lines and the instruction's text.
 //!
-//! Used by what makes traces and tables; in a program that is recorded, only for a tool that requests source lines beside
-//! counts of samples. Each address is looked up once. The code objects come from compilers and captures, so their bytes are
-//! hostile: an address without a line has a reason, [`Missing`], and no bytes cause a panic or memory without bounds.
+//! Used by what makes traces and tables; in a program that is recorded, only for a tool that requests source lines
+//! beside counts of samples. Each address is looked up once. The code objects come from compilers and captures, so
+//! their bytes are hostile: an address without a line has a reason, [`Missing`], and no bytes cause a panic or memory
+//! without bounds.
 
 mod elf;
 mod listing;
@@ -29,8 +30,8 @@ const MAX_RESOLVED: usize = 1 << 20;
 pub struct Resolved {
     /// The symbol that the address is in.
     pub symbol: Option<Symbol>,
-    /// Functions, the innermost first, the ones it was inlined into behind it. Without debug information: the
-    /// symbol alone, without a line.
+    /// Functions, the innermost first, the ones it was inlined into behind it. Without debug information: the symbol
+    /// alone, without a line.
     pub frames: Vec<Frame>,
     /// The instruction, where there is a disassembler for its architecture.
     pub instruction: Option<Box<str>>,
@@ -131,8 +132,8 @@ impl Symbols {
         Symbols::default()
     }
 
-    /// What is known of `offset` in `code_object`; `metadata` is that of the capture the ids are from. Looked up
-    /// at the first time, and remembered.
+    /// What is known of `offset` in `code_object`; `metadata` is that of the capture the ids are from. Looked up at the
+    /// first time, and remembered.
     pub fn resolve(
         &mut self,
         metadata: &Metadata,

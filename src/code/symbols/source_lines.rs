@@ -8,8 +8,8 @@ use std::ops::Range;
 pub struct SourceLines {
     /// The names that directives give.
     files: Vec<String>,
-    /// By the place of the name in `files` (none before the first name) and by number: the line, or `None` where several
-    /// lines that differ have the same name and number.
+    /// By the place of the name in `files` (none before the first name) and by number: the line, or `None` where
+    /// several lines that differ have the same name and number.
     lines: HashMap<(Option<usize>, u32), Option<Range<usize>>>,
 }
 
@@ -51,8 +51,8 @@ impl SourceLines {
         })
     }
 
-    /// Line `line` of `file` in `source`, the text that these are the lines of. `is_main` tells whether the lines before the
-    /// first name are those of `file`. `None` where no line, or more than one, has that name and number.
+    /// Line `line` of `file` in `source`, the text that these are the lines of. `is_main` tells whether the lines
+    /// before the first name are those of `file`. `None` where no line, or more than one, has that name and number.
     pub fn get<'s>(
         &self,
         source: &'s str,

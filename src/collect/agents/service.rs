@@ -46,8 +46,8 @@ pub trait AgentRequest: Copy + 'static {
 /// An agent as its source offers it. The service calls it from one thread at a time, and never from within a buffer's
 /// callback, which the provider may have to wait for. A provider does not call the service back.
 pub trait Provider<R: AgentRequest>: Send + Sync {
-    /// What the agent can do at this moment: if another process has configured it, that configuration alone. Empty if the
-    /// agent cannot be used.
+    /// What the agent can do at this moment: if another process has configured it, that configuration alone. Empty if
+    /// the agent cannot be used.
     fn configurations(&self) -> Vec<R::Configuration>;
 
     /// Takes the agent for this process. `request` is one that [`Provider::configurations`] allowed a moment ago.

@@ -1,6 +1,5 @@
-//! Attributes of the process: defaults of buffers, and options of sources (CUPTI:
-//! `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`,
-//! `cuptiSetThreadIdType`).
+//! Attributes of the process: defaults of buffers, and options of sources (CUPTI: `cuptiActivityGetAttribute`,
+//! `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`, `cuptiSetThreadIdType`).
 
 use super::ToolError;
 use crate::collect::attributes;
@@ -35,8 +34,8 @@ pub struct Attributes {
     pub threads: u32,
     /// The type of thread ids, for threads that make their first call from now on.
     pub thread_ids: ThreadIds,
-    /// Whether completions contain the times of queueing and submission; otherwise these are 0. On by
-    /// default, unlike CUPTI's, since the runtimes measure them anyway.
+    /// Whether completions contain the times of queueing and submission; otherwise these are 0. On by default, unlike
+    /// CUPTI's, since the runtimes measure them anyway.
     pub latency_times: bool,
 }
 
@@ -85,8 +84,8 @@ impl Attributes {
     ///
     /// # Errors
     ///
-    /// [`ToolError::AttributesLocked`] once a context has been started; [`ToolError::Layout`] for invalid
-    /// sizes. The attributes are unchanged then.
+    /// [`ToolError::AttributesLocked`] once a context has been started; [`ToolError::Layout`] for invalid sizes. The
+    /// attributes are unchanged then.
     pub fn set(&self) -> Result<(), ToolError> {
         crate::buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
         if LOCKED.load(Ordering::Acquire) {

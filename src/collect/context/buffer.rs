@@ -24,8 +24,8 @@ mod tests;
 pub struct BufferOptions {
     /// The size of all blocks in bytes. Ignored if a mapping or a client supplies them.
     pub pool_bytes: usize,
-    /// The size of a block in bytes, a multiple of 4096. Each recording thread holds one. Ignored if a
-    /// mapping or a client supplies the blocks.
+    /// The size of a block in bytes, a multiple of 4096. Each recording thread holds one. Ignored if a mapping or a
+    /// client supplies the blocks.
     pub block_bytes: usize,
     /// The number of bytes in a thread's block from which they are delivered at the next poll. 0 delivers any
     /// records; the size of a block or more delivers full blocks only.
@@ -130,14 +130,14 @@ impl<C: BlockClient> BlockClient for Guarded<C> {
 }
 
 impl RecordBuffer {
-    /// Creates a buffer of this process with its own memory. `deliver` receives the records in place, in runs
-    /// of one thread's records in the order written. It is called on the buffer's callback thread, or on a
-    /// thread that flushes or destroys the buffer. If it panics, it is not called again.
+    /// Creates a buffer of this process with its own memory. `deliver` receives the records in place, in runs of one
+    /// thread's records in the order written. It is called on the buffer's callback thread, or on a thread that flushes
+    /// or destroys the buffer. If it panics, it is not called again.
     ///
     /// # Errors
     ///
-    /// [`ToolError::Layout`] for invalid sizes; [`ToolError::Memory`] and [`ToolError::Thread`] for errors of
-    /// the system; [`ToolError::TooMany`] with 32 buffers in the process; [`ToolError::NotAvailable`].
+    /// [`ToolError::Layout`] for invalid sizes; [`ToolError::Memory`] and [`ToolError::Thread`] for errors of the
+    /// system; [`ToolError::TooMany`] with 32 buffers in the process; [`ToolError::NotAvailable`].
     pub fn create(
         options: BufferOptions,
         deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
@@ -160,8 +160,8 @@ impl RecordBuffer {
         Self::in_mapping_on(board, mapping, options, deliver)
     }
 
-    /// Creates a buffer in memory that the tool supplies, such as a file or shared memory in which another
-    /// process finds the records after the death of this one ([`crate::capture::recover`]).
+    /// Creates a buffer in memory that the tool supplies, such as a file or shared memory in which another process
+    /// finds the records after the death of this one ([`crate::capture::recover`]).
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! The flight recorder: keeps the latest records in memory, and writes them to a file on demand while the
-//! program continues.
+//! The flight recorder: keeps the latest records in memory, and writes them to a file on demand while the program
+//! continues.
 //!
-//! Names are never overwritten: a dump starts with all names and clock readings. A dump is triggered by the
-//! tool ([`FlightRecorder::dump`]), by a signal, or by a call that takes longer than a threshold. An internal
-//! thread writes triggered dumps, not the thread of the call.
+//! Names are never overwritten: a dump starts with all names and clock readings. A dump is triggered by the tool
+//! ([`FlightRecorder::dump`]), by a signal, or by a call that takes longer than a threshold. An internal thread writes
+//! triggered dumps, not the thread of the call.
 
 use super::{Context, ToolError, check_kinds};
 use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
@@ -29,8 +29,8 @@ mod tests;
 pub struct FlightOptions {
     /// The memory for records of all threads together, in bytes.
     pub keep_bytes: usize,
-    /// The time span before a dump that is written, as far as the memory reaches; `None` for everything.
-    /// Blocks are written completely, so a dump may begin somewhat earlier.
+    /// The time span before a dump that is written, as far as the memory reaches; `None` for everything. Blocks are
+    /// written completely, so a dump may begin somewhat earlier.
     pub keep_time: Option<Duration>,
     /// The size of a block in bytes, the unit of overwriting. A multiple of 4096.
     pub block_bytes: usize,

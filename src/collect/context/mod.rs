@@ -8,9 +8,9 @@
 //!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
 //!   ([`crate::collect::operations`] lists it all).
 //!
-//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its
-//! first start; what they select may be changed at any time. Work in flight when a context stops is still
-//! completed: its completion goes to those buffers that got the record of its enqueuing.
+//! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its first
+//! start; what they select may be changed at any time. Work in flight when a context stops is still completed: its
+//! completion goes to those buffers that got the record of its enqueuing.
 //!
 //! # Which of the two tool APIs
 //!
@@ -20,10 +20,10 @@
 //! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
 //!
-//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of them, of
-//! callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts made by the
-//! copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to that one by
-//! the C ABI, and its errors are statuses.
+//! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of
+//! them, of callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts
+//! made by the copy in a tool's library would see nothing of what the layer in the process observes, so a tool talks to
+//! that one by the C ABI, and its errors are statuses.
 //!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
 //!
@@ -230,8 +230,8 @@ pub struct Context {
 
 /// A subscribed function, from [`Context::call_back`] until this is dropped.
 ///
-/// When the drop returns, the function is not running on any thread and will not be called again. A drop
-/// within a callback does not wait for callbacks on other threads.
+/// When the drop returns, the function is not running on any thread and will not be called again. A drop within a
+/// callback does not wait for callbacks on other threads.
 #[derive(Debug)]
 pub struct Subscriber {
     board: Arc<Switchboard>,
@@ -279,9 +279,9 @@ impl Context {
             .add_service(self.key, Consumer::Buffer(slot), selection)?)
     }
 
-    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on
-    /// the thread of the event, possibly on several threads at once. Calls that it makes are not traced and
-    /// do not recurse. If it panics, it is not called again.
+    /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the thread
+    /// of the event, possibly on several threads at once. Calls that it makes are not traced and do not recurse. If it
+    /// panics, it is not called again.
     ///
     /// # Errors
     ///
@@ -335,9 +335,8 @@ impl Context {
             .change_service(self.key, Consumer::Buffer(slot), change)?
     }
 
-    /// Sets whether `buffer` wants records of `kind` in one runtime context, overriding the setting for all
-    /// contexts (CUPTI: `cuptiActivityEnableContext`); `None` removes the setting. Allowed while the context
-    /// is started.
+    /// Sets whether `buffer` wants records of `kind` in one runtime context, overriding the setting for all contexts
+    /// (CUPTI: `cuptiActivityEnableContext`); `None` removes the setting. Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -357,8 +356,7 @@ impl Context {
         Ok(self.board.narrow(self.key, slot, of, kind, on)?)
     }
 
-    /// Enables or disables the records of one operation's calls for `buffer`. Allowed while the context is
-    /// started.
+    /// Enables or disables the records of one operation's calls for `buffer`. Allowed while the context is started.
     ///
     /// # Errors
     ///
@@ -406,8 +404,8 @@ impl Context {
         }
     }
 
-    /// Enables or disables callbacks for all operations of all domains (CUPTI: `cuptiEnableAllDomains`).
-    /// Allowed while the context is started.
+    /// Enables or disables callbacks for all operations of all domains (CUPTI: `cuptiEnableAllDomains`). Allowed while
+    /// the context is started.
     ///
     /// # Errors
     ///
@@ -423,8 +421,8 @@ impl Context {
         Ok(self.board.change_service(self.key, consumer, change)?)
     }
 
-    /// The operations for which callbacks are enabled (CUPTI: `cuptiGetCallbackState`, for a single one).
-    /// They may include operations unknown to this version.
+    /// The operations for which callbacks are enabled (CUPTI: `cuptiGetCallbackState`, for a single one). They may
+    /// include operations unknown to this version.
     ///
     /// # Errors
     ///
@@ -450,9 +448,9 @@ impl Context {
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
-    /// Configures PC sampling: `agent` is sampled according to `request` while the context is started, and
-    /// the records go to `buffer`. A context can sample several agents. Only one context of the process can
-    /// have this service, until it is dropped (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
+    /// Configures PC sampling: `agent` is sampled according to `request` while the context is started, and the records
+    /// go to `buffer`. A context can sample several agents. Only one context of the process can have this service,
+    /// until it is dropped (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
     ///
     /// # Errors
     ///
@@ -471,8 +469,8 @@ impl Context {
             .sample(self.key, slot, agent, request, deliver)??)
     }
 
-    /// Configures PC sampling with CUPTI's parameters (`cuptiActivityConfigurePCSampling`). Returns the
-    /// resulting request.
+    /// Configures PC sampling with CUPTI's parameters (`cuptiActivityConfigurePCSampling`). Returns the resulting
+    /// request.
     ///
     /// # Errors
     ///
@@ -489,18 +487,19 @@ impl Context {
         Ok(request)
     }
 
-    /// The configurations with which `agent` can be sampled at this moment: only the active one if it is
-    /// configured, none if it cannot be sampled.
+    /// The configurations with which `agent` can be sampled at this moment: only the active one if it is configured,
+    /// none if it cannot be sampled.
     ///
     /// # Errors
     ///
-    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`], [`SamplingError::Busy`] from within a buffer's callback.
+    /// [`SamplingError::UnknownAgent`], [`SamplingError::Debugger`], [`SamplingError::Busy`] from within a buffer's
+    /// callback.
     pub fn sampling_configurations(&self, agent: AgentId) -> Result<Vec<Configuration>, ToolError> {
         Ok(self.board.sampling().configurations(agent)?)
     }
 
-    /// Declares that the tool itself collects counters in this context, as there is no counter service yet.
-    /// It excludes PC sampling, as in rocprofiler-sdk.
+    /// Declares that the tool itself collects counters in this context, as there is no counter service yet. It excludes
+    /// PC sampling, as in rocprofiler-sdk.
     ///
     /// # Errors
     ///

@@ -23,7 +23,8 @@ pub(super) fn external_record(
 }
 
 impl HostThread {
-    /// Supplies the external id of `call`: its records and those of its work carry `id` instead of the latest pushed one.
+    /// Supplies the external id of `call`: its records and those of its work carry `id` instead of the latest pushed
+    /// one.
     #[cold]
     pub(crate) fn supply_external(&mut self, call: &CallInProgress, id: ExternalId) {
         self.remove_supplied(call.depth);

@@ -1,9 +1,10 @@
 //! Correlation: ids for calls and work, who called whom, and the client's own ids.
 //!
 //! A [`HostThread`] is the state of one thread that calls a source. It reserves ids in ranges, so that threads share
-//! nothing on the hot path. Calls in progress stand on a stack in the mapping, where recovery finds them; the next enter
-//! takes off a call whose exit was skipped (longjmp), since its stack frame is gone. The exit of a call needs only what its
-//! enter returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not times.
+//! nothing on the hot path. Calls in progress stand on a stack in the mapping, where recovery finds them; the next
+//! enter takes off a call whose exit was skipped (longjmp), since its stack frame is gone. The exit of a call needs
+//! only what its enter returned, so a stack that was cut wrongly (a thread with several stacks) costs ancestors, not
+//! times.
 
 mod external;
 mod ids;
@@ -114,8 +115,8 @@ pub struct HostThread {
 }
 
 impl HostThread {
-    /// The state of `thread`, which records to the buffers of `board`. Threads without external ids inherit those of the
-    /// main thread, which `is_main` marks. `None` when there are too many threads.
+    /// The state of `thread`, which records to the buffers of `board`. Threads without external ids inherit those of
+    /// the main thread, which `is_main` marks. `None` when there are too many threads.
     pub fn new(board: &Arc<Switchboard>, thread: ThreadId, is_main: bool) -> Option<HostThread> {
         let lanes = OwnLanes::new();
         let number = board.take_thread_number()?;
@@ -154,8 +155,8 @@ impl HostThread {
         self.enter_wanted(operation, interest, stack_pointer, || now)
     }
 
-    /// [`HostThread::enter`] with the consumers of the call. `now` is called last, so that the work done here is not part of
-    /// the call's time.
+    /// [`HostThread::enter`] with the consumers of the call. `now` is called last, so that the work done here is not
+    /// part of the call's time.
     #[inline(always)]
     pub fn enter_wanted(
         &mut self,
@@ -190,8 +191,8 @@ impl HostThread {
         }
     }
 
-    /// The call ends at `end`: its record is written, and then it leaves the stack of calls in progress. Recovery takes a
-    /// call that it finds in both places for one that has ended. `false`: the record was dropped and counted.
+    /// The call ends at `end`: its record is written, and then it leaves the stack of calls in progress. Recovery takes
+    /// a call that it finds in both places for one that has ended. `false`: the record was dropped and counted.
     ///
     /// `HostThread::exit_simple` is the fast path, `HostThread::exit_slow` does everything else.
     #[inline(always)]
@@ -319,8 +320,8 @@ impl HostThread {
         }
     }
 
-    /// The number of calls in progress around a frame at `stack_pointer`, and the innermost of them. Calls that were left by
-    /// longjmp or an exception are taken off the stack.
+    /// The number of calls in progress around a frame at `stack_pointer`, and the innermost of them. Calls that were
+    /// left by longjmp or an exception are taken off the stack.
     #[cold]
     #[inline(never)]
     fn within(&mut self, stack_pointer: usize) -> (u32, CorrelationId) {

@@ -58,8 +58,8 @@ impl HostThread {
         });
     }
 
-    /// Puts a record of `bytes` into a batch of its own in each of `buffers`, of which there is nearly always one. Returns
-    /// those that have no room for it; `when_full` was done for them.
+    /// Puts a record of `bytes` into a batch of its own in each of `buffers`, of which there is nearly always one.
+    /// Returns those that have no room for it; `when_full` was done for them.
     #[inline(always)]
     fn put(
         &mut self,
@@ -87,8 +87,8 @@ impl HostThread {
         left
     }
 
-    /// Opens a lane in the buffer of `slot` if the thread has none, and makes room in it. `false`: there is no room, and
-    /// `when_full` was done.
+    /// Opens a lane in the buffer of `slot` if the thread has none, and makes room in it. `false`: there is no room,
+    /// and `when_full` was done.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, slot: usize, bytes: usize, when_full: WhenFull) -> bool {

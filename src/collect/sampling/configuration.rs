@@ -180,14 +180,14 @@ pub struct SamplingPeriod {
 }
 
 impl SamplingPeriod {
-    /// What it asks of an agent that can do `possible`. Levels divide the agent's range evenly on a logarithmic scale and
-    /// are powers of two where the agent wants that; stochastic sampling is preferred, as CUPTI's is.
+    /// What it asks of an agent that can do `possible`. Levels divide the agent's range evenly on a logarithmic scale
+    /// and are powers of two where the agent wants that; stochastic sampling is preferred, as CUPTI's is.
     ///
     /// # Errors
     ///
     /// [`SamplingError::Period`] if nothing is set, or an exponent or level that does not exist;
-    /// [`SamplingError::NotSupported`]; [`SamplingError::Method`] if an exponent is asked of an agent that does not count
-    /// cycles. Whether the agent can do the interval is checked when it is configured.
+    /// [`SamplingError::NotSupported`]; [`SamplingError::Method`] if an exponent is asked of an agent that does not
+    /// count cycles. Whether the agent can do the interval is checked when it is configured.
     pub fn request(
         &self,
         agent: &str,

@@ -1,8 +1,8 @@
 //! PC sampling: where kernels spend their time, and why their waves wait.
 //!
-//! PC sampling is a [service of agents](crate::collect::agents): a context says how an agent is sampled ([`Request`]) and
-//! which buffer gets the records. Semantics are those of rocprofiler-sdk's PC sampling service; CUPTI's way of asking is a
-//! [`SamplingPeriod`].
+//! PC sampling is a [service of agents](crate::collect::agents): a context says how an agent is sampled ([`Request`])
+//! and which buffer gets the records. Semantics are those of rocprofiler-sdk's PC sampling service; CUPTI's way of
+//! asking is a [`SamplingPeriod`].
 
 mod configuration;
 mod debugger;

@@ -277,7 +277,8 @@ impl Gate {
     }
 }
 
-/// The operations that may be what is waited for by one of these patterns, each with the operations that have such a name.
+/// The operations that may be what is waited for by one of these patterns, each with the operations that have such a
+/// name.
 fn gated(waited_for: &[(&Option<String>, &OperationSet)]) -> OperationSet {
     let mut gated = OperationSet::default();
     for (pattern, named) in waited_for {

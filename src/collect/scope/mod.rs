@@ -46,8 +46,8 @@ pub struct Scope {
     pub not_before: Option<Nanos>,
     /// The recording ends so long after it has begun.
     pub duration: Option<Duration>,
-    /// The recording begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for any
-    /// letters and any one.
+    /// The recording begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for
+    /// any letters and any one.
     pub start_on: Option<String>,
     /// The recording ends with one of this name.
     pub stop_on: Option<String>,

@@ -50,9 +50,9 @@ pub enum AttachError {
     Mapping(#[from] MappingError),
 }
 
-/// Asks the parent that listens in `directory` for a buffer. Blocks for as long as the parent takes
-/// to make one, at most some seconds. Open files of ours get high numbers, so that the program's own
-/// keep the numbers that they would have had.
+/// Asks the parent that listens in `directory` for a buffer. Blocks for as long as the parent takes to make one, at
+/// most some seconds. Open files of ours get high numbers, so that the program's own keep the numbers that they would
+/// have had.
 pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError> {
     let failed = |errno| match errno {
         // The last one when it ends while we are asking.

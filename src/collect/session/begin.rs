@@ -50,8 +50,8 @@ static START: OnceBox<Start> = OnceBox::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
-/// Begins the recording by `board` that the environment asks for: in the session of a parent, or alone. `None`
-/// if nothing asks for one, or the session is over.
+/// Begins the recording by `board` that the environment asks for: in the session of a parent, or alone. `None` if
+/// nothing asks for one, or the session is over.
 pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
     let pid = std::process::id();
     let reason = match BEGAN.swap(pid, Ordering::AcqRel) {

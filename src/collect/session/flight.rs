@@ -1,8 +1,8 @@
 //! The flight recorder of a session: each process keeps what happens last in its own memory, and the parent writes it
 //! out when something asks for it, while the programs go on.
 //!
-//! A dump is a capture for each process: its records, in the order in which each lane wrote them; the calls it is in; and a
-//! copy of what its own capture has, which under this policy is everything that has been named, and the clocks.
+//! A dump is a capture for each process: its records, in the order in which each lane wrote them; the calls it is in;
+//! and a copy of what its own capture has, which under this policy is everything that has been named, and the clocks.
 //! So names never fall out.
 
 use super::server::Live;

@@ -11,8 +11,8 @@ use crate::buffer::Policy;
 use crate::clock::TickSource;
 use bytemuck::{Pod, Zeroable};
 
-/// Version of these messages and of everything behind them that both ends must agree on: the layout of the
-/// mapping and of the records.
+/// Version of these messages and of everything behind them that both ends must agree on: the layout of the mapping and
+/// of the records.
 pub(super) const PROTOCOL: u32 = 3 << 16 | crate::record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";

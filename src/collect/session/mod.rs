@@ -1,11 +1,10 @@
 //! The session between `gputrail record` (the parent) and the processes that it records.
 //!
-//! The parent's [`Server`] listens on a socket in a private directory, which [`SESSION_VARIABLE`] names to
-//! the program and its children. The injected library [`attach`]es: it sends a [`Hello`] and gets a
-//! [`Config`], the memory of its pool and the capture file, both as open files, so that a
-//! process needs no path of its own and works behind a chroot, with other rights, or with a full
-//! table of mounts. The parent keeps the memory too. When the process ends, however it ends, what
-//! its lanes had committed and its collector had not yet written goes into its capture.
+//! The parent's [`Server`] listens on a socket in a private directory, which [`SESSION_VARIABLE`] names to the program
+//! and its children. The injected library [`attach`]es: it sends a [`Hello`] and gets a [`Config`], the memory of its
+//! pool and the capture file, both as open files, so that a process needs no path of its own and works behind a chroot,
+//! with other rights, or with a full table of mounts. The parent keeps the memory too. When the process ends, however
+//! it ends, what its lanes had committed and its collector had not yet written goes into its capture.
 //!
 //! Bytes from the socket are taken as hostile. [`begin`] is all that a source calls: it
 //! attaches, or records alone where the environment asks for that instead.

@@ -1,5 +1,5 @@
-//! The parent's side: a thread that gives each process its buffer and its capture, has a collector take
-//! to the capture what comes into the buffer, and saves what is left there when the process is gone.
+//! The parent's side: a thread that gives each process its buffer and its capture, has a collector take to the capture
+//! what comes into the buffer, and saves what is left there when the process is gone.
 
 use super::SOCKET;
 use super::flight::Flight;
@@ -59,8 +59,8 @@ pub struct ServerError {
 pub enum End {
     /// The process flushed everything and ended its recording itself.
     Finished,
-    /// The process is gone without having done so; with the signal that killed it, or `None` where its parent had waited for it
-    /// before anybody could look.
+    /// The process is gone without having done so; with the signal that killed it, or `None` where its parent had
+    /// waited for it before anybody could look.
     Died(Option<i32>),
     /// The process ended with this exit code and without exit handlers, by `_exit` or `quick_exit`.
     Exited(i32),
@@ -251,9 +251,8 @@ struct Session {
     options: ServerOptions,
     shared: Arc<Shared>,
     listener: Listener,
-    /// The pool for the next process, made ahead for the first one only: the others would wait for
-    /// no less, and one that never comes would cost memory. Making it takes milliseconds, in which the
-    /// program starts.
+    /// The pool for the next process, made ahead for the first one only: the others would wait for no less, and one
+    /// that never comes would cost memory. Making it takes milliseconds, in which the program starts.
     ready: Option<Pool>,
     is_ready_due: bool,
     pending: Vec<Pending>,
@@ -506,8 +505,8 @@ impl Session {
         Ok((writer, collector))
     }
 
-    /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the session
-    /// goes on: as a rule the collector's thread ends last, and has the mapping until then.
+    /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the
+    /// session goes on: as a rule the collector's thread ends last, and has the mapping until then.
     fn take(&mut self, live: Live, end: End) {
         let Live {
             mut capture,
@@ -551,8 +550,7 @@ impl Session {
         }
     }
 
-    /// Takes what there is of those that have ended, and of those that are still running, which are told
-    /// to stop.
+    /// Takes what there is of those that have ended, and of those that are still running, which are told to stop.
     fn finish(&mut self) {
         for live in std::mem::take(&mut self.live) {
             let end = match &live.pidfd {
@@ -619,8 +617,8 @@ fn zombie_status(pid: u32) -> Option<End> {
     fields.starts_with('Z').then_some(end)
 }
 
-/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so
-/// has one with no memory at all: it has not become another program, it is ending.
+/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so has one with no
+/// memory at all: it has not become another program, it is ending.
 fn still_mapped(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
         let mut windows = maps.windows(memory::MAPS_NAME.len());

@@ -113,8 +113,8 @@ impl<'a> CallArguments<'a> {
 const MAX_TEXT_BYTES: usize = 256;
 
 impl Argument<'_> {
-    /// The value as text. For a call in progress, up to `depth` pointers are followed. Invalid addresses and
-    /// `void` pointers are shown as addresses, arrays as their first element, stored strings as their id.
+    /// The value as text. For a call in progress, up to `depth` pointers are followed. Invalid addresses and `void`
+    /// pointers are shown as addresses, arrays as their first element, stored strings as their id.
     pub fn text(&self, depth: usize) -> String {
         match (self.origin, self.info.kept) {
             (Origin::Kept, Some(ArgumentType::STRING)) => {

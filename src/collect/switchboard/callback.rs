@@ -91,8 +91,8 @@ impl<'a> Callback<'a> {
         }
     }
 
-    /// The name of the launched kernel in the program, looked up on demand. `None` without a kernel, or if
-    /// the names store has dropped the name.
+    /// The name of the launched kernel in the program, looked up on demand. `None` without a kernel, or if the names
+    /// store has dropped the name.
     pub fn kernel_name(&self) -> Option<String> {
         let names = self.names?;
         let symbol = names.get::<KernelSymbol>(self.kernel.0)?;

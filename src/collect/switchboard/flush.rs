@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 pub enum Flush {
     /// Write the completions of all completed work, including work whose completion the runtime has not reported.
     Completed,
-    /// In addition, write an [`Unfinished::AT_FLUSH`](crate::record::Unfinished::AT_FLUSH) completion of all
-    /// other work to these buffers. The final completion follows later.
+    /// In addition, write an [`Unfinished::AT_FLUSH`](crate::record::Unfinished::AT_FLUSH) completion of all other work
+    /// to these buffers. The final completion follows later.
     Outstanding(Buffers),
 }
 

@@ -69,8 +69,8 @@ impl Interest {
         self.0 == 0
     }
 
-    /// Whether the exit of a call writes one record to one buffer and does nothing else, if the call has neither arguments
-    /// nor external ids.
+    /// Whether the exit of a call writes one record to one buffer and does nothing else, if the call has neither
+    /// arguments nor external ids.
     #[inline(always)]
     pub(crate) fn has_simple_exit(self) -> bool {
         self.0 & Interest::SIMPLE_EXIT.0 != 0
@@ -251,7 +251,8 @@ impl Iterator for Slots {
     }
 }
 
-/// The table that the hot path reads. All zeros are a valid table without consumers, which is what a forked child finds.
+/// The table that the hot path reads. All zeros are a valid table without consumers, which is what a forked child
+/// finds.
 #[repr(C, align(4096))]
 pub(crate) struct Wanted {
     /// Counts the processes that have used this memory; 0 in a forked child that has not begun its own.

@@ -1,9 +1,9 @@
 //! The switchboard of a process: which consumers want which records and callbacks.
 //!
-//! On the hot path, sources find the interest in an operation or a kind of record with one load
-//! ([`Interest`], [`Buffers`]). Consumers are buffers, which receive records, and subscribers, which are
-//! called back. The services of contexts ([`crate::collect::context`]) define what they want; starting,
-//! stopping or changing a service computes the table again, under a lock that the hot path never takes.
+//! On the hot path, sources find the interest in an operation or a kind of record with one load ([`Interest`],
+//! [`Buffers`]). Consumers are buffers, which receive records, and subscribers, which are called back. The services of
+//! contexts ([`crate::collect::context`]) define what they want; starting, stopping or changing a service computes the
+//! table again, under a lock that the hot path never takes.
 //!
 //! A switchboard is never freed, since threads refer to it.
 
@@ -231,8 +231,8 @@ impl Switchboard {
         self.wanted().kind(kind)
     }
 
-    /// Marks the buffer in `slot` as recovered after the death of the process: calls in progress are written
-    /// to its memory. Must be called before a service uses the buffer, which is never removed.
+    /// Marks the buffer in `slot` as recovered after the death of the process: calls in progress are written to its
+    /// memory. Must be called before a service uses the buffer, which is never removed.
     pub(crate) fn is_recovered(&self, slot: usize) {
         let buffers = Interest::buffer(slot).buffers();
         self.recovered.fetch_or(buffers.0, Ordering::Relaxed);
@@ -312,8 +312,8 @@ impl Switchboard {
         Ok(BufferKey { slot, incarnation })
     }
 
-    /// Removes the buffer from all services and threads. When this returns, no thread writes to it, and the
-    /// records in its lanes are committed. Returns `None` if it was removed before.
+    /// Removes the buffer from all services and threads. When this returns, no thread writes to it, and the records in
+    /// its lanes are committed. Returns `None` if it was removed before.
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
         if self.state().has(key) {
             self.sampling.forget_buffer(key.slot);
@@ -361,8 +361,8 @@ impl Switchboard {
         state.threads.push(Arc::downgrade(thread));
     }
 
-    /// Opens a lane for `thread` in the buffer of `slot` and adds it to `lanes`. Returns `false` if the
-    /// buffer does not exist or has no free lane.
+    /// Opens a lane for `thread` in the buffer of `slot` and adds it to `lanes`. Returns `false` if the buffer does not
+    /// exist or has no free lane.
     #[cold]
     pub(crate) fn open_lane(
         &self,

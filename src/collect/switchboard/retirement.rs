@@ -1,5 +1,5 @@
-//! Retirement of correlation ids (rocprofiler-sdk: correlation-id retirement). Enabled on demand, as the work
-//! of each call must be counted.
+//! Retirement of correlation ids (rocprofiler-sdk: correlation-id retirement). Enabled on demand, as the work of each
+//! call must be counted.
 
 use super::Switchboard;
 use crate::platform::sync::lock_std;
@@ -28,8 +28,8 @@ struct Open {
 }
 
 impl Switchboard {
-    /// Counts work enqueued by `call`. `is_heard_of` is whether the exit of the call is reported, which it is
-    /// not if the call was entered before retirements were enabled. Then the call retires after its work.
+    /// Counts work enqueued by `call`. `is_heard_of` is whether the exit of the call is reported, which it is not if
+    /// the call was entered before retirements were enabled. Then the call retires after its work.
     #[cold]
     pub(crate) fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
         let mut calls = lock_std(&self.retirements.calls);

@@ -126,8 +126,8 @@ pub struct Selection {
     pub kinds: KindSet,
     /// The operations whose calls are recorded, if `kinds` contains [`Kind::API`].
     pub operations: OperationSet,
-    /// Whether the arguments of enqueuing calls are recorded, if `kinds` contains [`Kind::ARGUMENTS`]. They
-    /// are numerous, and mostly repeated in the records of the work.
+    /// Whether the arguments of enqueuing calls are recorded, if `kinds` contains [`Kind::ARGUMENTS`]. They are
+    /// numerous, and mostly repeated in the records of the work.
     pub enqueue_arguments: bool,
 }
 

@@ -133,8 +133,8 @@ impl Services {
 
     /// Computes the table `wanted` from the services.
     ///
-    /// Calls in progress are written to the memory of the `recovered` buffers. `hears` is whether exits are
-    /// needed even without records of them.
+    /// Calls in progress are written to the memory of the `recovered` buffers. `hears` is whether exits are needed even
+    /// without records of them.
     pub fn publish(&self, wanted: &Wanted, narrowed: &Table, recovered: Buffers, hears: bool) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
@@ -372,8 +372,8 @@ impl Switchboard {
         Ok(result)
     }
 
-    /// Sets whether the buffer in `slot` wants records of `kind` in the runtime context `of`. `None` removes
-    /// the setting.
+    /// Sets whether the buffer in `slot` wants records of `kind` in the runtime context `of`. `None` removes the
+    /// setting.
     pub(crate) fn narrow(
         &self,
         key: ContextKey,

@@ -1,8 +1,8 @@
 //! Subscribers: calling them on the thread that makes a call, and removing them while calls are in flight.
 //!
-//! A thread publishes the subscriber that it is calling in a word of its own. Ending a subscription removes
-//! it from the table, makes every thread see that ([`fence_heavy`]), and waits for the threads that
-//! are still calling it. The hot path costs two plain stores.
+//! A thread publishes the subscriber that it is calling in a word of its own. Ending a subscription removes it from the
+//! table, makes every thread see that ([`fence_heavy`]), and waits for the threads that are still calling it. The hot
+//! path costs two plain stores.
 
 use super::callback::Callback;
 use super::callback::Phase;
@@ -31,8 +31,7 @@ pub(crate) struct Subscription {
 /// The user data of subscribers: kept from the enter of a call to its exit, and from an enqueue to its completion.
 #[derive(Copy, Clone)]
 pub(crate) struct UserData {
-    /// The newest subscription at the enter. Later ones do not see the rest: they may reuse the slot of an
-    /// earlier one.
+    /// The newest subscription at the enter. Later ones do not see the rest: they may reuse the slot of an earlier one.
     newest: u64,
     /// The subscribers that have seen the enter but not the exit.
     notified: SubscriberSet,
@@ -142,9 +141,8 @@ impl Switchboard {
         Ok(SubscriberKey { slot, number })
     }
 
-    /// Ends a subscription. When this returns, the callback is not running and will not be called again.
-    /// Within a callback, it does not wait for callbacks on other threads. Returns `false` if the
-    /// subscription has ended before.
+    /// Ends a subscription. When this returns, the callback is not running and will not be called again. Within a
+    /// callback, it does not wait for callbacks on other threads. Returns `false` if the subscription has ended before.
     pub(crate) fn unsubscribe(&self, key: SubscriberKey) -> bool {
         let (threads, subscription);
         {
@@ -214,9 +212,8 @@ impl Switchboard {
         self.with_user_data(thread, place, |user_data| user_data.begin(newest, work));
     }
 
-    /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling
-    /// one. The user data set at the enter is passed to later phases. Returns the result of
-    /// [`Switchboard::notify`].
+    /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling one. The
+    /// user data set at the enter is passed to later phases. Returns the result of [`Switchboard::notify`].
     #[inline(always)]
     pub(crate) fn notify_within(
         &self,
@@ -289,9 +286,8 @@ impl Switchboard {
         }
     }
 
-    /// Notifies `subscribers` on `thread`, the calling one. Does nothing within a callback. A panic is
-    /// contained and ends the subscription. Changes to `callback` by the last subscriber are visible to the
-    /// caller.
+    /// Notifies `subscribers` on `thread`, the calling one. Does nothing within a callback. A panic is contained and
+    /// ends the subscription. Changes to `callback` by the last subscriber are visible to the caller.
     ///
     /// Returns the supplied external id, that of the earliest subscriber if there are several.
     pub(crate) fn notify(

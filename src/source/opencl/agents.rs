@@ -1,7 +1,7 @@
 //! The devices of this machine, as OpenCL shows them: for people who want to know what can be recorded.
 //!
-//! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times
-//! tell which clock it keeps.
+//! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times tell
+//! which clock it keeps.
 
 use super::device::{self, Device};
 use super::ffi::*;

@@ -13,8 +13,8 @@ pub fn can_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b':')
 }
 
-/// The variable's value with `ours` added to those that it names already. The layer of the session that we
-/// ourselves run in, if any, and copies of ours make way: two of them would record every call twice.
+/// The variable's value with `ours` added to those that it names already. The layer of the session that we ourselves
+/// run in, if any, and copies of ours make way: two of them would record every call twice.
 pub(crate) fn with(
     existing: Option<&OsStr>,
     outer_session: Option<&Path>,

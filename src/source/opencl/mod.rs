@@ -1,12 +1,12 @@
 //! OpenCL, observed as a layer: a library that the loader puts between the program and the runtimes.
 //!
-//! The loader hands us its functions ([`init_layer`]) and gets ours instead. A wrapper records its call, and where
-//! that puts work into a queue, the work; a callback of the work's event finds out when it ran. `table` has every
-//! function once: `functions` describes them, `layer` has the functions that are called in their place. Commands that show
+//! The loader hands us its functions ([`init_layer`]) and gets ours instead. A wrapper records its call, and where that
+//! puts work into a queue, the work; a callback of the work's event finds out when it ran. `table` has every function
+//! once: `functions` describes them, `layer` has the functions that are called in their place. Commands that show
 //! records or list devices do without the layer.
 //!
-//! The program must not notice. Nothing that it can ask about says that we are there, errors are those that it
-//! would have got, and when recording is off or over, calls pass through.
+//! The program must not notice. Nothing that it can ask about says that we are there, errors are those that it would
+//! have got, and when recording is off or over, calls pass through.
 
 mod agents;
 mod device;

@@ -1,7 +1,7 @@
 //! The OpenCL 3.0 dispatch table, once: every function in the order in which loaders hand it out.
 //!
-//! A row is `GROUP how(details) name(arguments) -> result { hook }`. The place of the row is the number
-//! of the operation in records, so rows are never reordered or removed; `GROUP` is its
+//! A row is `GROUP how(details) name(arguments) -> result { hook }`. The place of the row is the number of the
+//! operation in records, so rows are never reordered or removed; `GROUP` is its
 //! [`OperationGroup`](crate::record::OperationGroup). `how` says where the status is and what is special:
 //!
 //! * `status`: returned. `object(errcode)`: in that out-parameter. `value`: the function has none.
@@ -10,8 +10,7 @@
 //! * `pass`: a function of another system, handed through untouched.
 //!
 //! A hook `then` is called after success, with the call and what it created; `through` makes the call instead, and so
-//! does `by`, with the function below us as its second argument.
-//! `if` before it says for which arguments.
+//! does `by`, with the function below us as its second argument. `if` before it says for which arguments.
 
 /// Hands the table to the macro `$with`.
 macro_rules! opencl_functions {

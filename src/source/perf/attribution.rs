@@ -1,9 +1,9 @@
 //! Attribution of samples to dispatches: a sample belongs to the dispatch of its kernel during
 //! whose execution it was taken.
 //!
-//! Program threads push an event for each enqueue and each completion; the drain thread pops them. Each round
-//! takes the events first and drains the rings afterwards, so that every sample taken before a completion is
-//! present when the completion is processed.
+//! Program threads push an event for each enqueue and each completion; the drain thread pops them. Each round takes the
+//! events first and drains the rings afterwards, so that every sample taken before a completion is present when the
+//! completion is processed.
 //!
 //! Samples wait for the completion of their dispatch. If two dispatches of one kernel overlap, the one that
 //! completes first gets the samples of the overlap.
@@ -240,8 +240,8 @@ impl Attribution {
             .map(|dispatch| dispatch.enqueued.agent)
     }
 
-    /// Completes work: emits its samples and returns their counts. The times are by the samples' clock.
-    /// `emit` returns `false` if it dropped the sample.
+    /// Completes work: emits its samples and returns their counts. The times are by the samples' clock. `emit` returns
+    /// `false` if it dropped the sample.
     pub fn complete(
         &mut self,
         work: WorkId,

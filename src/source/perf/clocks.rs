@@ -1,5 +1,5 @@
-//! Conversion of device times to the clock that stamps samples. PoCL normally uses that same clock; clock
-//! pairs decide whether a device does, and the times of other clocks are converted.
+//! Conversion of device times to the clock that stamps samples. PoCL normally uses that same clock; clock pairs decide
+//! whether a device does, and the times of other clocks are converted.
 
 use crate::capture::names::Names;
 use crate::clock;

@@ -1,5 +1,5 @@
-//! Reconstruction of a kernel's library whose file was deleted, from its mappings in memory. The result
-//! contains the loaded parts: code and dynamic symbols, but no full symbol table and no line table.
+//! Reconstruction of a kernel's library whose file was deleted, from its mappings in memory. The result contains the
+//! loaded parts: code and dynamic symbols, but no full symbol table and no line table.
 
 use super::image::word;
 use crate::capture::code::MAX_CODE_OBJECT;

@@ -1,9 +1,9 @@
-//! Perf events of single threads. The kernel's CPU clock samples the program counter of a running thread into
-//! a ring that the drain thread reads. It sends no signal.
+//! Perf events of single threads. The kernel's CPU clock samples the program counter of a running thread into a ring
+//! that the drain thread reads. It sends no signal.
 //!
-//! A mapped event needs no open file: the mapping keeps it alive. The program's descriptor table therefore
-//! contains none of ours, forked children inherit none, and a program that closes unknown descriptors closes
-//! none. Forked children do not inherit the mapping either: the kernel excludes those of perf events.
+//! A mapped event needs no open file: the mapping keeps it alive. The program's descriptor table therefore contains
+//! none of ours, forked children inherit none, and a program that closes unknown descriptors closes none. Forked
+//! children do not inherit the mapping either: the kernel excludes those of perf events.
 
 use super::ring::RingRecords;
 use crate::clock::SystemClock;
@@ -69,8 +69,8 @@ pub struct ThreadEvent {
 }
 
 impl ThreadEvent {
-    /// Samples `thread` of this process (0: the caller) every `interval` ns of its CPU time, into a ring of
-    /// `ring` bytes, or fewer if the limit of locked memory is reached.
+    /// Samples `thread` of this process (0: the caller) every `interval` ns of its CPU time, into a ring of `ring`
+    /// bytes, or fewer if the limit of locked memory is reached.
     pub fn open(thread: u32, interval: u64, ring: usize) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,

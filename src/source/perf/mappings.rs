@@ -1,6 +1,6 @@
-//! The executable mappings of the process: code of kernels and everything else. They are read from
-//! `/proc/self/maps` first and followed through the kernel's mmap records, whose times distinguish a kernel
-//! from a later one at the same addresses.
+//! The executable mappings of the process: code of kernels and everything else. They are read from `/proc/self/maps`
+//! first and followed through the kernel's mmap records, whose times distinguish a kernel from a later one at the same
+//! addresses.
 
 use super::deleted_file::{DELETED, FileMapping, rebuild};
 use super::image::KernelImage;

@@ -1,13 +1,12 @@
 //! PC sampling of agents that are processors of the host and run kernels on threads of the program,
 //! such as PoCL's.
 //!
-//! Each thread of the program has its own perf event (`event`), stamped with the clock that PoCL uses for its
-//! work. A drain thread inside the program empties the rings of the events ten times a second, finds the
-//! kernel whose code a sample lies in (`mappings`) and the dispatch that it belongs to (`attribution`), and
-//! writes the records. It exists only while an agent is sampled. It runs inside the program because
-//! completions are known there, tools receive their records there, the file of a kernel must be copied before
-//! it is deleted, and recording must work without a parent. It blocks all signals. A forked child has neither
-//! the thread nor the events.
+//! Each thread of the program has its own perf event (`event`), stamped with the clock that PoCL uses for its work. A
+//! drain thread inside the program empties the rings of the events ten times a second, finds the kernel whose code a
+//! sample lies in (`mappings`) and the dispatch that it belongs to (`attribution`), and writes the records. It exists
+//! only while an agent is sampled. It runs inside the program because completions are known there, tools receive their
+//! records there, the file of a kernel must be copied before it is deleted, and recording must work without a parent.
+//! It blocks all signals. A forked child has neither the thread nor the events.
 //!
 //! Where perf events are forbidden, POSIX timers can take the samples on request (`source`, `timer`).
 //!

@@ -21,8 +21,8 @@ pub enum SampleSource {
     /// Perf events, which do not send signals.
     #[default]
     PerfEvents,
-    /// POSIX timers. Their signals may interrupt system calls of the program, and their rate is limited by
-    /// the kernel's tick, usually 250 Hz.
+    /// POSIX timers. Their signals may interrupt system calls of the program, and their rate is limited by the kernel's
+    /// tick, usually 250 Hz.
     Timers,
 }
 

@@ -1,6 +1,5 @@
-//! The sampled threads: all threads of the process except the drain thread, as any thread may run kernels:
-//! the workers of the runtime, and threads that wait for work. Sampling a thread costs a share of its CPU
-//! time.
+//! The sampled threads: all threads of the process except the drain thread, as any thread may run kernels: the workers
+//! of the runtime, and threads that wait for work. Sampling a thread costs a share of its CPU time.
 
 use super::event::sample_time;
 use super::ring::RingRecord;

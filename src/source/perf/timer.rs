@@ -1,9 +1,9 @@
-//! POSIX timers on the CPU time of single threads, for systems that forbid perf events. Used only on request,
-//! since their signals may interrupt system calls of the program. Their rate is limited by the kernel's tick.
+//! POSIX timers on the CPU time of single threads, for systems that forbid perf events. Used only on request, since
+//! their signals may interrupt system calls of the program. Their rate is limited by the kernel's tick.
 //!
-//! The signal is a real-time signal without a handler. It stays reserved once chosen, since a pending one
-//! without a handler would kill the process. If the program installs its own handler, sampling ends. Timers
-//! are inherited neither by forked children nor across exec.
+//! The signal is a real-time signal without a handler. It stays reserved once chosen, since a pending one without a
+//! handler would kill the process. If the program installs its own handler, sampling ends. Timers are inherited neither
+//! by forked children nor across exec.
 
 use super::event::sample_time;
 use super::ring::RingSample;
@@ -205,8 +205,8 @@ fn slot_for(thread: u32) -> Option<(usize, &'static Slot)> {
     Some((number, slot))
 }
 
-/// The signal handler, called when a thread has run for the interval. It is async-signal-safe: it uses
-/// atomics and system calls only.
+/// The signal handler, called when a thread has run for the interval. It is async-signal-safe: it uses atomics and
+/// system calls only.
 extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes valid pointers to a handler with SA_SIGINFO.
     let (number, context) = unsafe {

@@ -1,5 +1,5 @@
-//! A collective library on top of the runtime: all-reduce over a ring of devices, with peer copies and
-//! summing kernels inside one call.
+//! A collective library on top of the runtime: all-reduce over a ring of devices, with peer copies and summing kernels
+//! inside one call.
 
 use super::enqueue::{Launch, Module};
 use super::memory::Pointer;
@@ -27,8 +27,8 @@ pub(super) struct Participant<'a> {
 }
 
 impl Thread {
-    /// Sums `bytes` over all participants (devices 0, 1, ...) into all of them. Chunks travel around the ring
-    /// twice: the first time they are summed, the second time copied.
+    /// Sums `bytes` over all participants (devices 0, 1, ...) into all of them. Chunks travel around the ring twice:
+    /// the first time they are summed, the second time copied.
     pub(super) async fn all_reduce(
         &mut self,
         participants: &[Participant<'_>],

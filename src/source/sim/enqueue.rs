@@ -427,8 +427,8 @@ impl Thread {
     ) -> Result<(), Status> {
         let arguments = [m.into(), n.into(), k.into(), self.stream_id(stream)];
         let call = self.enter(Function::BlasGemm, &arguments).await;
-        // A workgroup computes a tile of 128 x 256, in slices of 32 along k. The third dimension of the grid
-        // splits the slices.
+        // A workgroup computes a tile of 128 x 256, in slices of 32 along k. The third dimension of the grid splits the
+        // slices.
         let launch = Launch {
             groups: [m.div_ceil(128), n.div_ceil(256), k.div_ceil(1_024)],
             local_memory: 48 << 10,

@@ -1,7 +1,7 @@
 //! Host threads in virtual time: each is a future, polled when its time has come.
 //!
-//! One real thread runs everything, in an order that depends only on virtual time and on the order of
-//! spawning. A thread yields only where it waits: for time to pass, or for a [`Gate`].
+//! One real thread runs everything, in an order that depends only on virtual time and on the order of spawning. A
+//! thread yields only where it waits: for time to pass, or for a [`Gate`].
 
 use super::time::Moment;
 use crate::record::Nanos;

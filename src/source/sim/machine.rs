@@ -1,12 +1,12 @@
 //! The devices of the simulated machine: engines that execute work, and the hardware queues that feed them.
 //!
-//! A queue runs its commands one at a time in the order of submission. A command starts once it has arrived
-//! at the device and the work that it depends on has ended. The queues of an engine (compute units, a copy
-//! engine, or a peer link) share its capacity: each running command gets as much as it can use, up to an
-//! equal share, and more when others end.
+//! A queue runs its commands one at a time in the order of submission. A command starts once it has arrived at the
+//! device and the work that it depends on has ended. The queues of an engine (compute units, a copy engine, or a peer
+//! link) share its capacity: each running command gets as much as it can use, up to an equal share, and more when
+//! others end.
 //!
-//! The duration of a kernel is determined only by its [`Demand`]. This module does not know about records,
-//! threads or clocks.
+//! The duration of a kernel is determined only by its [`Demand`]. This module does not know about records, threads or
+//! clocks.
 
 use super::recent::Recent;
 use super::time::Moment;
@@ -25,8 +25,8 @@ pub(super) struct QueueIndex(usize);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct WorkIndex(pub(super) usize);
 
-/// The demand of a command on its engine, in the engine's unit: compute units, or bytes per nanosecond. Both
-/// fields count thousandths, so that all arithmetic is exact.
+/// The demand of a command on its engine, in the engine's unit: compute units, or bytes per nanosecond. Both fields
+/// count thousandths, so that all arithmetic is exact.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Demand {
     /// Thousandths of the unit, times nanoseconds.

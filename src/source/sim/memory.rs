@@ -1,5 +1,5 @@
-//! The address space of the simulated machine. It knows the owner of each address, so that the direction of a
-//! copy follows from its pointers.
+//! The address space of the simulated machine. It knows the owner of each address, so that the direction of a copy
+//! follows from its pointers.
 
 use crate::record::MemoryKind;
 use std::collections::BTreeMap;

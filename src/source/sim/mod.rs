@@ -1,6 +1,6 @@
-//! The simulated GPU: a machine with devices, streams and events in virtual time, a runtime with its own API,
-//! and a program that uses it. It is the built-in demo and the basis of deterministic tests: equal seeds give
-//! equal records, byte for byte.
+//! The simulated GPU: a machine with devices, streams and events in virtual time, a runtime with its own API, and a
+//! program that uses it. It is the built-in demo and the basis of deterministic tests: equal seeds give equal records,
+//! byte for byte.
 //!
 //! * `machine` has the devices: engines with a limited capacity, and the hardware queues that feed them.
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
@@ -185,8 +185,8 @@ impl Demo {
         }
     }
 
-    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source, beside others
-    /// that the process has, and is recorded with them.
+    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source,
+    /// beside others that the process has, and is recorded with them.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Random numbers of the simulator: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", 2019), seeded by splitmix64 as its authors recommend.
 //!
-//! It is implemented here because equal seeds must give equal records in every version, which no crate
-//! guarantees. It uses integers only, so that no result depends on a libm.
+//! It is implemented here because equal seeds must give equal records in every version, which no crate guarantees. It
+//! uses integers only, so that no result depends on a libm.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -19,8 +19,8 @@ impl Random {
         }
     }
 
-    /// Creates an independent generator for a thread, a device and so on. The numbers that one of them draws
-    /// do not affect the others.
+    /// Creates an independent generator for a thread, a device and so on. The numbers that one of them draws do not
+    /// affect the others.
     pub(super) fn fork(seed: u64, purpose: Purpose, number: usize) -> Random {
         let mut state = seed ^ ((purpose as u64) << 56) ^ ((number as u64) << 40);
         Random::new(splitmix(&mut state))

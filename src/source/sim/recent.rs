@@ -1,5 +1,5 @@
-//! Storage for the state of work, dropped long after the work has ended, so that a simulation of any length
-//! uses little memory.
+//! Storage for the state of work, dropped long after the work has ended, so that a simulation of any length uses little
+//! memory.
 
 use std::collections::VecDeque;
 

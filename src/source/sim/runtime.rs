@@ -1,9 +1,9 @@
-//! The simulated runtime: devices, streams and events shared by the threads of the program, and the records
-//! of completions.
+//! The simulated runtime: devices, streams and events shared by the threads of the program, and the records of
+//! completions.
 //!
-//! A stream is an order of work. Its hardware queue depends on the kind of work: kernels go to the compute
-//! queue of the stream, copies to the copy engine of their direction. A thread of the runtime per device
-//! receives completions and writes their records.
+//! A stream is an order of work. Its hardware queue depends on the kind of work: kernels go to the compute queue of the
+//! stream, copies to the copy engine of their direction. A thread of the runtime per device receives completions and
+//! writes their records.
 
 use super::Simulated;
 use super::callbacks;
@@ -169,8 +169,8 @@ pub(super) struct EnqueuedWork {
 }
 
 impl Runtime {
-    /// Creates a machine that records into `recorder` with the ticks of `time`. In real time its first thread is
-    /// the one that calls [`Runtime::run`].
+    /// Creates a machine that records into `recorder` with the ticks of `time`. In real time its first thread is the
+    /// one that calls [`Runtime::run`].
     pub(super) fn new(
         recorder: &Recorder,
         seed: u64,

@@ -1,13 +1,13 @@
 //! PC sampling of a simulated device.
 //!
-//! Once per interval, at a random moment within it so that samples do not resonate with the loops of a
-//! kernel, the device visits one active wave of each compute unit, in turn. Stochastic sampling sees the
-//! state of the wave. Host-trap sampling stops the wave, which executes up to two more instructions, and sees
-//! its program counter only; if the wave has ended meanwhile, the sample is invalid.
+//! Once per interval, at a random moment within it so that samples do not resonate with the loops of a kernel, the
+//! device visits one active wave of each compute unit, in turn. Stochastic sampling sees the state of the wave.
+//! Host-trap sampling stops the wave, which executes up to two more instructions, and sees its program counter only; if
+//! the wave has ended meanwhile, the sample is invalid.
 //!
-//! Samples pass through a memory of the device that the host empties at a limited rate. When it is full,
-//! samples are dropped and counted for their dispatch. Up to [`MAX_BUFFERED`] samples stay in the device
-//! until it is flushed or the dispatch ends.
+//! Samples pass through a memory of the device that the host empties at a limited rate. When it is full, samples are
+//! dropped and counted for their dispatch. Up to [`MAX_BUFFERED`] samples stay in the device until it is flushed or the
+//! dispatch ends.
 
 use super::code::LoadedKernel;
 use super::device::COMPUTE_UNITS;

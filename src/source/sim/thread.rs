@@ -1,5 +1,4 @@
-//! A thread of the program, and the calls it can make. Each call takes virtual time, is recorded, and returns
-//! a status.
+//! A thread of the program, and the calls it can make. Each call takes virtual time, is recorded, and returns a status.
 //!
 //! This module has the common part of all calls and those that do not enqueue work; see `enqueue` for the others.
 

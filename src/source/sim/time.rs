@@ -83,8 +83,8 @@ impl HostTime {
     }
 }
 
-/// The clock of a device: nanoseconds from its own start, at a varying rate that differs from the host's by
-/// some parts per million.
+/// The clock of a device: nanoseconds from its own start, at a varying rate that differs from the host's by some parts
+/// per million.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceClock {
     random: Random,

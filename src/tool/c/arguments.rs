@@ -20,8 +20,8 @@ pub struct Argument {
     pub name: *const c_char,
     /// Its type in C. The text is never freed.
     pub type_name: *const c_char,
-    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
-    /// record keeps is the id of it, for `gputrail_string`.
+    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that
+    /// a record keeps is the id of it, for `gputrail_string`.
     pub value: u64,
     /// How records keep it: `GPUTRAIL_ARGUMENT_TYPE_SIGNED` or another of them, or 0 if they do not.
     pub kept_as: ArgumentType,
@@ -103,9 +103,9 @@ pub unsafe extern "C" fn gputrail_callback_argument(
     })
 }
 
-/// An argument of the call that a callback is about, for people: up to `depth` pointers are followed, as far as they lead
-/// somewhere. Addresses that are not the program's are shown as they are, and nothing is read through `void`. Ended by a 0;
-/// `length`, which may be null, gets the length without it.
+/// An argument of the call that a callback is about, for people: up to `depth` pointers are followed, as far as they
+/// lead somewhere. Addresses that are not the program's are shown as they are, and nothing is read through `void`.
+/// Ended by a 0; `length`, which may be null, gets the length without it.
 ///
 /// Errors: as for `gputrail_callback_argument`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length.
 ///
@@ -137,7 +137,8 @@ pub unsafe extern "C" fn gputrail_callback_argument_text(
 ///
 /// # Safety
 ///
-/// `record` is null or leads to a record, all of it; `argument` is null or leads to such a structure, whose size is set.
+/// `record` is null or leads to a record, all of it; `argument` is null or leads to such a structure, whose size is
+/// set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_record_argument(
     record: *const Header,

@@ -18,8 +18,8 @@ pub struct AttributeValues {
     pub block_bytes: u64,
     /// Threads that may record into a buffer at a time, where its options say nothing else.
     pub threads: u32,
-    /// `GPUTRAIL_THREAD_IDS_SYSTEM` or another of them: what records of threads that make their first call from now on call
-    /// their thread.
+    /// `GPUTRAIL_THREAD_IDS_SYSTEM` or another of them: what records of threads that make their first call from now on
+    /// call their thread.
     pub thread_ids: u32,
     /// Whether completions say when work was queued and submitted: 1 or 0. Where they do not, these times are 0.
     pub latency_times: u32,
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn gputrail_attributes_get(attributes: *mut AttributeValue
 /// Lets attributes hold from now on (CUPTI: `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`,
 /// `cuptiSetThreadIdType`). Those that an older tool's structure does not have stay as they are.
 ///
-/// Errors: `GPUTRAIL_ATTRIBUTES_LOCKED` once a context of the process has been started; `GPUTRAIL_LAYOUT` for sizes that
-/// make no buffer; `GPUTRAIL_INVALID_ARGUMENT`; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`,
+/// Errors: `GPUTRAIL_ATTRIBUTES_LOCKED` once a context of the process has been started; `GPUTRAIL_LAYOUT` for sizes
+/// that make no buffer; `GPUTRAIL_INVALID_ARGUMENT`; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`,
 /// `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety

@@ -34,8 +34,8 @@ pub struct BufferSettings {
     /// Threads that may record at a time; usually 1024.
     pub threads: u32,
     /// `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one: kernels, copies, fills, markers and barriers come when they have
-    /// completed, with their times (see `gputrail_times_of`). Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were written, which
-    /// costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+    /// completed, with their times (see `gputrail_times_of`). Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were
+    /// written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
     pub format: u32,
     /// The callback thread that delivers; usually one that all buffers share which have none.
     pub callback_thread: CallbackThreadHandle,
@@ -70,8 +70,8 @@ pub struct Batch {
 }
 sized!(Batch, "gputrail_batch", 56);
 
-/// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never on
-/// two threads at a time. It must not throw.
+/// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never
+/// on two threads at a time. It must not throw.
 pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
 
 /// Records that were dropped.
@@ -101,8 +101,8 @@ impl UserData {
     }
 }
 
-/// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks for
-/// the usual values.
+/// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks
+/// for the usual values.
 ///
 /// Errors: `GPUTRAIL_LAYOUT` for sizes that make no buffer; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
 /// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for an unknown policy or format;
@@ -110,7 +110,8 @@ impl UserData {
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the handle.
+/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the
+/// handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_buffer_create(
     options: *const BufferSettings,
@@ -308,8 +309,8 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     })
 }
 
-/// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its real
-/// completion comes later. Errors as for `gputrail_buffer_flush`.
+/// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
+/// real completion comes later. Errors as for `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     done(|| {
@@ -373,8 +374,8 @@ fn counts(drops: Drops) -> DropCounts {
 ///
 /// Returns `GPUTRAIL_END`, and a null `*record`, behind the last.
 ///
-/// Errors: `GPUTRAIL_MALFORMED` if what follows is no record; `GPUTRAIL_INVALID_ARGUMENT` if `*record` is not in
-/// the batch; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+/// Errors: `GPUTRAIL_MALFORMED` if what follows is no record; `GPUTRAIL_INVALID_ARGUMENT` if `*record` is not in the
+/// batch; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
 ///
 /// # Safety
 ///

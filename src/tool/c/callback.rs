@@ -40,23 +40,24 @@ pub struct CallbackData {
     pub arguments: u32,
     /// The record of the work, the wait or the object that is reported, or null.
     pub record: *const Header,
-    /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value that
-    /// it left at the exit of the enqueue.
+    /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
+    /// that it left at the exit of the enqueue.
     pub user_data: u64,
     /// The kernel that is launched or has completed, where one is: `gputrail_kernel_name` tells its name, also here.
     pub kernel: KernelId,
     /// 0.
     pub reserved: u32,
-    /// Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. `record`
-    /// is its `gputrail_record_code_object`; where it was loaded may be known later than that it was, or never.
+    /// Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it.
+    /// `record` is its `gputrail_record_code_object`; where it was loaded may be known later than that it was, or
+    /// never.
     pub code: *const u8,
     /// Bytes of machine code.
     pub code_bytes: usize,
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
-/// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads at a
-/// time. Its own calls are not observed. It must not throw.
+/// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads
+/// at a time. Its own calls are not observed. It must not throw.
 pub type CallbackFunction =
     Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
 
@@ -319,8 +320,8 @@ pub extern "C" fn gputrail_enable_all_callbacks(subscriber: SubscriberHandle, on
     })
 }
 
-/// The operations, of those that this version knows, for which callbacks are enabled; the context need not be started. As
-/// `gputrail_kinds`.
+/// The operations, of those that this version knows, for which callbacks are enabled; the context need not be started.
+/// As `gputrail_kinds`.
 ///
 /// Errors: also `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
 ///

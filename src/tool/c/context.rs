@@ -65,7 +65,8 @@ pub extern "C" fn gputrail_context_destroy(context: ContextHandle) -> Status {
 
 /// Starts the services of a context. The first start locks them; their selections may still be changed.
 ///
-/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STARTED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STARTED`,
+/// `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.start()?))
@@ -73,7 +74,8 @@ pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
 
 /// Stops the services of a context. Calls in progress and work in flight are still recorded when they end.
 ///
-/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STOPPED`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_BUSY` from within a buffer's callback if the context samples; `GPUTRAIL_STOPPED`,
+/// `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_stop(context: ContextHandle) -> Status {
     done(|| Ok(objects::context(context)?.stop()?))
@@ -197,9 +199,8 @@ pub(super) unsafe fn these_operations(
 
 /// Enables (`on` is not 0) or disables a kind of records for a buffer, also while the context is started.
 ///
-/// Errors: `GPUTRAIL_NO_SUCH_SERVICE` if the buffer has no service in the context; `GPUTRAIL_NOT_ALONE`, and
-/// nothing is changed; `GPUTRAIL_UNKNOWN_KIND`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`,
-/// `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_NO_SUCH_SERVICE` if the buffer has no service in the context; `GPUTRAIL_NOT_ALONE`, and nothing is
+/// changed; `GPUTRAIL_UNKNOWN_KIND`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_enable_kind(
     context: ContextHandle,
@@ -217,13 +218,13 @@ pub extern "C" fn gputrail_context_enable_kind(
     })
 }
 
-/// Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all others
-/// (CUPTI: `cuptiActivityEnableContext`): `on` is 1 or 0, or -1, which removes the exception. Also while the context is
-/// started.
+/// Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all
+/// others (CUPTI: `cuptiActivityEnableContext`): `on` is 1 or 0, or -1, which removes the exception. Also while the
+/// context is started.
 ///
-/// Errors: `GPUTRAIL_UNKNOWN_KIND` for kinds whose records belong to no context of a runtime; `GPUTRAIL_INVALID_ARGUMENT`
-/// for another `on`; `GPUTRAIL_NO_SUCH_SERVICE` if the buffer has no service in the context; `GPUTRAIL_NO_SUCH_CONTEXT`,
-/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_UNKNOWN_KIND` for kinds whose records belong to no context of a runtime;
+/// `GPUTRAIL_INVALID_ARGUMENT` for another `on`; `GPUTRAIL_NO_SUCH_SERVICE` if the buffer has no service in the
+/// context; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_enable_kind_in(
     context: ContextHandle,

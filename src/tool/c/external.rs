@@ -49,8 +49,8 @@ pub unsafe extern "C" fn gputrail_external_register_kind(
     })
 }
 
-/// The name of a kind of external ids, registered or not, ended by a 0. `length`, which may be null, gets the length without the 0;
-/// a null `to` asks for it alone.
+/// The name of a kind of external ids, registered or not, ended by a 0. `length`, which may be null, gets the length
+/// without the 0; a null `to` asks for it alone.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length.
 ///
@@ -167,10 +167,11 @@ pub type SupplyFunction = Option<
 >;
 
 /// Has `supply` asked for the external id of each call of the operations, at its enter, on the thread that makes it,
-/// while the context is started; a null `operations` with a count of 0 asks for those of every call. The id stands in the
-/// call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
+/// while the context is started; a null `operations` with a count of 0 asks for those of every call. The id stands in
+/// the call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
 /// (rocprofiler-sdk: `rocprofiler_configure_external_correlation_id_request_service`). Of several tools that supply one
-/// for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked for.
+/// for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked
+/// for.
 ///
 /// `subscriber` is one as `gputrail_subscribe` gives it: operations are enabled and disabled by it, and
 /// `gputrail_unsubscribe` ends the service.
@@ -179,8 +180,8 @@ pub type SupplyFunction = Option<
 ///
 /// # Safety
 ///
-/// `operations` is null or leads to `operation_count` of them, `supply` is null or such a function, `subscriber` is null
-/// or a place for the handle.
+/// `operations` is null or leads to `operation_count` of them, `supply` is null or such a function, `subscriber` is
+/// null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_external_supply(
     context: ContextHandle,

@@ -43,12 +43,13 @@ sized!(FlightSettings, "gputrail_flight_options", 48);
 
 /// Starts a flight recorder, which keeps what happens last. A null `options` asks for the usual value.
 ///
-/// Errors: as for `gputrail_buffer_create` and `gputrail_context_trace_to`; `GPUTRAIL_INVALID_ARGUMENT` for a signal that
-/// cannot be had.
+/// Errors: as for `gputrail_buffer_create` and `gputrail_context_trace_to`; `GPUTRAIL_INVALID_ARGUMENT` for a signal
+/// that cannot be had.
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one, `flight` is null or a place for the handle.
+/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one,
+/// `flight` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_flight_start(
     options: *const FlightSettings,

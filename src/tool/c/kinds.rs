@@ -42,8 +42,8 @@ pub extern "C" fn gputrail_kind_name(kind: Kind) -> *const c_char {
     kind.name().map_or(std::ptr::null(), kept)
 }
 
-/// The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot be
-/// selected. The text is never freed.
+/// The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot
+/// be selected. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_kind_producer(kind: Kind) -> *const c_char {
     kind.producer().map_or(std::ptr::null(), kept)
@@ -67,8 +67,7 @@ pub unsafe extern "C" fn gputrail_kind_by_name(name: *const c_char, kind: *mut K
 }
 
 /// The kinds of records that this version knows, also those that are not produced for buffers: see
-/// `gputrail_kind_producer`. `count` is always told;
-/// a null `kinds` asks for it alone.
+/// `gputrail_kind_producer`. `count` is always told; a null `kinds` asks for it alone.
 ///
 /// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NULL_POINTER`.
 ///

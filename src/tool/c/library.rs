@@ -105,9 +105,8 @@ pub(super) fn board() -> Answer<&'static Arc<Switchboard>> {
     process::board().ok_or_else(|| Status::NOT_AVAILABLE.into())
 }
 
-/// Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which
-/// changes nothing, and after `gputrail_finalise`. A forked child has to call it anew: it has none of its parent's
-/// objects.
+/// Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
+/// nothing, and after `gputrail_finalise`. A forked child has to call it anew: it has none of its parent's objects.
 ///
 /// A program that calls this itself and wants to observe OpenCL calls `gputrail_observe_opencl` next.
 ///
@@ -136,12 +135,12 @@ fn prepare() -> Answer {
     Ok(())
 }
 
-/// Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works, and
-/// then destroys all that it has created. The program goes on; the library can be initialised again.
+/// Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works,
+/// and then destroys all that it has created. The program goes on; the library can be initialised again.
 ///
-/// The users of the library in one process are independent: called by the program, this leaves the objects of tools alone,
-/// and called in a callback of a tool or in its `finalise`, those of the program and of other tools. Objects that a
-/// thread of a tool's own creates, outside of callbacks, are the program's.
+/// The users of the library in one process are independent: called by the program, this leaves the objects of tools
+/// alone, and called in a callback of a tool or in its `finalise`, those of the program and of other tools. Objects
+/// that a thread of a tool's own creates, outside of callbacks, are the program's.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a callback.
 #[unsafe(no_mangle)]
@@ -234,12 +233,11 @@ pub extern "C" fn gputrail_process() -> ProcessId {
 }
 
 /// Has the OpenCL loader put this library between the program and the runtimes, by adding its path to the variable
-/// OPENCL_LAYERS. For programs that are linked with it; `gputrail record` and a library that is
-/// named there already need none of it. To be called before the program's first OpenCL call, while no other
-/// thread reads the environment.
+/// OPENCL_LAYERS. For programs that are linked with it; `gputrail record` and a library that is named there already
+/// need none of it. To be called before the program's first OpenCL call, while no other thread reads the environment.
 ///
-/// Errors: `GPUTRAIL_TOO_LATE` after the first OpenCL call; `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_NOT_AVAILABLE` if this is no shared library, or its path
-/// contains a colon.
+/// Errors: `GPUTRAIL_TOO_LATE` after the first OpenCL call; `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_NOT_AVAILABLE` if
+/// this is no shared library, or its path contains a colon.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_observe_opencl() -> Status {
     done(|| {
@@ -273,8 +271,8 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
     })
 }
 
-/// An OpenCL runtime that is loaded: the loader loads the runtimes that are installed at the first OpenCL call, and reads
-/// then which layers it is to use.
+/// An OpenCL runtime that is loaded: the loader loads the runtimes that are installed at the first OpenCL call, and
+/// reads then which layers it is to use.
 fn loaded_runtime() -> Option<String> {
     let installed = std::env::var("OCL_ICD_VENDORS").unwrap_or("/etc/OpenCL/vendors".into());
     // A folder of files, or one file.

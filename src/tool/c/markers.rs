@@ -277,10 +277,11 @@ pub extern "C" fn gputrail_recording_flush() -> Status {
     })
 }
 
-/// Has `gputrail record --flight-recorder`, which keeps only what happens last, write that out soon, while the program goes
-/// on.
+/// Has `gputrail record --flight-recorder`, which keeps only what happens last, write that out soon, while the program
+/// goes on.
 ///
-/// Errors: `GPUTRAIL_NOT_FOUND` if the process is not recorded; `GPUTRAIL_NOT_AVAILABLE` if its recording keeps everything.
+/// Errors: `GPUTRAIL_NOT_FOUND` if the process is not recorded; `GPUTRAIL_NOT_AVAILABLE` if its recording keeps
+/// everything.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_recording_dump() -> Status {
     done(|| match recorder()?.dump() {

@@ -34,9 +34,9 @@ pub struct Block {
 }
 sized!(Block, "gputrail_block", 40);
 
-/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves
-/// `memory` null, it is called again a little later; records for which no block is left until then are dropped and counted.
-/// It must not throw.
+/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory`
+/// null, it is called again a little later; records for which no block is left until then are dropped and counted. It
+/// must not throw.
 pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
 
 /// Gets a block back, which is the tool's from then on, and the records in it, if any. A block that is too small or
@@ -99,10 +99,11 @@ impl BlockClient for Client {
 }
 
 /// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them
-/// ahead of need, from within this function on; `complete` gets each back with its records, when it is full or the buffer
-/// is destroyed. `partial`, which may be null, is shown records in blocks that are not complete, where somebody flushes
-/// or the watermark is reached; they come again with their block. All three are called on a thread of the library's or
-/// on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in `options` are not used.
+/// ahead of need, from within this function on; `complete` gets each back with its records, when it is full or the
+/// buffer is destroyed. `partial`, which may be null, is shown records in blocks that are not complete, where somebody
+/// flushes or the watermark is reached; they come again with their block. All three are called on a thread of the
+/// library's or on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in `options` are
+/// not used.
 ///
 /// Errors: as for `gputrail_buffer_create`.
 ///
@@ -175,13 +176,13 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
     layout.map_err(|error| Failure::new(Status::LAYOUT, error.to_string()))
 }
 
-/// Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds there
-/// what was recorded when this one has died (`gputrail_recover`). The file is empty but for its length, which
+/// Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
+/// there what was recorded when this one has died (`gputrail_recover`). The file is empty but for its length, which
 /// `gputrail_buffer_file_bytes` tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
 /// there.
 ///
-/// Errors: `GPUTRAIL_TOO_SMALL` for a file that is; `GPUTRAIL_INVALID_ARGUMENT` for one that is not open for reading and
-/// writing, or holds something; else as for `gputrail_buffer_create`.
+/// Errors: `GPUTRAIL_TOO_SMALL` for a file that is; `GPUTRAIL_INVALID_ARGUMENT` for one that is not open for reading
+/// and writing, or holds something; else as for `gputrail_buffer_create`.
 ///
 /// # Safety
 ///
@@ -231,8 +232,8 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
 /// (`gputrail_buffer_create_in_file`) and not delivered, on the calling thread. The contents of the file are not
 /// trusted: `gputrail_batch_next` reports where bytes are no record. Records are delivered once.
 ///
-/// Errors: `GPUTRAIL_MALFORMED` for a file that holds no buffer of this version; `GPUTRAIL_INVALID_ARGUMENT` for one that
-/// is not open for reading and writing; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_MALFORMED` for a file that holds no buffer of this version; `GPUTRAIL_INVALID_ARGUMENT` for one
+/// that is not open for reading and writing; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
-//! The C API: what `include/gputrail.h` declares. The header is generated from this module and from the
-//! records; [`crate::collect::context`] does the work.
+//! The C API: what `include/gputrail.h` declares. The header is generated from this module and from the records;
+//! [`crate::collect::context`] does the work.
 //!
-//! Every function returns a [`Status`], and keeps what went wrong for [`gputrail_last_error`]. Nothing unwinds into C: a
-//! panic, which would be a fault of ours, becomes `GPUTRAIL_INTERNAL`. Objects are named by ids that are never used
+//! Every function returns a [`Status`], and keeps what went wrong for [`gputrail_last_error`]. Nothing unwinds into C:
+//! a panic, which would be a fault of ours, becomes `GPUTRAIL_INTERNAL`. Objects are named by ids that are never used
 //! twice, so that the id of a destroyed one is recognised. Structures begin with their size, so that a library of
 //! another version knows which of their fields are there.
 
@@ -62,8 +62,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Version of the C API, which tools are built for: raised when one built for an earlier version would no
-/// longer work.
+/// Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work.
 pub const GPUTRAIL_API_VERSION: u32 = 2;
 
 type Answer<T = ()> = Result<T, Failure>;

@@ -7,8 +7,8 @@ use super::{Answer, done, place, text};
 use crate::record::*;
 use core::ffi::c_char;
 
-/// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks for
-/// it alone.
+/// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks
+/// for it alone.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`; `GPUTRAIL_TOO_SMALL`, and nothing is written but the length;
 /// `GPUTRAIL_NOT_INITIALISED`.

@@ -1,5 +1,5 @@
-//! Handles: C names contexts, buffers, subscribers and so on by a number that no other object of the process has had, so
-//! that a handle of a destroyed object, or of an object of another class, is recognised.
+//! Handles: C names contexts, buffers, subscribers and so on by a number that no other object of the process has had,
+//! so that a handle of a destroyed object, or of an object of another class, is recognised.
 
 use super::buffer::Buffer;
 use super::status::{Failure, Status};
@@ -213,8 +213,8 @@ pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
     library::state()?.threads.get(id.handle)
 }
 
-/// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a
-/// callback it does not wait: whoever uses it last drops it.
+/// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a callback it
+/// does not wait: whoever uses it last drops it.
 pub(super) fn destroy<T>(mut object: Arc<T>) {
     while !callback::is_inside() {
         match Arc::try_unwrap(object) {

@@ -129,15 +129,16 @@ pub unsafe extern "C" fn gputrail_sampling_configurations(
     })
 }
 
-/// Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A context
-/// can sample several agents; one context of the process has this service. The configuration is valid for as long as the
-/// context is there.
+/// Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
+/// context can sample several agents; one context of the process has this service. The configuration is valid for as
+/// long as the context is there.
 ///
-/// Errors: `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or the
-/// process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects counters;
-/// `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first start;
-/// `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,
-/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a buffer's callback. `gputrail_last_error` names what the agent can do.
+/// Errors: `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or
+/// the process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects
+/// counters; `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first
+/// start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,
+/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a buffer's callback.
+/// `gputrail_last_error` names what the agent can do.
 ///
 /// # Safety
 ///
@@ -162,7 +163,8 @@ pub unsafe extern "C" fn gputrail_context_sample(
     })
 }
 
-/// Configures PC sampling by a period, as CUPTI does. `interval`, which may be null, gets the interval in the agent's unit.
+/// Configures PC sampling by a period, as CUPTI does. `interval`, which may be null, gets the interval in the agent's
+/// unit.
 ///
 /// Errors: also `GPUTRAIL_INVALID_ARGUMENT` if no period is set, or one that does not exist.
 ///
@@ -213,8 +215,8 @@ fn unknown(what: &str, name: &str) -> Failure {
     Failure::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
 }
 
-/// The name of a type of instruction in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU` say, or null for
-/// one that this version does not know. The text is never freed.
+/// The name of a type of instruction in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU` say, or null
+/// for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_instruction_type_name(of: InstructionType) -> *const c_char {
     vendor(of.vendor_name())
@@ -241,8 +243,8 @@ pub unsafe extern "C" fn gputrail_instruction_type_by_name(
     })
 }
 
-/// The name of a reason in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT` say, or null
-/// for one that this version does not know. The text is never freed.
+/// The name of a reason in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT` say, or
+/// null for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_not_issued_name(of: NotIssued) -> *const c_char {
     vendor(of.vendor_name())
@@ -269,8 +271,8 @@ pub unsafe extern "C" fn gputrail_not_issued_by_name(
     })
 }
 
-/// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` say, or null for one that this version does
-/// not know. The text is never freed.
+/// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` say, or null for one that this version
+/// does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_stall_reason_name(of: StallReason) -> *const c_char {
     vendor(of.vendor_name())

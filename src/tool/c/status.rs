@@ -146,7 +146,8 @@ thread_local! {
     static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
-/// The last failure of a thread whose thread-local variables are gone, as those of the main thread when tools are finalised.
+/// The last failure of a thread whose thread-local variables are gone, as those of the main thread when tools are
+/// finalised.
 static LAST_AT_END: PerProcess<Option<(u32, Failure)>> = PerProcess::new();
 
 /// Keeps `failure` as the thread's last.
@@ -182,9 +183,9 @@ pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
         .as_ptr()
 }
 
-/// The last failure on the calling thread: returns its status, `GPUTRAIL_OK` if nothing has failed yet, and
-/// writes what happened, ended by a 0 and cut to `capacity` bytes, to `text`, which may be null. A call that
-/// succeeds changes nothing.
+/// The last failure on the calling thread: returns its status, `GPUTRAIL_OK` if nothing has failed yet, and writes what
+/// happened, ended by a 0 and cut to `capacity` bytes, to `text`, which may be null. A call that succeeds changes
+/// nothing.
 ///
 /// Errors: none of its own.
 ///

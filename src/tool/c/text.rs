@@ -7,8 +7,8 @@ use core::ffi::{CStr, c_char};
 use std::collections::HashMap;
 use std::ffi::CString;
 
-/// Copies `text`, ended by a 0, to `to`, and tells its length, without the 0, in `length`, which may be null.
-/// A null `to` asks for the length alone.
+/// Copies `text`, ended by a 0, to `to`, and tells its length, without the 0, in `length`, which may be null. A null
+/// `to` asks for the length alone.
 ///
 /// # Safety
 ///

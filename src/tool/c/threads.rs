@@ -10,8 +10,8 @@ use core::ffi::c_void;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers without
-/// one share a thread: a callback that takes long delays all others there.
+/// Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers
+/// without one share a thread: a callback that takes long delays all others there.
 ///
 /// Errors: `GPUTRAIL_TOO_MANY` with 64 of them; `GPUTRAIL_NO_THREAD`, `GPUTRAIL_NOT_INITIALISED`,
 /// `GPUTRAIL_NULL_POINTER`.
@@ -51,8 +51,8 @@ pub extern "C" fn gputrail_callback_thread_destroy(thread: CallbackThreadHandle)
     })
 }
 
-/// Has a callback thread deliver what `buffer` gets from now on. The thread that did so before may still be at it when this
-/// returns.
+/// Has a callback thread deliver what `buffer` gets from now on. The thread that did so before may still be at it when
+/// this returns.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -66,8 +66,8 @@ pub extern "C" fn gputrail_buffer_assign(
     })
 }
 
-/// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with 1
-/// afterwards, also if it could not be created. It must not throw.
+/// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with
+/// 1 afterwards, also if it could not be created. It must not throw.
 pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut c_void)>;
 
 /// Has `callback` called around the making of each thread of the library's from now on (rocprofiler-sdk:

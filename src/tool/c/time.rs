@@ -44,8 +44,8 @@ pub extern "C" fn gputrail_ticks_per_second() -> u64 {
     frequency
 }
 
-/// Host time in nanoseconds of CLOCK_BOOTTIME; 0, which is not known, stays 0. The clocks are read again about
-/// once a second: the same time may be told a little differently later.
+/// Host time in nanoseconds of CLOCK_BOOTTIME; 0, which is not known, stays 0. The clocks are read again about once a
+/// second: the same time may be told a little differently later.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -89,8 +89,8 @@ pub unsafe extern "C" fn gputrail_device_time_to_nanos(
     })
 }
 
-/// How far the times that `gputrail_device_time_to_nanos` tells of an agent may be off, or with 0 for the agent those of
-/// the host, in nanoseconds.
+/// How far the times that `gputrail_device_time_to_nanos` tells of an agent may be off, or with 0 for the agent those
+/// of the host, in nanoseconds.
 ///
 /// Errors: as for `gputrail_device_time_to_nanos`.
 ///

@@ -47,8 +47,8 @@ pub(super) fn new() -> Answer<Timeline> {
     Timeline::new(names).map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))
 }
 
-/// Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as they are. It keeps what waits for its
-/// other half, at most 262144 of each.
+/// Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as
+/// they are. It keeps what waits for its other half, at most 262144 of each.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle)
     })
 }
 
-/// Takes in a batch, to be called with every batch of a buffer, and calls `callback` once for each piece of work that is complete
-/// by it, on the calling thread.
+/// Takes in a batch, to be called with every batch of a buffer, and calls `callback` once for each piece of work that
+/// is complete by it, on the calling thread.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NOT_INITIALISED`.
 ///

@@ -1,9 +1,9 @@
 //! Tools that are libraries of their own: loaded into a program that knows nothing of them, when the OpenCL layer
 //! begins, and told when the program ends (the model is rocprofiler-sdk's `rocprofiler_configure`).
 //!
-//! A tool says what it is when it is asked ([`gputrail_tool_configure`](ToolDescription)), is then initialised before the
-//! program's first call has gone through, and is finalised when the program ends or when it asks for that.
-//! A failure costs the tool, never the program.
+//! A tool says what it is when it is asked ([`gputrail_tool_configure`](ToolDescription)), is then initialised before
+//! the program's first call has gone through, and is finalised when the program ends or when it asks for that. A
+//! failure costs the tool, never the program.
 
 use super::library;
 use super::objects::{Owner, ToolHandle};
@@ -70,8 +70,8 @@ pub struct ToolDescription {
     /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
     /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
     pub initialise: InitialiseFunction,
-    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`: everything
-    /// that was recorded until then has been delivered. May be null.
+    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`:
+    /// everything that was recorded until then has been delivered. May be null.
     pub finalise: FinaliseFunction,
     /// Given to both.
     pub user_data: *mut c_void,
@@ -105,8 +105,8 @@ struct Loaded {
 
 static LOADED: PerProcess<Loaded> = PerProcess::new();
 
-/// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what it
-/// waits for may be the very callback in which the program ended.
+/// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
+/// it waits for may be the very callback in which the program ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Has the tools that the environment names loaded as soon as a source attaches to this process, and finalised when the
@@ -282,7 +282,8 @@ fn finalise(tool: Tool) {
 }
 
 /// Finalises a tool before the program ends: its `finalise` is called, on this thread, or, if this is in a callback, on
-/// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys it.
+/// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys
+/// it.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TOOL`, also for one that has been finalised; `GPUTRAIL_NO_THREAD`.
 #[unsafe(no_mangle)]
@@ -313,11 +314,11 @@ pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
     })
 }
 
-/// Looks whether a library is a tool, without initialising it: `gputrail record` asks this in a process of its own before
-/// it runs a program. `gputrail_last_error` tells why it is none.
+/// Looks whether a library is a tool, without initialising it: `gputrail record` asks this in a process of its own
+/// before it runs a program. `gputrail_last_error` tells why it is none.
 ///
-/// Errors: `GPUTRAIL_NOT_FOUND` if it cannot be opened or lacks the entry point; `GPUTRAIL_NOT_AVAILABLE` if it is built
-/// for another version; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+/// Errors: `GPUTRAIL_NOT_FOUND` if it cannot be opened or lacks the entry point; `GPUTRAIL_NOT_AVAILABLE` if it is
+/// built for another version; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
 ///
 /// # Safety
 ///

@@ -25,8 +25,8 @@ impl Argument<'_> {
         lasting(self.data.type_name)
     }
 
-    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
-    /// record keeps is the id of it.
+    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that
+    /// a record keeps is the id of it.
     pub fn value(&self) -> u64 {
         self.data.value
     }

@@ -46,8 +46,8 @@ impl Attributes {
     ///
     /// # Errors
     ///
-    /// `ATTRIBUTES_LOCKED` once a context of the process has been started, `LAYOUT` for sizes that make no buffer. Nothing is
-    /// changed then.
+    /// `ATTRIBUTES_LOCKED` once a context of the process has been started, `LAYOUT` for sizes that make no buffer.
+    /// Nothing is changed then.
     pub fn set(&self) -> Result<(), Error> {
         let values = AttributeValues {
             pool_bytes: self.pool_bytes,

@@ -22,8 +22,8 @@ pub struct BufferOptions {
     pub pool_bytes: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// Bytes in a thread's block from which on they are delivered at the next look; `Some(0)` delivers whatever is there,
-    /// `None` full blocks only.
+    /// Bytes in a thread's block from which on they are delivered at the next look; `Some(0)` delivers whatever is
+    /// there, `None` full blocks only.
     pub watermark: Option<u32>,
     /// The policy for when no block is empty.
     pub policy: crate::buffer::Policy,
@@ -131,8 +131,8 @@ impl Buffer {
         }
     }
 
-    /// A buffer whose records `deliver` gets, on a thread of the library's or on one that flushes or destroys the buffer.
-    /// If it panics, it is not called again.
+    /// A buffer whose records `deliver` gets, on a thread of the library's or on one that flushes or destroys the
+    /// buffer. If it panics, it is not called again.
     ///
     /// # Errors
     ///
@@ -155,9 +155,9 @@ impl Buffer {
         })
     }
 
-    /// A buffer in a file, or in memory that processes share: another process that has it too finds there what was recorded
-    /// when this one has died ([`recover`]). The file is empty but for its length, which [`BufferOptions::file_bytes`] tells;
-    /// it may be closed afterwards, and must not shrink while the buffer is there.
+    /// A buffer in a file, or in memory that processes share: another process that has it too finds there what was
+    /// recorded when this one has died ([`recover`]). The file is empty but for its length, which
+    /// [`BufferOptions::file_bytes`] tells; it may be closed afterwards, and must not shrink while the buffer is there.
     ///
     /// # Errors
     ///
@@ -192,8 +192,8 @@ impl Buffer {
         act!(gputrail_buffer_flush(self.handle))
     }
 
-    /// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
-    /// real completion comes later.
+    /// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed;
+    /// its real completion comes later.
     ///
     /// # Errors
     ///
@@ -226,8 +226,8 @@ impl Buffer {
         Ok(drops)
     }
 
-    /// Has a callback thread deliver what it gets from now on. The thread that did so before may still be at it when this
-    /// returns.
+    /// Has a callback thread deliver what it gets from now on. The thread that did so before may still be at it when
+    /// this returns.
     ///
     /// # Errors
     ///
@@ -287,8 +287,8 @@ impl BufferOptions {
 ///
 /// # Errors
 ///
-/// `MALFORMED` for a file that holds no buffer of this version; `INVALID_ARGUMENT` for one that is not open for reading and
-/// writing; `NOT_INITIALISED` after the tool's end.
+/// `MALFORMED` for a file that holds no buffer of this version; `INVALID_ARGUMENT` for one that is not open for reading
+/// and writing; `NOT_INITIALISED` after the tool's end.
 pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<(), Error> {
     unsafe extern "C" fn shown<F: FnMut(Batch<'_>)>(
         batch: *const BatchData,

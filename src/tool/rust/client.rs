@@ -21,11 +21,12 @@ struct Client {
 type Lending = Callee<Mutex<Client>>;
 
 impl Buffer {
-    /// A buffer whose blocks `client` supplies: it is asked for them ahead of need, from within this function on, and gets
-    /// each back with its records, when it is full or the buffer is destroyed. The sizes in `options` are not used.
+    /// A buffer whose blocks `client` supplies: it is asked for them ahead of need, from within this function on, and
+    /// gets each back with its records, when it is full or the buffer is destroyed. The sizes in `options` are not
+    /// used.
     ///
-    /// If `client` panics, it is not called again: what it has supplied and that is not memory of the Rust heap stays with
-    /// the library.
+    /// If `client` panics, it is not called again: what it has supplied and that is not memory of the Rust heap stays
+    /// with the library.
     ///
     /// # Errors
     ///

@@ -85,7 +85,8 @@ impl Context {
     }
 
     /// Has `call_back` called for `operations`, on the thread on which they happen, possibly on several at once. The
-    /// number is the subscriber's own: 0 at enter, and at exit what it left there. If it panics, it is not called again.
+    /// number is the subscriber's own: 0 at enter, and at exit what it left there. If it panics, it is not called
+    /// again.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Context {
         })
     }
 
-    /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it: the id
-    /// stands in the call's record and in those of its work. None leaves it to the ids that are pushed. See
+    /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it:
+    /// the id stands in the call's record and in those of its work. None leaves it to the ids that are pushed. See
     /// [`crate::collect::context::Context::supply_external_ids`].
     ///
     /// # Errors
@@ -224,13 +225,14 @@ impl Context {
         ))
     }
 
-    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of the
-    /// process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations) tells.
+    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of
+    /// the process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations)
+    /// tells.
     ///
     /// # Errors
     ///
-    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do, both
-    /// with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
+    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do,
+    /// both with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
     pub fn sample(
         &self,
         buffer: &Buffer,

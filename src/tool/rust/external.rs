@@ -22,8 +22,8 @@ pub fn kind_name(kind: ExternalKind) -> Option<String> {
     text!(gputrail_external_kind_name(kind))
 }
 
-/// Pushes `id` on the calling thread's stack of `kind`: records of the thread's calls carry the id that was pushed last, of
-/// any kind.
+/// Pushes `id` on the calling thread's stack of `kind`: records of the thread's calls carry the id that was pushed
+/// last, of any kind.
 ///
 /// # Errors
 ///

@@ -44,7 +44,8 @@ impl FlightRecorder {
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT` for a signal that cannot be had, `NOT_ALONE` for kinds that need others, and as for [`Buffer::new`](super::Buffer::new).
+    /// `INVALID_ARGUMENT` for a signal that cannot be had, `NOT_ALONE` for kinds that need others, and as for
+    /// [`Buffer::new`](super::Buffer::new).
     pub fn start(options: FlightOptions) -> Result<FlightRecorder, Error> {
         let nanos = |time: Option<Duration>| {
             let nanos = time.map_or(0, |time| time.as_nanos());

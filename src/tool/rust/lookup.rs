@@ -131,7 +131,8 @@ described! {
     Thread, ThreadId, gputrail_describe_thread;
 }
 
-/// The description of an agent, a context, a queue, a module, a kernel, a code object or a thread: `describe::<Agent>(id)`.
+/// The description of an agent, a context, a queue, a module, a kernel, a code object or a thread:
+/// `describe::<Agent>(id)`.
 ///
 /// # Errors
 ///

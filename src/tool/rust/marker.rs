@@ -1,6 +1,6 @@
 //! Markers and ranges of the tool's own, and names for threads, queues and agents, in traces and for whoever wants such
-//! records. See [`crate::collect::marker`]: its functions and its macro are for programs that have the source in them, and would be
-//! heard by nobody here.
+//! records. See [`crate::collect::marker`]: its functions and its macro are for programs that have the source in them,
+//! and would be heard by nobody here.
 
 use super::Error;
 use super::functions::{act, c_string, call, check};

@@ -1,8 +1,9 @@
 //! Tools in Rust that are libraries of their own, as `gputrail record --tool` loads them.
 //!
-//! A tool is a `cdylib` with [`tool!`](crate::tool!) in it. It talks to the library in the process through the C ABI, so
-//! that several tools, in Rust and in C and of different compilers, share one layer; this module makes that safe. What
-//! contexts, buffers, callbacks and flight recorders are, and the rules that hold for them, [`crate::collect::context`] explains.
+//! A tool is a `cdylib` with [`tool!`](crate::tool!) in it. It talks to the library in the process through the C ABI,
+//! so that several tools, in Rust and in C and of different compilers, share one layer; this module makes that safe.
+//! What contexts, buffers, callbacks and flight recorders are, and the rules that hold for them,
+//! [`crate::collect::context`] explains.
 //!
 //! # Which of the two tool APIs
 //!
@@ -89,8 +90,8 @@ pub struct Error {
     pub text: String,
 }
 
-/// The end of a tool, called when the program ends or the tool has asked for it. Everything that was recorded until then
-/// has been delivered.
+/// The end of a tool, called when the program ends or the tool has asked for it. Everything that was recorded until
+/// then has been delivered.
 pub type Finaliser = Box<dyn FnOnce() + Send>;
 
 /// The tool itself, as gputrail knows it.
@@ -108,10 +109,10 @@ impl Tool {
     }
 }
 
-/// Makes a library a tool: its name, a C string, and a function `fn(Tool) -> Result<Finaliser, Box<dyn Error>>`, which is
-/// called before the program's first OpenCL call goes on. An error discards the tool, with a message; the program runs
-/// without it. A third argument is its priority, 0 otherwise: tools with a lower one are initialised earlier and finalised
-/// later.
+/// Makes a library a tool: its name, a C string, and a function `fn(Tool) -> Result<Finaliser, Box<dyn Error>>`, which
+/// is called before the program's first OpenCL call goes on. An error discards the tool, with a message; the program
+/// runs without it. A third argument is its priority, 0 otherwise: tools with a lower one are initialised earlier and
+/// finalised later.
 #[macro_export]
 macro_rules! tool {
     ($name:literal, $initialise:path) => {

@@ -17,8 +17,8 @@ pub fn agents() -> Result<Vec<AgentId>, Error> {
     list!(gputrail_sampling_agents())
 }
 
-/// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if there is nothing in
-/// the list.
+/// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if there is nothing
+/// in the list.
 ///
 /// # Errors
 ///

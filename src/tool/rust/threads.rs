@@ -7,9 +7,9 @@ use crate::platform::internal_thread::InternalThread;
 use crate::tool::c::{CallbackThreadHandle, WatchHandle};
 use core::ffi::c_void;
 
-/// A thread that delivers what buffers get that are assigned to it ([`Buffer::assign`](super::Buffer::assign)), one after
-/// the other. Buffers that have none share one: there a callback that takes long holds up all others. Dropped, it goes on
-/// for as long as buffers are assigned to it.
+/// A thread that delivers what buffers get that are assigned to it ([`Buffer::assign`](super::Buffer::assign)), one
+/// after the other. Buffers that have none share one: there a callback that takes long holds up all others. Dropped, it
+/// goes on for as long as buffers are assigned to it.
 #[derive(Debug)]
 pub struct CallbackThread(CallbackThreadHandle);
 

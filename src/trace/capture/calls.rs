@@ -23,7 +23,8 @@ pub(super) struct TimedCall {
     ancestor: CorrelationId,
     external: ExternalId,
     operation: Operation,
-    /// The return code, of calls that their source has flagged as failed: a code alone may be an answer, "not ready" say.
+    /// The return code, of calls that their source has flagged as failed: a code alone may be an answer, "not ready"
+    /// say.
     error: Option<i32>,
     start: Nanos,
     /// None: it did not end.

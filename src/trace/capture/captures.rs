@@ -200,7 +200,8 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The clocks of `snapshot` for the trace, unless it is too near to the one before. Clocks that were set back are left out.
+    /// The clocks of `snapshot` for the trace, unless it is too near to the one before. Clocks that were set back are
+    /// left out.
     pub fn next(&mut self, snapshot: &ClockSnapshot) -> Option<SystemClocks> {
         let mut clocks = SystemClocks {
             boottime: snapshot.boottime.0,

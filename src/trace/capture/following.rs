@@ -1,9 +1,9 @@
 //! The capture of a process that still runs, so that its trace is there when the process ends.
 //!
-//! This works for most recordings: one process, agents that are known before it has recorded much, whose clocks are clocks
-//! of the system. Times are converted by snapshots that are taken after the records were written, so they lie between
-//! snapshots as they do when a capture is read at the end. Wherever the whole capture would have given other results, the answer
-//! is to start over.
+//! This works for most recordings: one process, agents that are known before it has recorded much, whose clocks are
+//! clocks of the system. Times are converted by snapshots that are taken after the records were written, so they lie
+//! between snapshots as they do when a capture is read at the end. Wherever the whole capture would have given other
+//! results, the answer is to start over.
 
 use std::borrow::Cow;
 use std::io;
@@ -61,8 +61,7 @@ enum State {
 #[derive(Default)]
 struct Beginning {
     metadata: Metadata,
-    /// Records of calls from before the first agent was named: a thread, and how many bytes of `records`
-    /// are its own.
+    /// Records of calls from before the first agent was named: a thread, and how many bytes of `records` are its own.
     threads: Vec<(ThreadId, usize)>,
     records: Vec<u8>,
 }
@@ -91,8 +90,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Passes on what is held back for records that come late, because nobody records any more. To be called when there is no
-    /// further piece; should one come all the same, its work is counted from where the counters have got to.
+    /// Passes on what is held back for records that come late, because nobody records any more. To be called when there
+    /// is no further piece; should one come all the same, its work is counted from where the counters have got to.
     pub fn flush(&mut self) -> io::Result<()> {
         let State::Running(running) = &mut self.state else {
             return Ok(());

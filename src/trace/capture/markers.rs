@@ -1,5 +1,5 @@
-//! Markers, ranges and named external ids, each where it nests: pushed ranges on a track of their thread,
-//! external ids on one for each kind, ranges that were started on rows of the process where they do not overlap.
+//! Markers, ranges and named external ids, each where it nests: pushed ranges on a track of their thread, external ids
+//! on one for each kind, ranges that were started on rows of the process where they do not overlap.
 
 use std::collections::HashMap;
 use std::io;

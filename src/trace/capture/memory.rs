@@ -1,5 +1,5 @@
-//! The memory that a process has in use, as counters: one for each agent, one for the host, and one for memory that the runtime
-//! places as it likes.
+//! The memory that a process has in use, as counters: one for each agent, one for the host, and one for memory that the
+//! runtime places as it likes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,13 +1,13 @@
 //! Captures as producers of the [model](super::model).
 //!
-//! [`Captures`] reads the captures of a recording, [`Following`] the capture of a process that still runs. The names and clocks
-//! of a capture are known before its records (opening a [`Reader`](crate::capture::Reader) reads them), so that the records
-//! can be streamed: memory is bounded by the number of names, threads and queues and by the work in flight, not by the
-//! length of the recording.
+//! [`Captures`] reads the captures of a recording, [`Following`] the capture of a process that still runs. The names
+//! and clocks of a capture are known before its records (opening a [`Reader`](crate::capture::Reader) reads them), so
+//! that the records can be streamed: memory is bounded by the number of names, threads and queues and by the work in
+//! flight, not by the length of the recording.
 //!
-//! A record takes this way: `process` takes it in and converts its times; calls are brought into the order of their begins
-//! (`Nesting`) with the work they are tied to (`ties`); enqueues and completions are
-//! joined (`join`) and passed on as work (`devices`), after their samples (`sampling`).
+//! A record takes this way: `process` takes it in and converts its times; calls are brought into the order of their
+//! begins (`Nesting`) with the work they are tied to (`ties`); enqueues and completions are joined (`join`) and passed
+//! on as work (`devices`), after their samples (`sampling`).
 
 mod agents;
 mod calls;

@@ -43,8 +43,8 @@ pub struct Call<'a> {
     pub start: Nanos,
     /// The time of the return; none if the call did not return.
     pub end: Option<Nanos>,
-    /// Whether other calls may begin before this one ends. [`Consumer::end`](super::Consumer::end) then ends it, with the time
-    /// that stands in `end`, too.
+    /// Whether other calls may begin before this one ends. [`Consumer::end`](super::Consumer::end) then ends it, with
+    /// the time that stands in `end`, too.
     pub open: bool,
     /// Whether another call made this one.
     pub nested: bool,

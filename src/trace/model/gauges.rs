@@ -1,10 +1,10 @@
-//! Counters of the work that a process has running on an agent at a time: kernels in flight and the compute units they can
-//! fill, and the bandwidth of its copies.
+//! Counters of the work that a process has running on an agent at a time: kernels in flight and the compute units they
+//! can fill, and the bandwidth of its copies.
 //!
-//! Work is passed on as it completes; counters need the order of time. So begins and ends are held back and sorted, many at
-//! a time, and those that come later still count from where the counters have got to. Where a block changes no more
-//! than [`MAX_EXACT`] times in a window its values are exact, else they are the mean over the rest of the window: a kernel
-//! that takes a microsecond is not worth two values.
+//! Work is passed on as it completes; counters need the order of time. So begins and ends are held back and sorted,
+//! many at a time, and those that come later still count from where the counters have got to. Where a block changes no
+//! more than [`MAX_EXACT`] times in a window its values are exact, else they are the mean over the rest of the window:
+//! a kernel that takes a microsecond is not worth two values.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Work that is kept back until data of another kind about it has come: samples, counters.
 //!
-//! Work and data come in either order, and the data in several parts. Both tables are bounded: the oldest work goes ahead with
-//! the data that has come, and the oldest data is dropped.
+//! Work and data come in either order, and the data in several parts. Both tables are bounded: the oldest work goes
+//! ahead with the data that has come, and the oldest data is dropped.
 
 use std::collections::BTreeMap;
 

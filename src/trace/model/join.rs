@@ -207,8 +207,8 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial
-    /// that the work was given.
+    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial that the work
+    /// was given.
     #[inline(always)]
     pub fn enqueue(&mut self, record: impl Into<E> + Copy, found: &mut Vec<Found<E>>) -> u32 {
         let work: E = record.into();
@@ -258,8 +258,8 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in full
-    /// by it is added to `found`.
+    /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in
+    /// full by it is added to `found`.
     #[inline]
     pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) -> Option<E> {
         // The real one comes later, or none.

@@ -1,10 +1,11 @@
 //! The model of a trace: a typed stream of what happened, joined and in nanoseconds.
 //!
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
-//! ([`Captures`](crate::trace::capture::Captures)) and Perfetto traces ([`Replay`](crate::trace::perfetto::reader::Replay))
-//! are producers; the Perfetto writer ([`Exporter`](crate::trace::perfetto::Exporter)), the summary and hotspots
-//! ([`analysis`](crate::analysis)) are consumers. Neither side knows the other: a new importer implements [`Producer`], a new
-//! exporter implements [`Consumer`], and each then works with all that exists.
+//! ([`Captures`](crate::trace::capture::Captures)) and Perfetto traces
+//! ([`Replay`](crate::trace::perfetto::reader::Replay)) are producers; the Perfetto writer
+//! ([`Exporter`](crate::trace::perfetto::Exporter)), the summary and hotspots ([`analysis`](crate::analysis)) are
+//! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
+//! [`Consumer`], and each then works with all that exists.
 //!
 //! # The stream
 //!
@@ -48,8 +49,8 @@
 //!
 //! # Extending it
 //!
-//! Values that only one format has (colours, occupancy, units of an importer's own) are [`Argument`]s. A property that a
-//! consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
+//! Values that only one format has (colours, occupancy, units of an importer's own) are [`Argument`]s. A property that
+//! a consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
 //! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
 
 mod agent;
@@ -103,8 +104,8 @@ pub trait Producer {
 
 /// Takes the stream of a trace. The [module's page](self) has the rules.
 pub trait Consumer: Send {
-    /// Whether calls are of interest, which most of a trace is made of. Asked once; without interest in them their threads
-    /// need not be declared.
+    /// Whether calls are of interest, which most of a trace is made of. Asked once; without interest in them their
+    /// threads need not be declared.
     fn wants_calls(&self) -> bool {
         true
     }
@@ -169,7 +170,8 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// The innermost [open](Slice::open) call or slice of a track ends. There is none where it began before the recording.
+    /// The innermost [open](Slice::open) call or slice of a track ends. There is none where it began before the
+    /// recording.
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
         let _ = (track, end);
         Ok(())

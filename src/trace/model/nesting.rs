@@ -1,9 +1,9 @@
 //! Complete slices of one lane, brought into the order that nesting needs.
 //!
-//! Records come in the order of their ends, inner slices first. The [stream](super) has slices in the order of their begins,
-//! and at equal times the outer one first, since viewers that nest slices by their times (Perfetto) break ties by their order.
-//! So inner slices wait until the slice that they are in has come. If too many wait they go ahead, and the outer begin
-//! comes late.
+//! Records come in the order of their ends, inner slices first. The [stream](super) has slices in the order of their
+//! begins, and at equal times the outer one first, since viewers that nest slices by their times (Perfetto) break ties
+//! by their order. So inner slices wait until the slice that they are in has come. If too many wait they go ahead, and
+//! the outer begin comes late.
 
 use crate::record::Nanos;
 

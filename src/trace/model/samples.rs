@@ -1,7 +1,7 @@
 //! Samples of the program counter: exact counts by kernel and address, and samples by themselves.
 //!
-//! Counts come in parts ([`Samples`]), each with what was counted since the part before. Ids that stand for texts, agents,
-//! kernels, code objects and addresses are declared in a part before or in the same one, once for each
+//! Counts come in parts ([`Samples`]), each with what was counted since the part before. Ids that stand for texts,
+//! agents, kernels, code objects and addresses are declared in a part before or in the same one, once for each
 //! [sampler](Samples::sampler).
 
 use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};

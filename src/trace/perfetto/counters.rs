@@ -1,9 +1,9 @@
 //! Counters of devices, as GpuCounterEvents.
 //!
-//! Counters that change together are a block, with a packet sequence of its own. The first packet describes them, in the
-//! form that every version of Perfetto shows: the description stands in the event itself, once, and the numbers of
-//! counters and blocks are those of the whole trace. A value is that of the time since the value before: versions that do not
-//! ask what direction values look in take them so.
+//! Counters that change together are a block, with a packet sequence of its own. The first packet describes them, in
+//! the form that every version of Perfetto shows: the description stands in the event itself, once, and the numbers of
+//! counters and blocks are those of the whole trace. A value is that of the time since the value before: versions that
+//! do not ask what direction values look in take them so.
 
 use std::io::{self, Write};
 

@@ -211,7 +211,8 @@ impl EventTrack {
             && self.annotations.has_name(Name::CORRELATION)
     }
 
-    /// A whole call of a function whose names readers know, from which no other was made, and no more than a tie beside it.
+    /// A whole call of a function whose names readers know, from which no other was made, and no more than a tie beside
+    /// it.
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,

@@ -30,9 +30,8 @@ pub(super) fn snapshot(clocks: &SystemClocks) -> ClockSnapshot {
     }
 }
 
-/// Declares the extensions of TrackEvent that tie calls to device work. Versions that do not know them
-/// would count an error for each; those that do would refuse the trace if a type differed from
-/// theirs.
+/// Declares the extensions of TrackEvent that tie calls to device work. Versions that do not know them would count an
+/// error for each; those that do would refuse the trace if a type differed from theirs.
 pub(super) fn extensions() -> ExtensionDescriptor {
     let field = |name: &str, number: i32, label: Label, kind: Type| FieldDescriptorProto {
         name: Some(name.to_owned()),

@@ -16,8 +16,8 @@ pub(super) const CORRELATION: &str = "correlation_id";
 pub struct Name(u32);
 
 impl Name {
-    /// What correlation ids are called: an annotation, for viewers give each value of TrackEvent's own `correlation_id` a
-    /// colour of its own, where calls of one function are to look alike.
+    /// What correlation ids are called: an annotation, for viewers give each value of TrackEvent's own `correlation_id`
+    /// a colour of its own, where calls of one function are to look alike.
     pub(in crate::trace) const CORRELATION: Name = Name(0);
 
     /// The number that stands for the name, on every sequence.

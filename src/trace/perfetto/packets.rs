@@ -234,8 +234,8 @@ impl<W: Write> Packets<W> {
 #[derive(Debug)]
 pub(super) struct Sequence {
     id: u32,
-    /// Time of the latest packet in the incremental clock, BOOTTIME ns. None: what a reader knows of
-    /// the sequence is nothing, and [`Sequence::restart`] is due.
+    /// Time of the latest packet in the incremental clock, BOOTTIME ns. None: what a reader knows of the sequence is
+    /// nothing, and [`Sequence::restart`] is due.
     now: Option<u64>,
     /// Whether it has had packets.
     begun: bool,
@@ -278,9 +278,8 @@ impl Sequence {
         self.now = None;
     }
 
-    /// Begins the sequence, or begins it anew: clears the state and sends defaults and clock. Both
-    /// are gone for readers once the state is cleared, and without them later times would be misread
-    /// without complaint.
+    /// Begins the sequence, or begins it anew: clears the state and sends defaults and clock. Both are gone for readers
+    /// once the state is cleared, and without them later times would be misread without complaint.
     pub fn restart<W: Write>(
         &mut self,
         packets: &mut Packets<W>,

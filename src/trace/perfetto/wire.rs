@@ -1,10 +1,9 @@
 //! The protobuf wire format, written by hand into a buffer that is reused.
 //!
-//! The hot packets of a trace (slices and stages) go through here instead of through prost: no
-//! struct is built and nothing is allocated. Messages nest by [`Encoder::open`] and
-//! [`Encoder::close`]; one byte is set aside for the length, and a message that turns out longer
-//! than 127 bytes is moved up, which the hot packets never need. What is always short is written as a
-//! [`ShortFields`], which looks for room once. The bytes are the same as prost's.
+//! The hot packets of a trace (slices and stages) go through here instead of through prost: no struct is built and
+//! nothing is allocated. Messages nest by [`Encoder::open`] and [`Encoder::close`]; one byte is set aside for the
+//! length, and a message that turns out longer than 127 bytes is moved up, which the hot packets never need. What is
+//! always short is written as a [`ShortFields`], which looks for room once. The bytes are the same as prost's.
 
 /// Number of a field in its message.
 pub type Field = u32;

@@ -70,8 +70,8 @@ impl Queues {
     }
 }
 
-/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown ahead of its details, and
-/// named as OpenCL's profiling does.
+/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown ahead of its details,
+/// and named as OpenCL's profiling does.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Submission {
     pub queued: Option<i64>,
@@ -228,8 +228,8 @@ pub(super) struct WorkTrack {
     latest: Option<(Key, Same)>,
 }
 
-/// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep
-/// their numbers for ever.
+/// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep their numbers
+/// for ever.
 fn queue_iid(queue: HardwareQueue) -> u64 {
     u64::from(queue.0) * 2 + 1
 }
@@ -332,8 +332,8 @@ impl WorkTrack {
         packets.end(begun)
     }
 
-    /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data of
-    /// the packet.
+    /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data
+    /// of the packet.
     #[inline(always)]
     fn same(
         &mut self,

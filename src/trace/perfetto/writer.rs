@@ -1,7 +1,8 @@
 //! The packets of a trace, at the level of what it shows: processes, threads, calls, queues, work, losses.
 //!
-//! [`Exporter`](super::Exporter) decides what stands where; here and below, that becomes packets. Packets reach the file whole and in order, so that what is on disk at any moment
-//! is a readable trace. Memory is bounded by the number of tracks, queues and names.
+//! [`Exporter`](super::Exporter) decides what stands where; here and below, that becomes packets. Packets reach the
+//! file whole and in order, so that what is on disk at any moment is a readable trace. Memory is bounded by the number
+//! of tracks, queues and names.
 
 use std::io::{self, Write};
 
@@ -143,8 +144,8 @@ impl<W: Write> TraceWriter<W> {
         self.packets.compress();
     }
 
-    /// The system clocks, read together. Nothing in the trace is converted by them: they are for what
-    /// is merged with it.
+    /// The system clocks, read together. Nothing in the trace is converted by them: they are for what is merged with
+    /// it.
     pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
         if clocks.monotonic != 0 {
             self.monotonic.push((clocks.boottime, clocks.monotonic));
@@ -371,7 +372,8 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// The counters of a block had these values since the time before this one. A block that was not described has none.
+    /// The counters of a block had these values since the time before this one. A block that was not described has
+    /// none.
     pub fn counter_values(
         &mut self,
         index: CounterIndex,
@@ -411,8 +413,8 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].knows_heading(heading)
     }
 
-    /// A whole call of a function whose names readers of the track know, from which no other was made, and no more than a
-    /// tie beside it.
+    /// A whole call of a function whose names readers of the track know, from which no other was made, and no more than
+    /// a tie beside it.
     #[inline(always)]
     pub(super) fn call(
         &mut self,

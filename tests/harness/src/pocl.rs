@@ -17,7 +17,8 @@ pub enum Driver {
     Threaded,
 }
 
-/// Names a folder with another OpenCL loader than the system's, which the programs of the tests then use: Khronos's, say.
+/// Names a folder with another OpenCL loader than the system's, which the programs of the tests then use: Khronos's,
+/// say.
 const LOADER: &str = "GPUTRAIL_TEST_OPENCL_LOADER";
 
 /// Has a command find PoCL, and nothing but PoCL, with a kernel cache that stays warm from test to

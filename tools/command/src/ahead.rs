@@ -1,8 +1,8 @@
 //! Makes the trace while the program runs, on a thread that takes time only when nobody else wants it.
 //!
-//! When the program has recorded all that it will, the command's own thread takes over, which need not stand back: it is
-//! up to date before the program's memory is torn down, and adds the last records when the program is gone. Where a trace
-//! cannot be made so ([`Following`] decides that), nothing is lost: it is made from the captures as ever.
+//! When the program has recorded all that it will, the command's own thread takes over, which need not stand back: it
+//! is up to date before the program's memory is torn down, and adds the last records when the program is gone. Where a
+//! trace cannot be made so ([`Following`] decides that), nothing is lost: it is made from the captures as ever.
 
 use crate::cli::Contents;
 use crate::trace::{Order, Parts};

@@ -1,9 +1,10 @@
-//! The carried libraries in the user's cache: written there once, and loaded from there by every program that is recorded.
+//! The carried libraries in the user's cache: written there once, and loaded from there by every program that is
+//! recorded.
 //!
-//! A program must load exactly the bytes that the command carries. So a file in the cache is used only if nobody but the
-//! user and root can change it, and only as long as nobody has: once it is complete and on the disk, it gets a fixed time
-//! of modification, which every later write changes. Where these conditions do not hold, or there is no cache directory,
-//! the library is written for one recording.
+//! A program must load exactly the bytes that the command carries. So a file in the cache is used only if nobody but
+//! the user and root can change it, and only as long as nobody has: once it is complete and on the disk, it gets a
+//! fixed time of modification, which every later write changes. Where these conditions do not hold, or there is no
+//! cache directory, the library is written for one recording.
 
 use crate::{CarriedLibrary, private_dir};
 use gputrail::source::opencl;
@@ -17,8 +18,8 @@ use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "libgputrail-";
 const SUFFIX: &str = ".so.0";
-/// Number of other libraries that stay: two of each version, the most recently used ones, and none that has not been used
-/// for a month.
+/// Number of other libraries that stay: two of each version, the most recently used ones, and none that has not been
+/// used for a month.
 const MAX_OTHERS: usize = 8;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Interval at which the use of a library is noted.

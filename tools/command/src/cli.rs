@@ -180,8 +180,8 @@ pub enum Command {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = RECORD_EXAMPLES, after_help = RECORD_NOTES)]
 pub struct Record {
-    /// The trace [default: PROGRAM-PID.pftrace, never replacing an older file]. %p is the process id,
-    /// %h the host, %q{VAR} an environment variable, %% a percent sign
+    /// The trace [default: PROGRAM-PID.pftrace, never replacing an older file]. %p is the process id, %h the host,
+    /// %q{VAR} an environment variable, %% a percent sign
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
 
@@ -193,8 +193,8 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub buffer_size: Size,
 
-    /// What happens when the memory is full: `lossless` lets the program wait where it may wait, `discard`
-    /// drops records and counts them
+    /// What happens when the memory is full: `lossless` lets the program wait where it may wait, `discard` drops
+    /// records and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
 
@@ -304,8 +304,8 @@ pub struct Scope {
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 
-    /// Record only API calls of this name (their work all the same), or, with ! before it, all others. May be
-    /// given more than once
+    /// Record only API calls of this name (their work all the same), or, with ! before it, all others. May be given
+    /// more than once
     #[arg(long = "call", value_name = "NAME", value_parser = scope::name)]
     pub calls: Vec<String>,
 
@@ -328,14 +328,14 @@ pub struct Sampling {
     #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: Option<(u64, SamplingUnit)>,
 
-    /// What takes the samples of OpenCL on processors. `timer`, where perf events are forbidden: timers send the program's
-    /// threads signals, which may interrupt its system calls, and reach 250 Hz
+    /// What takes the samples of OpenCL on processors. `timer`, where perf events are forbidden: timers send the
+    /// program's threads signals, which may interrupt its system calls, and reach 250 Hz
     #[arg(long, value_enum, default_value_t, requires = "pc_sampling")]
     pub sampling_source: SamplingSource,
 
-    /// Have OpenCL programs built with line information, for source lines. PoCL before 4 gives lines only to code that it
-    /// does not optimise, which runs several times slower; PoCL 6 at full speed. Programs that are loaded as binaries
-    /// have none
+    /// Have OpenCL programs built with line information, for source lines. PoCL before 4 gives lines only to code that
+    /// it does not optimise, which runs several times slower; PoCL 6 at full speed. Programs that are loaded as
+    /// binaries have none
     #[arg(long)]
     pub kernel_debug_info: bool,
 }
@@ -442,7 +442,8 @@ pub struct Demo {
     #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: Option<(u64, SamplingUnit)>,
 
-    /// Count samples by dispatch, address and reason as they are taken, and record only the numbers: for very many of them
+    /// Count samples by dispatch, address and reason as they are taken, and record only the numbers: for very many of
+    /// them
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
 

@@ -1,5 +1,5 @@
-//! `gputrail record --flight-recorder`: how much is kept, what has it written out, and the traces that are made of that while
-//! the program goes on.
+//! `gputrail record --flight-recorder`: how much is kept, what has it written out, and the traces that are made of that
+//! while the program goes on.
 
 use crate::cli::{Contents, Record};
 use crate::output::Output;

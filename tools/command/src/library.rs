@@ -1,6 +1,6 @@
-//! The libraries that the command carries: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which that
-//! one opens from its own directory when a tool requests source lines. Programs load them from the user's cache, or from a
-//! directory where they are written for one recording.
+//! The libraries that the command carries: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which
+//! that one opens from its own directory when a tool requests source lines. Programs load them from the user's cache,
+//! or from a directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
 use crate::private_dir::{self, Lock};
@@ -152,8 +152,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the header of the C
-/// API to `header`, and prints the variables that make the library record.
+/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the header of
+/// the C API to `header`, and prints the variables that make the library record.
 pub fn write_out(
     carried: Carried,
     path: &Path,

@@ -1,4 +1,5 @@
-//! Temporary directories that only the user can read, and the check that nobody else can replace what lies in a directory.
+//! Temporary directories that only the user can read, and the check that nobody else can replace what lies in a
+//! directory.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -39,8 +40,8 @@ fn try_lock(file: &OwnedFd) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// The user's directories in `parent` whose names begin with `prefix`, that are not locked, and that have not changed for
-/// a minute: left behind by commands that were killed.
+/// The user's directories in `parent` whose names begin with `prefix`, that are not locked, and that have not changed
+/// for a minute: left behind by commands that were killed.
 pub fn abandoned_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();

@@ -196,8 +196,8 @@ mod tests {
             crate::private_dir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap();
         let script = directory.path().join("script");
         let make = |text: &str| {
-            // Written by another process: a file that some other test's child still has
-            // open for writing cannot be executed.
+            // Written by another process: a file that some other test's child still has open for writing cannot be
+            // executed.
             let draft = directory.path().join("draft");
             std::fs::write(&draft, text).unwrap();
             std::fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).unwrap();

@@ -35,8 +35,8 @@ use tempfile::TempDir;
 const PROCESSES: usize = 128;
 /// Processes that were not traced are explained up to this many.
 const MAX_FINDINGS: usize = 5;
-/// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has
-/// no room for this much has none for a trace.
+/// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has no room for this
+/// much has none for a trace.
 const RESERVE: u64 = 256 << 10;
 
 /// What a recording gave.

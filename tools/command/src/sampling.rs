@@ -1,6 +1,6 @@
-//! Whether what `record --pc-sampling` asks for can be done: asked before the program starts, so that a request which no agent
-//! can meet is refused with what they can. What they can is asked in a process of its own, and only where it matters: it
-//! takes loading the OpenCL drivers, which costs more than sampling a short program.
+//! Whether what `record --pc-sampling` asks for can be done: asked before the program starts, so that a request which
+//! no agent can meet is refused with what they can. What they can is asked in a process of its own, and only where it
+//! matters: it takes loading the OpenCL drivers, which costs more than sampling a short program.
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
@@ -10,9 +10,9 @@ use gputrail::source::opencl;
 use gputrail::source::perf::SampleSource;
 use std::process::{Command, Stdio};
 
-/// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave: whether
-/// the program finds one, it will see. For all else another process asks the agents; where it finds none the answer is
-/// yes, too.
+/// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave:
+/// whether the program finds one, it will see. For all else another process asks the agents; where it finds none the
+/// answer is yes, too.
 pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
     let Some(request) = scope.sampling else {
         return Ok(());

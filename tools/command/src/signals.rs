@@ -1,5 +1,5 @@
-//! Signals that reach us while a program runs: taken by the program, which the terminal signals too,
-//! or forwarded to it, and never the end of a trace.
+//! Signals that reach us while a program runs: taken by the program, which the terminal signals too, or forwarded to
+//! it, and never the end of a trace.
 
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! Makes a trace of captures: on the output's disk, where it gets its name only when it is whole; on
-//! another disk where that one is full; and cut where no disk has room.
+//! Makes a trace of captures: on the output's disk, where it gets its name only when it is whole; on another disk where
+//! that one is full; and cut where no disk has room.
 
 use crate::cli::Contents;
 use crate::output::{Output, free_name};

@@ -1,8 +1,8 @@
 //! `gputrail view`: opens a trace in Perfetto's UI, which fetches it from this command.
 //!
-//! The server listens on loopback only, and serves one file (and the UI's own files, where a local copy of it is
-//! used). The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no
-//! other; requests that other sites cause are refused.
+//! The server listens on loopback only, and serves one file (and the UI's own files, where a local copy of it is used).
+//! The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no other; requests that other
+//! sites cause are refused.
 
 use crate::cli::View;
 use crate::input::Input;
@@ -24,7 +24,8 @@ pub const PORT: u16 = 9001;
 const UI: &str = "https://ui.perfetto.dev";
 /// Interval at which the server checks for signals and for its own end.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A local UI fetches more of its own files after the trace. The server ends when it has received no request for this long.
+/// A local UI fetches more of its own files after the trace. The server ends when it has received no request for this
+/// long.
 const QUIET_PERIOD: Duration = Duration::from_secs(10);
 /// Maximum number of requests that are answered at a time.
 const MAX_REQUESTS: usize = 64;

@@ -1,5 +1,5 @@
-//! The `gputrail` command. Its code is in `gputrail-command`, which is compiled while `build.rs` builds the libraries that
-//! the command carries; only this file waits for both.
+//! The `gputrail` command. Its code is in `gputrail-command`, which is compiled while `build.rs` builds the libraries
+//! that the command carries; only this file waits for both.
 
 use gputrail_command::{Carried, CarriedLibrary};
 use std::process::ExitCode;

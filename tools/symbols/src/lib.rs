@@ -1,8 +1,8 @@
 //! Symbols, source lines and instructions of ELF files.
 //!
-//! The reader needs a DWARF parser and a disassembler, which do not belong into every recorded program. The command links
-//! with this crate; `libgputrail.so`, which is loaded into recorded programs, opens `libgputrail-symbols.so` instead, and
-//! only when a tool requests source lines. Both use the same table of C functions, [`Functions`].
+//! The reader needs a DWARF parser and a disassembler, which do not belong into every recorded program. The command
+//! links with this crate; `libgputrail.so`, which is loaded into recorded programs, opens `libgputrail-symbols.so`
+//! instead, and only when a tool requests source lines. Both use the same table of C functions, [`Functions`].
 //!
 //! The bytes of an ELF file come from compilers and captures and are not trusted: a damaged file is an error or an
 //! address without lines, never a panic or memory without bounds.
@@ -31,15 +31,15 @@ pub const MAX_NAME: usize = 4096;
 pub struct Functions {
     /// Equals [`VERSION`]. The rest is valid only then.
     pub version: u32,
-    /// Opens the ELF file in `bytes[..length]`, which it copies from. On failure it returns null and sets `error`, which
-    /// stays valid until this thread's next call of `open`.
+    /// Opens the ELF file in `bytes[..length]`, which it copies from. On failure it returns null and sets `error`,
+    /// which stays valid until this thread's next call of `open`.
     pub open: unsafe extern "C" fn(bytes: *const u8, length: usize, error: *mut Text) -> *mut File,
     /// Closes a file.
     pub close: unsafe extern "C" fn(*mut File),
     /// Looks up an address. The result stays valid until the next call with this file.
     pub locate: unsafe extern "C" fn(*mut File, address: u64) -> *const Location,
-    /// Lists the addresses of the instructions of the function at `address` and returns their number, which is 0 where no
-    /// disassembler is available. The list stays valid until the next call with this file.
+    /// Lists the addresses of the instructions of the function at `address` and returns their number, which is 0 where
+    /// no disassembler is available. The list stays valid until the next call with this file.
     pub instructions:
         unsafe extern "C" fn(*mut File, address: u64, addresses: *mut *const u64) -> usize,
 }

@@ -22,7 +22,8 @@ const FUNCTIONS: [&str; 5] = [
 pub const QUEUED_BEFORE: u64 = 4_700;
 pub const SUBMITTED_BEFORE: u64 = 900;
 
-/// Writes a capture of so many enqueues, with two arguments of each cheap call on request; returns the number of records.
+/// Writes a capture of so many enqueues, with two arguments of each cheap call on request; returns the number of
+/// records.
 pub fn write(path: &Path, enqueues: u64, arguments: bool) -> u64 {
     let ticks = TickSource::Virtual.code();
     let header = FileHeader::new(ticks, ProcessId(4242), 1_000_000_000, 0, [1; 16]);

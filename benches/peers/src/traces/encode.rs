@@ -1,5 +1,5 @@
-//! The packets of clpeak's trace, encoded by gputrail, by prost and by perfetto_protos. Every enqueue has four cheap calls
-//! beside it, and a kernel.
+//! The packets of clpeak's trace, encoded by gputrail, by prost and by perfetto_protos. Every enqueue has four cheap
+//! calls beside it, and a kernel.
 
 use std::hint::black_box;
 

@@ -22,8 +22,8 @@ fn event(
 }
 
 /// The lines of the OpenCL intercept layer for an enqueue and its kernel, as the layer's sources have them
-/// (`ChromeCallLogging`, `ChromePerformanceTimingInStages`: when it was queued, submitted and ran, as the trace has them),
-/// made of the same records: the layer was not run.
+/// (`ChromeCallLogging`, `ChromePerformanceTimingInStages`: when it was queued, submitted and ran, as the trace has
+/// them), made of the same records: the layer was not run.
 #[derive(Default)]
 pub struct LayerLines {
     pub text: Vec<u8>,
@@ -84,8 +84,8 @@ pub enum Calls {
 }
 
 /// A whole trace, with as much told of each event as ours tells, the way PyTorch's profiler writes it: a correlation id
-/// for each, and of a kernel its launch, its queue, and when it was queued and submitted. Without arrows, for the version
-/// of trace processor that loads it draws none for ours.
+/// for each, and of a kernel its launch, its queue, and when it was queued and submitted. Without arrows, for the
+/// version of trace processor that loads it draws none for ours.
 pub struct Chrome {
     text: Vec<u8>,
     of_calls: Calls,

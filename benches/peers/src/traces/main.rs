@@ -1,8 +1,8 @@
 //! How fast traces are written, read back and opened, and how large they are: one table, each figure beside its target.
 //!
-//! `benches/peers/traces` builds it and starts it. What is compared takes turns in many rounds, and figures are medians of
-//! the rounds' processor times. Nothing is asserted: on a shared machine a figure may miss its target, and whoever reads the
-//! table judges.
+//! `benches/peers/traces` builds it and starts it. What is compared takes turns in many rounds, and figures are medians
+//! of the rounds' processor times. Nothing is asserted: on a shared machine a figure may miss its target, and whoever
+//! reads the table judges.
 
 mod capture;
 mod encode;

@@ -1,5 +1,5 @@
-//! How long Perfetto's trace processor takes to load a trace, and the same events as Chrome's JSON: events as ours are, a call's
-//! begin and its end, and complete ones, which are half as many.
+//! How long Perfetto's trace processor takes to load a trace, and the same events as Chrome's JSON: events as ours are,
+//! a call's begin and its end, and complete ones, which are half as many.
 
 use std::path::Path;
 use std::process::Command;

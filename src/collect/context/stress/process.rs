@@ -1,6 +1,7 @@
-//! A whole process under pressure, in a process of its own: threads that call, come and go and flush; signals whose handlers
-//! call too, in the middle of anything; children that are forked meanwhile and record on; subscribers that come and go, also
-//! from within callbacks. What was written is delivered or dropped, exactly, in the process and in each child.
+//! A whole process under pressure, in a process of its own: threads that call, come and go and flush; signals whose
+//! handlers call too, in the middle of anything; children that are forked meanwhile and record on; subscribers that
+//! come and go, also from within callbacks. What was written is delivered or dropped, exactly, in the process and in
+//! each child.
 
 use super::{Delivered, Dice, Shared, times};
 use crate::buffer::BlockView;
@@ -110,7 +111,8 @@ fn call(inside: impl FnOnce()) {
 }
 
 thread_local! {
-    /// The thread has made its first calls: a handler's need no memory, of which the interrupted code may be in the middle.
+    /// The thread has made its first calls: a handler's need no memory, of which the interrupted code may be in the
+    /// middle.
     static READY: Cell<bool> = const { Cell::new(false) };
 }
 

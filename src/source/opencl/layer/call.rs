@@ -22,8 +22,8 @@ use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
 pub(super) struct ObservedCall {
-    /// The thread that the wrapper runs on; absent where nobody wants to know of the call (any more), and only the layer's
-    /// own books are kept.
+    /// The thread that the wrapper runs on; absent where nobody wants to know of the call (any more), and only the
+    /// layer's own books are kept.
     pub(super) thread: Option<Current>,
     pub(super) core: correlation::CallInProgress,
     /// The time at which the runtime returned, once taken.
@@ -117,8 +117,8 @@ impl ObservedCall {
         }
     }
 
-    /// The thread's state, as [`ObservedCall::host`] gives it. Records that are put together in a closure are
-    /// put together in one place and copied from there.
+    /// The thread's state, as [`ObservedCall::host`] gives it. Records that are put together in a closure are put
+    /// together in one place and copied from there.
     #[inline(always)]
     fn borrow(&self) -> Option<Borrowed> {
         self.thread
@@ -138,8 +138,8 @@ impl ObservedCall {
         self.core.interest.has_arguments()
     }
 
-    /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the
-    /// call's time.
+    /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the call's
+    /// time.
     #[inline(never)]
     pub fn notify_enter(&mut self, arguments: &[u64]) {
         self.notify(Phase::Enter, arguments, None);
@@ -205,8 +205,8 @@ impl ObservedCall {
         }
     }
 
-    /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile.
-    /// No foreign code may be called in it.
+    /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile. No foreign code
+    /// may be called in it.
     #[inline(always)]
     pub fn host<R>(&mut self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
         let thread = self.thread?;

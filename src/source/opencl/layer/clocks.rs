@@ -1,8 +1,7 @@
 //! Pairs of host ticks and device times, from which a reader finds an agent's clock domain.
 //!
-//! The runtime stamps a command as queued while it is in the enqueuing call, so every piece of work is
-//! a reading of both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer
-//! works it is asked instead.
+//! The runtime stamps a command as queued while it is in the enqueuing call, so every piece of work is a reading of
+//! both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer works it is asked instead.
 
 use super::device::Device;
 use super::dispatch::{below, next};
@@ -42,8 +41,8 @@ fn spans() -> &'static Spans {
     })
 }
 
-/// A new agent: tries its timer, which devices have from version 2.1 on. With an older one the runtime has no such function,
-/// whatever the loader has.
+/// A new agent: tries its timer, which devices have from version 2.1 on. With an older one the runtime has no such
+/// function, whatever the loader has.
 pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &Device) {
     let Some(timer) = TIMERS.get(agent.0 as usize) else {
         return;

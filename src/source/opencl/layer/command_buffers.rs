@@ -1,5 +1,5 @@
-//! Command buffers: commands that are recorded once and enqueued many times. One event covers all of them,
-//! so they share a work id and a completion.
+//! Command buffers: commands that are recorded once and enqueued many times. One event covers all of them, so they
+//! share a work id and a completion.
 
 use super::call::ObservedCall;
 use super::callbacks::CommandDescription;

@@ -1,7 +1,7 @@
 //! Completions: the callback that every piece of work gets, and what it finds out.
 //!
-//! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under
-//! the runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
+//! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under the
+//! runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
 
 use super::callbacks;
 use super::clocks;
@@ -126,8 +126,8 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     }
 }
 
-/// Makes `to` the completion of a piece of work, which was learnt at `completed`. `times` are queued, submitted, start and
-/// end.
+/// Makes `to` the completion of a piece of work, which was learnt at `completed`. `times` are queued, submitted, start
+/// and end.
 #[inline(always)]
 fn fill(
     to: &mut Completion,
@@ -367,8 +367,8 @@ pub(super) fn sweep(thread: Current) {
     }
 }
 
-/// Looks for slots of work whose callbacks never came. A look at all of them takes milliseconds: not more than
-/// one a second.
+/// Looks for slots of work whose callbacks never came. A look at all of them takes milliseconds: not more than one a
+/// second.
 #[cold]
 pub(super) fn make_room(thread: Current) {
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -383,8 +383,8 @@ pub(super) fn make_room(thread: Current) {
     }
 }
 
-/// Says of all work that is still outstanding that it did not finish. Its events are left alone: the
-/// runtime may be at them.
+/// Says of all work that is still outstanding that it did not finish. Its events are left alone: the runtime may be at
+/// them.
 pub(super) fn abandon(thread: Current) {
     OUTSTANDING.sweep(
         |_| true,

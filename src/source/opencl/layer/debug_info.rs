@@ -1,5 +1,5 @@
-//! Line information in kernels, where the user asks for it: options that the program did not give are added to its builds, and
-//! what it asks about them is answered as if they were not there.
+//! Line information in kernels, where the user asks for it: options that the program did not give are added to its
+//! builds, and what it asks about them is answered as if they were not there.
 //!
 //! Only PoCL's compilers are asked. Before version 4 they give lines only to code that is not optimised.
 

@@ -425,8 +425,8 @@ pub(super) fn below() -> &'static Dispatch {
     unsafe { &*NEXT.functions.get() }
 }
 
-/// Remembers the functions of the loader, and makes the layer's own: a wrapper where the loader has a
-/// function that we know, the loader's entry as it is otherwise. The first loader of a process wins.
+/// Remembers the functions of the loader, and makes the layer's own: a wrapper where the loader has a function that we
+/// know, the loader's entry as it is otherwise. The first loader of a process wins.
 ///
 /// # Safety
 ///

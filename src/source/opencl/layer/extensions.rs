@@ -1,8 +1,8 @@
-//! Extension functions, which programs ask for by name and call past the loader: those that are known are
-//! wrapped, the others are handed through and listed.
+//! Extension functions, which programs ask for by name and call past the loader: those that are known are wrapped, the
+//! others are handed through and listed.
 //!
-//! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of
-//! the first few platforms.
+//! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of the first few
+//! platforms.
 
 use super::call::ObservedCall;
 use super::command_buffers::{self, CommandBuffer};
@@ -188,8 +188,8 @@ fn is_loaders(address: *mut c_void) -> bool {
     loaders.is_some_and(|loaders| base(loaders) == base(address))
 }
 
-/// Whether the function has the signature that we know. Commands of command buffers got another argument
-/// with version 0.9.5 of the extension.
+/// Whether the function has the signature that we know. Commands of command buffers got another argument with version
+/// 0.9.5 of the extension.
 fn is_understood(platform: cl_platform_id, name: &str) -> bool {
     !name.starts_with("clCommand")
         || devices::extension_version(platform, "cl_khr_command_buffer") < version(0, 9, 5)

@@ -1,10 +1,9 @@
 //! The tracked state of the program's objects, found by their handles without a lock.
 //!
-//! There is an open-addressed table for each kind of object, one cache line an entry. Readers are wait-free unless
-//! a thread writes, which happens when objects are created, retained and released: a writer holds the
-//! lock, makes the version odd while entries are in motion, and readers that saw it change look again.
-//! A table that grows leaves the old one behind for readers that are still in it, which costs as
-//! much memory again at most.
+//! There is an open-addressed table for each kind of object, one cache line an entry. Readers are wait-free unless a
+//! thread writes, which happens when objects are created, retained and released: a writer holds the lock, makes the
+//! version odd while entries are in motion, and readers that saw it change look again. A table that grows leaves the
+//! old one behind for readers that are still in it, which costs as much memory again at most.
 //!
 //! Orderings: an entry's words are relaxed; the version's release fence before and store after them
 //! pair with the acquire load before and fence after a reader's look (a sequence lock).
@@ -301,8 +300,8 @@ impl<T: Pod> Handles<T> {
                 table.entries[table.find(key).0].store(key, entry.load());
             }
         }
-        // A reader that still looks into the old table finds there what it may ask for: who was handed
-        // a handle was so after the handle's insertion, and loads the table after that.
+        // A reader that still looks into the old table finds there what it may ask for: who was handed a handle was so
+        // after the handle's insertion, and loads the table after that.
         self.known.table.store(table, Ordering::Release);
         table
     }

@@ -1,8 +1,8 @@
 //! The program's objects in general, tracked for as long as the program holds references, and contexts in particular.
 //!
-//! The program's own references are counted, so that asking the runtime is not needed to know when the
-//! last one goes. What the runtime knows by a handle that is not known here (it was made before the
-//! recording, or by a function that is not observed) is looked up when it is first used.
+//! The program's own references are counted, so that asking the runtime is not needed to know when the last one goes.
+//! What the runtime knows by a handle that is not known here (it was made before the recording, or by a function that
+//! is not observed) is looked up when it is first used.
 
 use super::call::ObservedCall;
 use super::devices;
@@ -75,7 +75,8 @@ pub(super) fn retained<O: Object>(_: &mut ObservedCall, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 
-/// The program releases one reference by `call`. With the last one, the tracked state is returned, after a call of `going`.
+/// The program releases one reference by `call`. With the last one, the tracked state is returned, after a call of
+/// `going`.
 ///
 /// The count goes down before the call: after it, the handle may stand for something else.
 pub(super) fn released<O: Object>(

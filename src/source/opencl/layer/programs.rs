@@ -266,8 +266,8 @@ impl Build {
         }
     }
 
-    /// Stands in for the program's callback, if there is one: it ends the build, which may go on after
-    /// the call has returned.
+    /// Stands in for the program's callback, if there is one: it ends the build, which may go on after the call has
+    /// returned.
     fn observe(
         mut self,
         notify: ProgramCallback,
@@ -335,8 +335,8 @@ unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_v
     }
 }
 
-/// The options to build `program` with for its lines, where the user asks for them. OpenCL copies options before a build
-/// that goes on after the call.
+/// The options to build `program` with for its lines, where the user asks for them. OpenCL copies options before a
+/// build that goes on after the call.
 ///
 /// # Safety
 ///

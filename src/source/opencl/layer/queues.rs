@@ -41,11 +41,12 @@ pub(super) struct QueueInfo {
     unused: [u32; 5],
 }
 
-/// The queues that are tracked. One that the program has released may live on for as long as its events do,
-/// which the layer still asks about: it stays tracked until its handle stands for another.
+/// The queues that are tracked. One that the program has released may live on for as long as its events do, which the
+/// layer still asks about: it stays tracked until its handle stands for another.
 pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
 
-/// Whether there has been a queue that hides profiling: most programs that ask for times have asked for queues with them.
+/// Whether there has been a queue that hides profiling: most programs that ask for times have asked for queues with
+/// them.
 static ANY_HIDES: AtomicBool = AtomicBool::new(false);
 
 /// Whether any queue may hide profiling.
@@ -335,8 +336,8 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     info
 }
 
-/// Takes profiling out of what a runtime says of the properties. A list of properties is here only where the
-/// runtime made it up itself, for a queue that was created without one.
+/// Takes profiling out of what a runtime says of the properties. A list of properties is here only where the runtime
+/// made it up itself, for a queue that was created without one.
 ///
 /// # Safety
 ///

@@ -40,8 +40,8 @@ pub(super) fn is_on() -> bool {
     HostSampler::is_active()
 }
 
-/// Offers a new agent to the sampling service if its kernels run in this process, and starts sampling it if
-/// the recording asks for that.
+/// Offers a new agent to the sampling service if its kernels run in this process, and starts sampling it if the
+/// recording asks for that.
 pub(super) fn new_agent(agent: AgentId, device: &Device) {
     contained(|| offer(agent, device));
 }

@@ -1,5 +1,5 @@
-//! Pieces of work as the function table describes them: [`Commands`] has one constructor a kind of call, which gives the
-//! record with all that the call's arguments say. [`CommandRecord`] adds where, when and by whom.
+//! Pieces of work as the function table describes them: [`Commands`] has one constructor a kind of call, which gives
+//! the record with all that the call's arguments say. [`CommandRecord`] adds where, when and by whom.
 
 mod constructors;
 

@@ -1,9 +1,8 @@
 //! The program of the demo: a small vision transformer, trained on all devices at once.
 //!
-//! Each device has a thread for the forward pass and the optimizer, one for the backward pass, and one that
-//! loads the next batch. One thread for all devices sums gradients block by block as the backward pass
-//! produces them, and one writes a checkpoint during the training. Streams order the work, and events
-//! synchronize streams.
+//! Each device has a thread for the forward pass and the optimizer, one for the backward pass, and one that loads the
+//! next batch. One thread for all devices sums gradients block by block as the backward pass produces them, and one
+//! writes a checkpoint during the training. Streams order the work, and events synchronize streams.
 
 mod kernels;
 mod passes;

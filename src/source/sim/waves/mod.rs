@@ -1,5 +1,5 @@
-//! The simulation of a compute unit that runs a kernel: waves fetch instructions, wait for operands and
-//! memory, compete for issue, meet at barriers, and sleep. The reasons for stalls follow from that.
+//! The simulation of a compute unit that runs a kernel: waves fetch instructions, wait for operands and memory, compete
+//! for issue, meet at barriers, and sleep. The reasons for stalls follow from that.
 //!
 //! * `program` parses a kernel's disassembly, which the model executes.
 //! * `unit` simulates a compute unit cycle by cycle.

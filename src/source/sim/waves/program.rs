@@ -9,10 +9,10 @@
 //! 11  s_endpgm
 //! ```
 //!
-//! An instruction without a line number has the line of the previous one. `;x48` states that the branch is
-//! taken 48 times before it falls through, `;lanes 16` the number of active lanes. `s_cbranch_execz` is taken
-//! by all waves of a workgroup but the first. The mnemonics are those of AMD's CDNA instruction set, as far
-//! as the model distinguishes them; operands state dependencies.
+//! An instruction without a line number has the line of the previous one. `;x48` states that the branch is taken 48
+//! times before it falls through, `;lanes 16` the number of active lanes. `s_cbranch_execz` is taken by all waves of a
+//! workgroup but the first. The mnemonics are those of AMD's CDNA instruction set, as far as the model distinguishes
+//! them; operands state dependencies.
 
 use std::collections::HashMap;
 

@@ -225,14 +225,14 @@ fn every_reason_and_type_comes_about() {
     }
 }
 
-/// Standard deviations by which a share of a sample may differ from the exact one. All comparisons of this
-/// file together, less than a thousand, would fail by chance once in some 2 000 seeds (two-sided normal tail,
-/// 5.7e-7 each); the seeds are fixed.
+/// Standard deviations by which a share of a sample may differ from the exact one. All comparisons of this file
+/// together, less than a thousand, would fail by chance once in some 2 000 seeds (two-sided normal tail, 5.7e-7 each);
+/// the seeds are fixed.
 const DEVIATIONS: f64 = 5.0;
 
-/// Whether the shares of `counts` are those of `exact` as far as the sample's size can tell: for each state
-/// `|n/N - p| <= DEVIATIONS * sqrt(p (1 - p) / N) + 1 / N`, the normal approximation of the binomial interval with its
-/// correction for small counts.
+/// Whether the shares of `counts` are those of `exact` as far as the sample's size can tell: for each state `|n/N - p|
+/// <= DEVIATIONS * sqrt(p (1 - p) / N) + 1 / N`, the normal approximation of the binomial interval with its correction
+/// for small counts.
 fn agrees<K: Ord + std::fmt::Debug>(
     counts: &BTreeMap<K, u64>,
     exact: &BTreeMap<K, f64>,

@@ -1,9 +1,9 @@
 //! A compute unit, cycle by cycle.
 //!
-//! Four SIMDs have slots for waves. In each cycle, for each type of instruction, the arbiter of a SIMD picks
-//! one wave whose next instruction has that type and is ready. The execution pipe accepts it or, if busy,
-//! rejects it. Each wave has an instruction buffer, which one port of the instruction cache fills and a taken
-//! branch empties. The SIMDs of the unit share vector and scalar memory, local memory and textures.
+//! Four SIMDs have slots for waves. In each cycle, for each type of instruction, the arbiter of a SIMD picks one wave
+//! whose next instruction has that type and is ready. The execution pipe accepts it or, if busy, rejects it. Each wave
+//! has an instruction buffer, which one port of the instruction cache fills and a taken branch empties. The SIMDs of
+//! the unit share vector and scalar memory, local memory and textures.
 
 use super::program::{Operation, Program, REGISTERS, Registers};
 use crate::record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
@@ -285,8 +285,8 @@ impl<'a> Unit<'a> {
         self.waves[group * size..(group + 1) * size].iter_mut()
     }
 
-    /// Simulates one cycle. Yields the state of each slot (`None` without an active wave) and the arbiter
-    /// bits of each SIMD.
+    /// Simulates one cycle. Yields the state of each slot (`None` without an active wave) and the arbiter bits of each
+    /// SIMD.
     pub fn step(&mut self, waves: &mut [Option<WaveCycle>], arbiter: &mut [Snapshot; SIMDS]) {
         self.launch();
         while self.in_flight.front().is_some_and(|at| *at <= self.now) {

@@ -125,8 +125,8 @@ impl Window {
         })
     }
 
-    /// Samples with a trap that takes `delay` cycles to stop the wave, which executes at most [`SKID`]
-    /// instructions meanwhile.
+    /// Samples with a trap that takes `delay` cycles to stop the wave, which executes at most [`SKID`] instructions
+    /// meanwhile.
     pub fn trap(&self, visit: Visit, delay: u64) -> Option<Seen> {
         let mut seen = self.look(visit)?;
         let mut issued = 0;
@@ -163,8 +163,8 @@ impl Window {
         row[slot].map(|wave| (wave.instruction.into(), wave.did))
     }
 
-    /// The exact shares of all outcomes of [`Window::look`] over a kernel of `cycles` cycles that starts at
-    /// `phase`. Cycles have equal weight, and so have the active waves of a cycle.
+    /// The exact shares of all outcomes of [`Window::look`] over a kernel of `cycles` cycles that starts at `phase`.
+    /// Cycles have equal weight, and so have the active waves of a cycle.
     #[cfg(test)]
     pub fn occupancy<K: Ord>(
         &self,

@@ -1,8 +1,8 @@
 //! Samples with their stacks, for flame graphs.
 //!
-//! Viewers do not weigh samples (Perfetto up to version 58 does not), so they are passed on one by one, and where there are
-//! more than [`MAX_SHOWN`] they are thinned out: one of every power of two at random, so that no pattern of the agent's
-//! is hit. They are passed on at the end, in the order of their times.
+//! Viewers do not weigh samples (Perfetto up to version 58 does not), so they are passed on one by one, and where there
+//! are more than [`MAX_SHOWN`] they are thinned out: one of every power of two at random, so that no pattern of the
+//! agent's is hit. They are passed on at the end, in the order of their times.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,9 +1,9 @@
 //! The samples of a process: counts, stacks for a flame graph, counters of why waves waited, and the leading reasons
 //! beside each kernel.
 //!
-//! Samples are folded as they stream by ([`aggregate`](crate::code::aggregate)). A kernel is passed on when its completion
-//! is known; in a process that is sampled it is held back ([`Hold`]) until the totals of its samples have come, too, but no
-//! longer than [`MAX_HELD`] others. All memory here is bounded.
+//! Samples are folded as they stream by ([`aggregate`](crate::code::aggregate)). A kernel is passed on when its
+//! completion is known; in a process that is sampled it is held back ([`Hold`]) until the totals of its samples have
+//! come, too, but no longer than [`MAX_HELD`] others. All memory here is bounded.
 
 mod counts;
 mod flame;
@@ -384,8 +384,8 @@ impl Sampling {
         }
     }
 
-    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; where that is not
-    /// known, beside those before.
+    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; where that
+    /// is not known, beside those before.
     fn show_counted(&mut self, devices: &Devices) {
         for counted in std::mem::take(&mut self.counted) {
             let ran = self

@@ -1,9 +1,8 @@
 //! Several traces in one.
 //!
 //! Packets are copied; what holds in one trace only is renumbered on the way: sequences, tracks, counters, event ids of
-//! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Those of another
-//! machine get a machine id, and an offset ([`place`] tells how it is found and how far it can be
-//! trusted).
+//! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Those of another machine get a
+//! machine id, and an offset ([`place`] tells how it is found and how far it can be trusted).
 
 mod ftrace;
 mod place;
@@ -105,8 +104,8 @@ fn merge_all(
     merging.flush()?;
     Ok(all)
 }
-/// The number in the merged trace of each device of a trace. Devices of one machine that are alike are the same,
-/// one by one.
+/// The number in the merged trace of each device of a trace. Devices of one machine that are alike are the same, one by
+/// one.
 fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32) -> Vec<u32> {
     let mut taken = Vec::new();
     for gpu in &survey.gpus {

@@ -1,8 +1,8 @@
 //! Looks for what is wrong with a trace.
 //!
-//! Of anybody's trace: the wire format, what is interned and referred to, loops among the tracks. Of
-//! a trace of ours also that every id of work is resolved, that no interval is impossible, that slices begin
-//! before they end, and that nothing was lost.
+//! Of anybody's trace: the wire format, what is interned and referred to, loops among the tracks. Of a trace of ours
+//! also that every id of work is resolved, that no interval is impossible, that slices begin before they end, and that
+//! nothing was lost.
 
 use std::io::Read;
 

@@ -54,8 +54,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one trace, by kind: the kind of a finding is its text without numbers. Memory is bounded: what is too
-/// much is only counted.
+/// The findings of one trace, by kind: the kind of a finding is its text without numbers. Memory is bounded: what is
+/// too much is only counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     list: Vec<Finding>,

@@ -1,9 +1,8 @@
 //! Traces, ours or anybody's, read packet by packet.
 //!
-//! [`read`] goes through a trace once, in memory that depends on how many names, tracks and sequences there
-//! are, and tells a [`Visitor`] what it holds, with all references resolved and all times in
-//! CLOCK_BOOTTIME. Whatever the bytes are: what cannot be read is a [`Finding`] with the packet's
-//! place, and the rest is read.
+//! [`read`] goes through a trace once, in memory that depends on how many names, tracks and sequences there are, and
+//! tells a [`Visitor`] what it holds, with all references resolved and all times in CLOCK_BOOTTIME. Whatever the bytes
+//! are: what cannot be read is a [`Finding`] with the packet's place, and the rest is read.
 //!
 //! [`check`] looks for what is wrong, [`info`] tells what is inside, and [`Replay`] produces the
 //! [model](crate::trace::model) of what happened as if the trace were just made.

@@ -1,7 +1,7 @@
 //! The packets of a trace, one at a time, whatever its bytes are.
 //!
-//! A trace may be gzipped as a whole, and packets may come in compressed groups. What is no packet is
-//! a finding, and reading goes on where packets follow again.
+//! A trace may be gzipped as a whole, and packets may come in compressed groups. What is no packet is a finding, and
+//! reading goes on where packets follow again.
 
 use std::io::{BufReader, Chain, Cursor, Read};
 

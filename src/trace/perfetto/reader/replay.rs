@@ -1,7 +1,7 @@
 //! Perfetto traces as producers of the [model](crate::trace::model).
 //!
-//! This works for anybody's trace: slices on tracks of threads are calls, render stages are work. Work is tied to its call by
-//! the ids that the call names; work and calls that wait for each other take bounded memory.
+//! This works for anybody's trace: slices on tracks of threads are calls, render stages are work. Work is tied to its
+//! call by the ids that the call names; work and calls that wait for each other take bounded memory.
 
 use std::collections::HashMap;
 use std::io::{self, Read};

@@ -1,4 +1,5 @@
-//! Checks that packets of samples refer only to texts, agents, kernels, code objects and addresses that were described before.
+//! Checks that packets of samples refer only to texts, agents, kernels, code objects and addresses that were described
+//! before.
 
 use super::id_set::IdSet;
 use super::{Findings, PacketPosition};

@@ -80,8 +80,8 @@ fn every_error_that_a_function_documents_is_seen() {
         assert_eq!(ended.stderr, "");
     }
 
-    // Of these there is no story in C: the system refuses memory or a thread, the process is ending, or what they say is
-    // seen by another test.
+    // Of these there is no story in C: the system refuses memory or a thread, the process is ending, or what they say
+    // is seen by another test.
     let elsewhere = |function: &str, status: &str| {
         let of_the_system = ["OUT_OF_MEMORY", "NO_THREAD", "NOT_AVAILABLE"];
         let of_recordings = function.starts_with("gputrail_recording_");

@@ -1,5 +1,5 @@
-//! The library that programs load is kept in the user's cache: once written it is used again, unless it is not what it was,
-//! and recording works as well where there is no cache.
+//! The library that programs load is kept in the user's cache: once written it is used again, unless it is not what it
+//! was, and recording works as well where there is no cache.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

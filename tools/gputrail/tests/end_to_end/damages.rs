@@ -1,5 +1,5 @@
-//! A real capture, damaged in every way that a crash or a disk damages files: what is whole is read, and
-//! what is not is reported with its dir.
+//! A real capture, damaged in every way that a crash or a disk damages files: what is whole is read, and what is not is
+//! reported with its dir.
 
 use std::fs;
 use std::ops::Range;

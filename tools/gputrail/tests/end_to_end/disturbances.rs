@@ -1,5 +1,5 @@
-//! Programs whose threads are cancelled, interrupted and forked in the middle of their calls, tools whose destructors run,
-//! and devices that lack functions: a recorded program does what it does alone.
+//! Programs whose threads are cancelled, interrupted and forked in the middle of their calls, tools whose destructors
+//! run, and devices that lack functions: a recorded program does what it does alone.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;

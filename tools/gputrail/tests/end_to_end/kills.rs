@@ -1,7 +1,7 @@
 //! Programs killed at random moments: all that had been recorded by then is in the trace, once.
 //!
-//! What that is, a [`Witness`] says. Records are checked in the kept capture, by the
-//! numbers that each lane gives them, and against the trace.
+//! What that is, a [`Witness`] says. Records are checked in the kept capture, by the numbers that each lane gives them,
+//! and against the trace.
 //!
 //! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
 //! `GPUTRAIL_TEST_SEED` repeats.
@@ -166,8 +166,8 @@ impl Account {
             let (ended, open) = (of(&self.ended), of(&self.open));
             let told = format!("{thread:?}: {seen} seen, {ended} ended, {open} in progress");
             assert!(open <= 1, "a call in progress stands there once: {told}");
-            // All but the last call had returned; the last one has begun; one more may have, of which the
-            // witness has not heard.
+            // All but the last call had returned; the last one has begun; one more may have, of which the witness has
+            // not heard.
             assert!(ended + 1 >= seen, "ended calls are missing: {told}");
             assert!(ended + open >= seen, "the last call is missing: {told}");
             assert!(ended + open <= seen + 1, "too many calls: {told}");
@@ -300,8 +300,8 @@ fn nothing_of_several_threads_is_lost_or_twice_whenever_they_are_killed() {
 /// What the simulated program is told by: the witness's file.
 const SIMULATE: &str = "SIMULATED_PROGRAM_WITNESS";
 
-/// Not a test, but the program of the next one, started by it: a program of simulated devices, recorded
-/// in the session that its environment names. It counts the calls of each run that has ended.
+/// Not a test, but the program of the next one, started by it: a program of simulated devices, recorded in the session
+/// that its environment names. It counts the calls of each run that has ended.
 #[test]
 fn the_simulated_program() {
     let Some(path) = std::env::var_os(SIMULATE) else {

@@ -9,8 +9,8 @@ use crate::command::{TestDir, kernels, well};
 /// The kernels that the program runs.
 const WORK: i64 = 10;
 
-/// Records a program of [`WORK`] kernels with `options`: the names of its calls in order, how many of its
-/// kernels are in the trace, and what was said.
+/// Records a program of [`WORK`] kernels with `options`: the names of its calls in order, how many of its kernels are
+/// in the trace, and what was said.
 #[track_caller]
 fn recorded(options: &[&str]) -> (Vec<String>, i64, String) {
     let dir = TestDir::new();

@@ -1,5 +1,5 @@
-//! Tools that are libraries of their own, loaded into programs that know nothing of them: the examples, and what
-//! is no tool.
+//! Tools that are libraries of their own, loaded into programs that know nothing of them: the examples, and what is no
+//! tool.
 
 use std::process::Command;
 

@@ -30,8 +30,8 @@ fn opens_clean(dir: &TestDir, trace: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&report).expect("a line of JSON")
 }
 
-/// Opens a trace, clicks on a kernel whose name begins with `kernel`, and finds in the details pane what the trace holds of
-/// it: name, launch geometry, and the correlation id of the call that enqueued it.
+/// Opens a trace, clicks on a kernel whose name begins with `kernel`, and finds in the details pane what the trace
+/// holds of it: name, launch geometry, and the correlation id of the call that enqueued it.
 #[track_caller]
 fn a_click_shows_a_kernel(dir: &TestDir, trace: &Path, kernel: &str) -> Value {
     let which = format!(

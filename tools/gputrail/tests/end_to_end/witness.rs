@@ -1,5 +1,5 @@
-//! How far a program has come when it dies, by a file that outlives it. For OpenCL programs a layer of
-//! another make, below ours, writes it: `tests/programs/witness_layer.c`.
+//! How far a program has come when it dies, by a file that outlives it. For OpenCL programs a layer of another make,
+//! below ours, writes it: `tests/programs/witness_layer.c`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
