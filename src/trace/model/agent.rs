@@ -6,7 +6,7 @@ use crate::record::{ContextId, Domain};
 /// An agent. Unknown properties are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agent {
-    /// Its kind and index, as the names of its tracks begin: "GPU 0".
+    /// Its kind and index, with which the names of its tracks begin: "GPU 0".
     pub title: String,
     /// Its name.
     pub name: String,
@@ -14,7 +14,7 @@ pub struct Agent {
     pub vendor: String,
     /// Its model.
     pub model: String,
-    /// Its architecture, in the compiler's words.
+    /// Its architecture, as compilers name it.
     pub architecture: String,
     /// Its PCI address.
     pub pci_address: String,

@@ -7,13 +7,13 @@ use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, Oper
 /// A function of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its index. A consumer may remember by it what it made of the rest.
+    /// Its index, by which a consumer may find again what it derived from the other fields.
     pub index: FunctionIndex,
     /// Its name.
     pub name: Box<str>,
     /// The API.
     pub domain: Domain,
-    /// What kind of function it is.
+    /// The effect of the function: its group in summaries.
     pub group: OperationGroup,
     /// The parameters whose arguments are recorded.
     pub parameters: Vec<Parameter>,
@@ -43,8 +43,8 @@ pub struct Call<'a> {
     pub start: Nanos,
     /// The time of the return; none if the call did not return.
     pub end: Option<Nanos>,
-    /// Whether other calls may begin before this one ends. [`Consumer::end`](super::Consumer::end) then ends it, with
-    /// the time that stands in `end`, too.
+    /// Whether other calls may begin before this one ends. If so, [`Consumer::end`](super::Consumer::end) is called
+    /// when it ends, even if `end` is set.
     pub open: bool,
     /// Whether another call made this one.
     pub nested: bool,

@@ -1,10 +1,10 @@
-//! Counters of the work that a process has running on an agent at a time: kernels in flight and the compute units they
-//! can fill, and the bandwidth of its copies.
+//! Counters of the work that a process has running on an agent at one time: kernels in flight, the compute units that
+//! they can fill, and the bandwidth of copies.
 //!
-//! Work is passed on as it completes; counters need the order of time. So begins and ends are held back and sorted,
-//! many at a time, and those that come later still count from where the counters have got to. Where a block changes no
-//! more than [`MAX_EXACT`] times in a window its values are exact, else they are the mean over the rest of the window:
-//! a kernel that takes a microsecond is not worth two values.
+//! Work is passed on as it completes, but counters need the order of time. So begins and ends are held back and sorted,
+//! many at a time; later arrivals are counted from the time that the counters have reached. A block of counters that
+//! changes at most [`MAX_EXACT`] times in a window has exact values. If it changes more often, it has its mean over the
+//! rest of the window: a kernel of one microsecond is not worth two values.
 
 use std::io;
 
@@ -15,19 +15,19 @@ use super::{
 use crate::record::Nanos;
 use crate::trace::directory::Directory;
 
-/// Begins and ends that are held back.
+/// Maximum number of begins and ends that are held back.
 const MAX_HELD: usize = 1 << 16;
 /// Width of a window, ns.
 const WINDOW: u64 = 100_000;
-/// Most changes in a window that are passed on one by one.
+/// Maximum number of changes in a window that are passed on one by one.
 const MAX_EXACT: usize = 2;
 
-/// Work that is counted.
+/// Work that the counters count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Running {
-    /// A kernel, and its number of workgroups, if that is known.
+    /// A kernel and its number of workgroups, if known.
     Kernel(Option<u64>),
-    /// A copy of so many bytes.
+    /// A copy and its number of bytes.
     Copy(u64),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Running {
 struct Edge {
     time: u64,
     gauge: u32,
-    /// Changes of the gauge's counters.
+    /// The changes of the gauge's two counters.
     changes: [i64; 2],
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Gauges {
     /// The time up to which values have been passed on.
     now: u64,
     gauges: Vec<Gauge>,
-    /// By agent, and whether it is of copies.
+    /// The index of each gauge, by agent and by whether it counts copies.
     places: Directory<(AgentIndex, bool)>,
 }
 
@@ -63,7 +63,7 @@ impl Gauges {
         }
     }
 
-    /// Takes in work that ran in `interval` on `agent`, which has so many compute units (0: unknown).
+    /// Adds work that ran in `interval` on `agent`, which has `compute_units` compute units (0: unknown).
     pub fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -112,7 +112,7 @@ impl Gauges {
         Ok(())
     }
 
-    /// Passes on what is held back.
+    /// Passes on the edges that are held back.
     pub fn flush(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
         self.pass_on(consumer, self.edges.len())
     }
@@ -126,7 +126,8 @@ impl Gauges {
 
     /// Passes on the first `count` begins and ends.
     fn pass_on(&mut self, consumer: &mut dyn Consumer, count: usize) -> io::Result<()> {
-        // Nearly sorted input sorts fast, and edges of one time stay in order. Sorting takes as much room again.
+        // Nearly sorted input sorts fast, and edges of one time stay in order. The sort needs a buffer of the same
+        // size.
         if !self.edges.is_sorted_by_key(|edge| edge.time) {
             self.edges.sort_by_key(|edge| edge.time);
         }
@@ -187,7 +188,7 @@ struct Gauge {
     compute_units: i64,
     /// The sums over the work that runs now.
     sums: [i64; 2],
-    /// The changes of the window: their times, and the values from then on.
+    /// The changes in the window: their times and the values from then on.
     changes: Vec<(u64, [i64; 2])>,
     /// The integral over the window.
     integral: [i128; 2],
@@ -243,7 +244,7 @@ impl Gauge {
         Ok(())
     }
 
-    /// The values of the counters: no device fills more compute units than it has.
+    /// The current values of the counters. No device fills more compute units than it has.
     fn now(&self) -> [i64; 2] {
         [self.sums[0], self.sums[1].min(self.compute_units)]
     }
@@ -285,7 +286,8 @@ impl Gauge {
         Ok(())
     }
 
-    /// The values are `values` from `time` on: counters of agents look back, so the values before are passed on.
+    /// Sets the values from `time` on to `values`. Counters of agents look back, so the values before `time` are passed
+    /// on.
     fn write(
         &mut self,
         consumer: &mut dyn Consumer,

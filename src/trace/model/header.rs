@@ -3,7 +3,7 @@
 /// The beginning of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// A number that tells this recording from others.
+    /// A number that identifies this recording.
     pub identity: u64,
     /// The system clocks at the beginning.
     pub clocks: SystemClocks,

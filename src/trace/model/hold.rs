@@ -1,7 +1,7 @@
-//! Work that is kept back until data of another kind about it has come: samples, counters.
+//! Work that is held back until data of another kind about it has come: samples, counters.
 //!
-//! Work and data come in either order, and the data in several parts. Both tables are bounded: the oldest work goes
-//! ahead with the data that has come, and the oldest data is dropped.
+//! Work and data come in either order, and the data in several parts. Both tables are bounded: if one is full, the
+//! oldest work is passed on with the data that has come, and the oldest data is dropped.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::record::WorkId;
 #[derive(Debug, Default)]
 struct Known<D> {
     data: D,
-    /// No more will come.
+    /// Whether all data about the work has come.
     complete: bool,
 }
 
 /// Pieces of work of type `T` that wait for data of type `D`.
 #[derive(Debug)]
 pub(crate) struct Hold<T, D> {
-    /// By work id, and by the number that tells parts of a command buffer apart.
+    /// The waiting work, by work id and by number among the parts of a command buffer.
     held: BTreeMap<(WorkId, u32), T>,
     known: BTreeMap<WorkId, Known<D>>,
     limit: usize,
@@ -34,12 +34,12 @@ impl<T, D: Clone + Default> Hold<T, D> {
         }
     }
 
-    /// How many pieces of work wait.
+    /// The number of waiting pieces of work.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Adds work. It is returned with its data if that is complete.
+    /// Adds work. If its data is complete, it is returned with it.
     pub fn add(&mut self, work: WorkId, serial: u32, item: T) -> Option<(T, D)> {
         if self.known.get(&work).is_some_and(|known| known.complete) {
             return self.known.remove(&work).map(|known| (item, known.data));
@@ -48,7 +48,7 @@ impl<T, D: Clone + Default> Hold<T, D> {
         None
     }
 
-    /// The data about `work`, to be added to.
+    /// The data about `work`, for adding to it.
     pub fn data(&mut self, work: WorkId) -> &mut D {
         &mut self.known(work).data
     }
@@ -60,7 +60,8 @@ impl<T, D: Clone + Default> Hold<T, D> {
         self.known.entry(work).or_default()
     }
 
-    /// The data about `work` is complete: the work that waited for it, each part with the data.
+    /// Marks the data about `work` as complete, and returns the work that waited for it: each part with a copy of the
+    /// data.
     pub fn complete(&mut self, work: WorkId) -> impl Iterator<Item = (T, D)> + use<T, D> {
         let range = (work, 0)..=(work, u32::MAX);
         let held: Vec<T> = self
@@ -89,13 +90,13 @@ impl<T, D: Clone + Default> Hold<T, D> {
         self.held.keys().next().map(|(work, _)| *work)
     }
 
-    /// Takes the oldest work out, with the data that has come.
+    /// Removes the oldest work, with the data that has come for it.
     pub fn take_oldest(&mut self) -> Option<(T, Option<D>)> {
         let ((work, _), item) = self.held.pop_first()?;
         Some((item, self.known.remove(&work).map(|known| known.data)))
     }
 
-    /// Takes out all work that waits, without data.
+    /// Removes all waiting work, without data.
     pub fn take_all(&mut self) -> impl Iterator<Item = T> + use<T, D> {
         std::mem::take(&mut self.held).into_values()
     }

@@ -1,4 +1,4 @@
-//! Ids of what a trace is made of.
+//! Ids of the elements of a trace.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident($number:ty);)*) => {
@@ -11,23 +11,23 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A process, by its place in the trace.
+    /// A process: its index in the stream.
     ProcessIndex(u32);
-    /// An agent (device), by its place in the trace.
+    /// An agent (device): its index in the stream.
     AgentIndex(u32);
-    /// A track, by its place in the trace.
+    /// A track: its index in the stream.
     TrackIndex(u32);
-    /// A queue of an agent, by its place in the trace.
+    /// A queue of an agent: its index in the stream.
     QueueIndex(u32);
-    /// A block of counters, by its place in the trace.
+    /// A block of counters: its index in the stream.
     CounterIndex(u32);
-    /// A function of an API, by its place in the trace. Calls of one function have one index.
+    /// A function of an API: its index in the stream. All calls of a function have the same index.
     FunctionIndex(u32);
-    /// A stack of a track of samples, by its place on that track.
+    /// A stack of a track of samples: its index on that track.
     StackIndex(u32);
     /// The scope of the ids in [`Samples`](super::Samples): one process, or one part of a file.
     SamplerIndex(u32);
-    /// A kernel, or a kind of copy, fill or barrier. Work of one process with one id has one name.
+    /// A kernel, or a kind of copy, fill or barrier. In one process, all work with the same id has the same name.
     StageId(u64);
     /// A piece of device work, unique in the trace. Calls and other work refer to it.
     EventId(u64);

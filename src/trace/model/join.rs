@@ -1,45 +1,46 @@
-//! Puts enqueue records and completions together.
+//! Joins enqueue records and completions.
 //!
-//! They come in either order: a completion is written by whatever thread learnt of it, and that
-//! thread's block may be delivered first. What has no partner yet waits in tables of bounded
-//! size, and the older half gives way.
+//! They come in either order: a completion is written by the thread that learnt of it, and the block of that thread may
+//! be delivered first. Records without a partner wait in tables of bounded size; when a table is full, its older half
+//! is passed on without a partner.
 
 use crate::record::number_map::NumberMap;
 use crate::record::{Completion, Unfinished, WorkId};
 use std::collections::BTreeMap;
 
-/// Most enqueues, and most completions, that wait for their partner.
+/// Maximum number of enqueue records, and of completions, that wait for their partner.
 const MAX_WAITING: usize = 1 << 18;
-/// Most completions that have met parts of a command buffer, and may meet more of them: these come close behind.
+/// Maximum number of completions that have met parts of a command buffer and may meet more of them, which come soon
+/// after.
 const MAX_MATCHED: usize = 1 << 14;
 
-/// What was enqueued, as its reader keeps it.
+/// An enqueue record, in the form that its reader keeps.
 pub(crate) trait Enqueue {
-    /// The work.
+    /// The id of the work.
     fn work(&self) -> WorkId;
-    /// No completion will come.
+    /// Whether no completion will come.
     fn is_untracked(&self) -> bool;
-    /// It is part of a command buffer, and shares its work id and its completion.
+    /// Whether the work is part of a command buffer, whose parts share a work id and a completion.
     fn is_shared(&self) -> bool;
-    /// Its number among the parts of a command buffer, which share their work id; 0 otherwise.
+    /// Its number among the parts of a command buffer; 0 for other work.
     fn serial(&self) -> u32;
-    /// Gives it its number.
+    /// Sets the number among the parts of a command buffer.
     fn set_serial(&mut self, serial: u32);
 }
 
-/// Work as far as it is known.
+/// The records of a piece of work that have been found.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Found<E> {
     /// Both records.
     Both(E, Completion),
-    /// No completion came, or none will.
+    /// The enqueue record only: no completion came, or none will.
     Enqueued(E),
-    /// No enqueue record came.
+    /// The completion only: no enqueue record came.
     Completed(Completion),
 }
 
 impl<E> Found<E> {
-    /// The record of the enqueue and the completion, as far as they came.
+    /// The enqueue record and the completion, as far as they were found.
     pub fn parts(&self) -> (Option<&E>, Option<&Completion>) {
         match self {
             Found::Both(work, completion) => (Some(work), Some(completion)),
@@ -49,17 +50,18 @@ impl<E> Found<E> {
     }
 }
 
-/// Places for what waits: where no other is in the way, none has to be looked for. At first, and at most.
+/// Slots of a [`Waiting`] table: at first, and at most.
 const PLACES: (usize, usize) = (256, 1 << 12);
 
-/// What waits, by the work it is of. Ids rise, and partners are mostly found soon.
+/// A table of waiting records by work id. Ids rise and partners are usually found soon, so the latest records stand in
+/// slots that are indexed by the lower bits of the id.
 #[derive(Debug)]
 struct Waiting<T> {
-    /// The latest, by the lower bits of their ids; a power of two of them, or none yet.
+    /// The latest records, by the lower bits of their ids. The length is a power of two, or 0 at first.
     places: Vec<Option<(WorkId, T)>>,
-    /// How many of the places are taken.
+    /// The number of slots in use.
     taken: usize,
-    /// What later ones have driven out.
+    /// Records that were displaced from their slots by later ones.
     others: NumberMap<WorkId, T>,
 }
 
@@ -89,7 +91,7 @@ impl<T> Waiting<T> {
         work.0 as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Adds what is of `work`; what was of it gives way. It is made where it is put.
+    /// Adds the record of `work` and replaces an earlier one. `make` constructs it in its slot.
     #[inline(always)]
     fn insert(&mut self, work: WorkId, make: impl FnOnce() -> T) {
         let place = self.place(work);
@@ -125,7 +127,7 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Twice as many places. None gets into the way of another by that.
+    /// Doubles the number of slots. Records that had slots of their own keep such slots.
     fn grow(&mut self) {
         let count = (self.places.len() * 2).max(PLACES.0);
         let places = std::mem::take(&mut self.places);
@@ -156,13 +158,13 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Takes all, in no order.
+    /// Removes all records, in no order.
     fn take(&mut self) -> impl Iterator<Item = (WorkId, T)> + use<T> {
         let Waiting { places, others, .. } = std::mem::take(self);
         places.into_iter().flatten().chain(others)
     }
 
-    /// Takes the older half, in order: half of it at once, so that each entry costs little.
+    /// Removes the older half, in order. Removing half at once keeps the cost of each record low.
     fn take_older_half(&mut self) -> impl Iterator<Item = T> {
         let places = self.places.iter_mut().filter_map(Option::take);
         self.others.extend(places);
@@ -180,7 +182,7 @@ impl<T> Waiting<T> {
 #[derive(Debug)]
 pub(crate) struct Join<E> {
     enqueued: Waiting<E>,
-    /// Parts of command buffers, by their numbers too.
+    /// Parts of command buffers, by work id and number.
     parts: BTreeMap<(WorkId, u32), E>,
     completed: Waiting<Completion>,
     /// Completions of command buffers.
@@ -207,8 +209,8 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// Takes in an enqueue record; what is known in full by it is added to `found`. Returns the serial that the work
-    /// was given.
+    /// Adds an enqueue record, and appends to `found` the work that is fully known now. Returns the serial that the
+    /// work was given.
     #[inline(always)]
     pub fn enqueue(&mut self, record: impl Into<E> + Copy, found: &mut Vec<Found<E>>) -> u32 {
         let work: E = record.into();
@@ -222,7 +224,7 @@ impl<E: Enqueue + Copy> Join<E> {
         0
     }
 
-    /// The same of work that may not have to wait for a completion of its own.
+    /// Adds an enqueue record that may be untracked, part of a command buffer, or preceded by its completion.
     fn enqueue_any(&mut self, mut work: E, found: &mut Vec<Found<E>>) -> u32 {
         let shared = work.is_shared();
         if shared {
@@ -258,11 +260,11 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// Takes in a completion. Returns the work that it completes, if that is one and has come; what else is known in
-    /// full by it is added to `found`.
+    /// Adds a completion. Returns the work that it completes, if it is a single piece whose enqueue record has come;
+    /// appends to `found` all other work that is fully known now.
     #[inline]
     pub fn complete(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) -> Option<E> {
-        // The real one comes later, or none.
+        // The final completion comes later, or never.
         if completion.unfinished == Unfinished::AT_FLUSH {
             return None;
         }
@@ -273,7 +275,7 @@ impl<E: Enqueue + Copy> Join<E> {
         work
     }
 
-    /// Takes in a completion of several pieces of work, or one that comes before its work.
+    /// Adds a completion of several pieces of work, or one that comes before its enqueue record.
     fn complete_others(&mut self, completion: &Completion, found: &mut Vec<Found<E>>) {
         let id = completion.work;
         let parts = self.parts.extract_if((id, 0)..=(id, u32::MAX), |_, _| true);
@@ -289,7 +291,7 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// The completion that came before its work, if it did.
+    /// The completion of `work`, if it came before the enqueue record.
     #[inline]
     fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {
         let early = match self.completed.is_empty() {
@@ -311,7 +313,7 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
-    /// What still waits when there are no more records.
+    /// Appends to `found` the records that still wait at the end.
     pub fn finish(&mut self, found: &mut Vec<Found<E>>) {
         let parts = std::mem::take(&mut self.parts).into_iter();
         let mut enqueued: Vec<_> = self
@@ -346,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        /// Ids near each other, and ids that have the same place however many there are.
+        /// Ids near each other, and ids that share a slot however many slots there are.
         #[test]
         fn waiting_records_are_found_as_in_a_plain_table(
             moves in prop::collection::vec((any::<bool>(), 0u64..600, prop_oneof![4 => Just(0u64), 1 => 0..3u64]), 0..2000),

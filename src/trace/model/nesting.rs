@@ -1,24 +1,24 @@
-//! Complete slices of one lane, brought into the order that nesting needs.
+//! Brings the complete slices of one lane into the order that nesting needs.
 //!
 //! Records come in the order of their ends, inner slices first. The [stream](super) has slices in the order of their
-//! begins, and at equal times the outer one first, since viewers that nest slices by their times (Perfetto) break ties
-//! by their order. So inner slices wait until the slice that they are in has come. If too many wait they go ahead, and
-//! the outer begin comes late.
+//! begins, and at equal times the outer slice first, since viewers that nest slices by their times (Perfetto) break
+//! ties by order. So inner slices wait until their outer slice has come. If too many wait, they are passed on before
+//! it, and the begin of the outer slice comes late.
 
 use crate::record::Nanos;
 
-/// Most inner slices that wait for their outermost one.
+/// Maximum number of inner slices that wait for their outermost one.
 const MAX_WAITING: usize = 4096;
 
-/// A slice that has a place among others of its lane.
+/// A slice that nests with other slices of its lane.
 pub(crate) trait Nested {
     /// Its id. Ids rise in the order of the begins.
     fn id(&self) -> u64;
-    /// The id of the slice that it is in; 0 for an outermost one.
+    /// The id of the enclosing slice; 0 for an outermost one.
     fn parent(&self) -> u64;
     /// When it begins.
     fn start(&self) -> Nanos;
-    /// When it ends; none if it did not.
+    /// When it ends; `None` if it did not end.
     fn end(&self) -> Option<Nanos>;
 }
 
@@ -29,11 +29,11 @@ pub(crate) enum Step<'a, T> {
     End(Nanos),
 }
 
-/// The slices of one lane that wait.
+/// The waiting slices of one lane.
 #[derive(Debug)]
 pub(crate) struct Nesting<T> {
     waiting: Vec<T>,
-    /// Ends and ids of the slices that are open while steps are taken.
+    /// Ends and ids of the slices that are open while the waiting ones are passed on.
     open: Vec<(Nanos, u64)>,
 }
 
@@ -47,18 +47,18 @@ impl<T> Default for Nesting<T> {
 }
 
 impl<T: Nested> Nesting<T> {
-    /// Whether no slices wait. Then an outermost slice without inner ones may be passed on without being added.
+    /// Whether no slices wait. If so, an outermost slice without inner ones may be passed on without being added.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// How many slices wait.
+    /// The number of waiting slices.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Adds a slice, and passes on those that need not wait any more.
+    /// Adds a slice, and passes on the slices that no longer need to wait.
     pub fn add<E>(
         &mut self,
         slice: T,
@@ -72,7 +72,7 @@ impl<T: Nested> Nesting<T> {
         Ok(())
     }
 
-    /// Passes on all waiting slices, begins and ends in order.
+    /// Passes on all waiting slices, with their begins and ends in order.
     pub fn finish<E>(
         &mut self,
         mut step: impl FnMut(Step<'_, T>) -> Result<(), E>,
@@ -80,7 +80,7 @@ impl<T: Nested> Nesting<T> {
         self.waiting
             .sort_by_key(|slice| (slice.start(), slice.id()));
         for slice in &self.waiting {
-            // A slice that ended by now comes before this one, unless it encloses this one and took no time.
+            // A slice that has ended by now comes before this one, unless it encloses this one and took no time.
             while let Some((end, id)) = self.open.last().copied() {
                 if end > slice.start() || id == slice.parent() {
                     break;
@@ -90,7 +90,7 @@ impl<T: Nested> Nesting<T> {
             }
             step(Step::Begin(slice))?;
             if let Some(end) = slice.end() {
-                // An inner slice never ends after the one it is in, whatever the clocks say.
+                // An inner slice never ends after its outer one, whatever the clocks say.
                 let outer = self.open.last().map_or(end, |(outer, _)| *outer);
                 let end = end.min(outer).max(slice.start());
                 self.open.push((end, slice.id()));

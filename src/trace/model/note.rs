@@ -1,26 +1,26 @@
-//! Losses, and notes about the recording.
+//! Losses of records, and notes about the recording.
 
 use super::{Argument, ProcessIndex, TrackIndex};
 use crate::record::{Kind, Nanos, NoteKind, ThreadId};
 
-/// Records that are missing.
+/// A loss of records.
 #[derive(Copy, Clone, Debug)]
 pub struct Loss {
-    /// The process; none if it is not known.
+    /// The process; `None` if unknown.
     pub process: Option<ProcessIndex>,
-    /// The thread that lost them; none if it never had a lane.
+    /// The thread that lost them; none if the thread had no lane.
     pub thread: ThreadId,
     /// The thread's track, if it has one.
     pub track: Option<TrackIndex>,
-    /// Their kind; 0 if mixed.
+    /// Their kind; 0 for several kinds.
     pub kind: Kind,
-    /// How many they are.
+    /// The number of lost records.
     pub count: u64,
-    /// The first was dropped no earlier than this.
+    /// A time before the first loss.
     pub first: Nanos,
-    /// The last was dropped no later than this.
+    /// A time after the last loss.
     pub last: Nanos,
-    /// Where the loss is shown.
+    /// The time at which the loss is shown.
     pub time: Nanos,
 }
 
@@ -29,11 +29,11 @@ pub struct Loss {
 pub struct Note<'a> {
     /// The process.
     pub process: ProcessIndex,
-    /// The time that it is about.
+    /// The time of the fact.
     pub time: Nanos,
     /// Its kind, in words.
     pub name: &'a str,
-    /// More about it.
+    /// Further values.
     pub arguments: &'a [Argument<'a>],
 }
 

@@ -1,8 +1,8 @@
-//! Samples of the program counter: exact counts by kernel and address, and samples by themselves.
+//! Samples of the program counter: exact counts by kernel and address, and single samples.
 //!
-//! Counts come in parts ([`Samples`]), each with what was counted since the part before. Ids that stand for texts,
-//! agents, kernels, code objects and addresses are declared in a part before or in the same one, once for each
-//! [sampler](Samples::sampler).
+//! Counts come in parts ([`Samples`]), each with the counts since the part before. Ids of texts, agents, kernels, code
+//! objects and addresses are declared once for each [sampler](Samples::sampler), in the part that uses them first or in
+//! an earlier one.
 
 use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
 use crate::code::aggregate::Outcome;
@@ -26,7 +26,7 @@ pub struct Samples {
     pub kernels: Vec<(KernelId, String)>,
     /// Paths of code objects.
     pub code_objects: Vec<(CodeObjectId, String)>,
-    /// Addresses. Id 0 stands for addresses that are not told apart.
+    /// Addresses. Id 0 stands for addresses that are not distinguished.
     pub addresses: Vec<CodeAddress>,
     /// Lines of source code that were sampled, and those around them.
     pub lines: Vec<SourceText>,
@@ -36,22 +36,22 @@ pub struct Samples {
     pub totals: Vec<SampleTotals>,
     /// How agents were sampled.
     pub configurations: Vec<Configuration>,
-    /// Samples that their agent could not complete.
+    /// Number of samples that their agent could not complete.
     pub invalid: u64,
-    /// The stacks of samples ([`StackSamples`]) show one of so many.
+    /// How many samples one shown stack ([`StackSamples`]) stands for, if not all are shown.
     pub shown_one_of: Option<u64>,
-    /// Samples by themselves, if they were asked for.
+    /// Single samples, if they were requested.
     pub raw: Vec<RawSample>,
 }
 
-/// An address of code, with its symbol, its instruction and its source lines. Texts stand as their ids.
+/// An address of code, with its symbol, its instruction and its source lines. Texts are given by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeAddress {
     /// Its id.
     pub id: u32,
     /// The code object, or none.
     pub code_object: CodeObjectId,
-    /// Bytes from the code object's load base; the address itself without a code object.
+    /// Offset in bytes from the load base of the code object; the address itself if there is no code object.
     pub offset: u64,
     /// The function of the symbol table.
     pub symbol: u32,
@@ -59,7 +59,7 @@ pub struct CodeAddress {
     pub instruction: u32,
     /// Functions and lines, innermost first; an inlined function has a frame of its own.
     pub frames: Vec<CodeFrame>,
-    /// Why there is no line.
+    /// The reason for which there is no line.
     pub missing: Option<u32>,
 }
 
@@ -94,18 +94,18 @@ pub struct SampleCount {
     pub kernel: KernelId,
     /// The address.
     pub address: u32,
-    /// How many samples had which outcome.
+    /// The number of samples of each outcome.
     pub outcomes: Vec<OutcomeCount>,
 }
 
-/// A number of samples with one outcome.
+/// The number of samples with one outcome.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct OutcomeCount {
-    /// What the samples say of their waves.
+    /// The outcome: the state of the sampled wave.
     pub outcome: Outcome,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: u64,
-    /// Those at which the arbiter issued nothing at all.
+    /// The number of these samples at which the arbiter issued no instruction at all.
     pub latency: u64,
 }
 
@@ -116,22 +116,22 @@ pub struct SampleTotals {
     pub agent: AgentId,
     /// The kernel.
     pub kernel: KernelId,
-    /// How samples were taken.
+    /// The sampling method.
     pub method: SamplingMethod,
-    /// Dispatches.
+    /// The number of dispatches.
     pub dispatches: u64,
-    /// All samples, also invalid and dropped ones.
+    /// The number of all samples, including invalid and dropped ones.
     pub samples: u64,
-    /// Dropped samples.
+    /// The number of dropped samples.
     pub dropped: u64,
 }
 
-/// How an agent was sampled.
+/// The sampling configuration of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// The agent.
     pub agent: AgentId,
-    /// How samples were taken.
+    /// The sampling method.
     pub method: SamplingMethod,
     /// The unit of the interval.
     pub unit: SamplingUnit,
@@ -146,7 +146,7 @@ pub struct RawSample {
     pub time: Nanos,
     /// The address.
     pub address: u32,
-    /// What it says of its wave.
+    /// The state of the sampled wave.
     pub outcome: Outcome,
     /// The agent.
     pub agent: AgentId,
@@ -160,15 +160,15 @@ pub struct RawSample {
     pub external: ExternalId,
     /// Active lanes.
     pub exec_mask: u64,
-    /// Where on the agent.
+    /// The position on the agent.
     pub hardware: HardwareId,
     /// The workgroup, in x, y, z.
     pub workgroup: [u32; 3],
-    /// Number of the wave in its workgroup.
+    /// Index of the wave in its workgroup.
     pub wave_in_group: u8,
-    /// Waves that were active on the compute unit; 0 if unknown.
+    /// The number of active waves on the compute unit; 0 if unknown.
     pub wave_count: u32,
-    /// What could not be known.
+    /// The fields that could not be determined.
     pub absent: Absent,
 }
 
@@ -177,7 +177,7 @@ pub struct RawSample {
 pub struct StackFrame {
     /// Its name: a queue, a kernel, a function, a line or an instruction.
     pub name: String,
-    /// Where its code is from.
+    /// The module of its code.
     pub mapping: String,
 }
 

@@ -48,11 +48,12 @@ pub struct Slice<'a> {
     pub category: &'a str,
     /// When it begins.
     pub start: Nanos,
-    /// When it ends; none if that is not known (yet).
+    /// When it ends; `None` if that is not known (yet).
     pub end: Option<Nanos>,
-    /// Whether other slices may begin before it ends. [`Consumer::end`](super::Consumer::end) then ends it.
+    /// Whether other slices may begin before it ends. If so, [`Consumer::end`](super::Consumer::end) is called when it
+    /// ends.
     pub open: bool,
-    /// The call that it belongs to.
+    /// The call to which it belongs.
     pub correlation: CorrelationId,
     /// Further values.
     pub arguments: &'a [Argument<'a>],

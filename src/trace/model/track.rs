@@ -1,4 +1,4 @@
-//! Processes, and the tracks on which slices, counters and samples stand.
+//! Processes, and tracks of slices, counters and samples.
 
 use super::{CounterUnit, ProcessIndex, TrackIndex};
 use crate::record::{ProcessId, ThreadId};
@@ -10,13 +10,13 @@ pub struct Process<'a> {
     pub pid: ProcessId,
     /// Its name.
     pub name: &'a str,
-    /// Its rank among the processes of a parallel program, in words ("rank 3"); may be empty.
+    /// Its rank in a parallel program, as text ("rank 3"); may be empty.
     pub rank: &'a str,
     /// Its command line.
     pub command: &'a [&'a str],
 }
 
-/// What a track stands below.
+/// The parent of a track.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Parent {
     /// The whole trace.
@@ -36,7 +36,7 @@ pub enum TrackKind {
     ThreadRanges(ProcessIndex, ThreadId),
     /// Ranges of a process that belong to no thread and do not overlap each other.
     Ranges,
-    /// Other slices that nest.
+    /// Other nesting slices.
     Slices,
     /// Values of a counter.
     Counter(CounterUnit),
@@ -47,7 +47,7 @@ pub enum TrackKind {
 /// A track.
 #[derive(Copy, Clone, Debug)]
 pub struct Track<'a> {
-    /// What it stands below.
+    /// Its parent.
     pub parent: Parent,
     /// Its name; may be empty for threads.
     pub name: &'a str,

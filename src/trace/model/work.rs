@@ -3,7 +3,7 @@
 use super::{AgentIndex, EventId, ProcessIndex, QueueIndex, StageId};
 use crate::record::{CorrelationId, Nanos, ThreadId};
 
-/// What kind of work an event is.
+/// The kind of a piece of work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WorkKind {
     /// A kernel.
@@ -14,7 +14,7 @@ pub enum WorkKind {
     Set,
     /// A marker or barrier.
     Synchronization,
-    /// Its enqueue was not recorded.
+    /// Work whose enqueue was not recorded.
     Unknown,
 }
 
@@ -28,19 +28,19 @@ impl WorkKind {
 /// A kernel, or a kind of copy, fill or barrier.
 #[derive(Copy, Clone, Debug)]
 pub struct Stage<'a> {
-    /// Its id. A consumer may remember by it, and by the process, what it made of the rest.
+    /// Its id, by which a consumer may find again what it derived from the other fields for this process.
     pub id: StageId,
     /// Its kind.
     pub kind: WorkKind,
     /// Its name.
     pub name: &'a str,
-    /// The full name of a function of C++, if it differs.
+    /// The full name of a C++ function, if it differs.
     pub demangled: &'a str,
-    /// The architecture that it is compiled for; may be empty.
+    /// The architecture that it was compiled for; may be empty.
     pub architecture: &'a str,
 }
 
-/// Size of a launch.
+/// The size of a launch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Launch {
     /// Work-items in x, y, z.
@@ -50,7 +50,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Workgroups in x, y, z; none if the size of a workgroup is not known.
+    /// Workgroups in x, y, z; `None` if the size of a workgroup is not known.
     pub fn workgroups(&self) -> Option<[u32; 3]> {
         let mut groups = [0; 3];
         for ((groups, items), size) in groups.iter_mut().zip(self.grid).zip(self.workgroup) {
@@ -63,7 +63,7 @@ impl Launch {
     }
 }
 
-/// Resources of its agent that a kernel takes. 0 is unknown, or none.
+/// Resources of the agent that a kernel uses. 0 means unknown or none.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Resources {
     /// Registers per work-item.
@@ -76,46 +76,46 @@ pub struct Resources {
     pub private: u32,
 }
 
-/// A piece of work. Times are CLOCK_BOOTTIME.
+/// A piece of work. Times are in CLOCK_BOOTTIME.
 #[derive(Copy, Clone, Debug)]
 pub struct Work<'a> {
     /// The process that enqueued it.
     pub process: ProcessIndex,
-    /// The thread that enqueued it; none if that is not known.
+    /// The thread that enqueued it; none if unknown.
     pub thread: ThreadId,
     /// The call that enqueued it.
     pub correlation: CorrelationId,
-    /// Its id; none if the file that it comes from gives none.
+    /// Its id; `None` if the file it comes from gives none.
     pub event: Option<EventId>,
     /// The agent that it ran on.
     pub agent: AgentIndex,
     /// The queue that it ran on.
     pub queue: QueueIndex,
-    /// Number of its stream in its process.
+    /// The number of its stream in its process.
     pub stream: u32,
-    /// What it is.
+    /// The kernel, or the kind of the copy, fill or barrier.
     pub stage: Stage<'a>,
     /// When the call that enqueued it began.
     pub enqueued: Option<Nanos>,
-    /// When the runtime took it in.
+    /// When the runtime accepted it.
     pub queued: Option<Nanos>,
     /// When it was passed to the agent.
     pub submitted: Option<Nanos>,
-    /// When it ran; none if that is not known or it did not end.
+    /// When it ran; `None` if unknown or if it did not end.
     pub interval: Option<(Nanos, Nanos)>,
-    /// Where it is shown to begin: at its start, or where that is not known, where it was enqueued.
+    /// The time at which it is shown to begin: its start, or its enqueue if the start is unknown.
     pub start: Option<Nanos>,
-    /// How long it is shown to last, ns.
+    /// The duration that is shown, ns.
     pub duration: Option<u64>,
-    /// Why `interval` is not known, in words.
+    /// Why `interval` is not known, as text.
     pub unfinished: Option<&'a str>,
-    /// Size of the launch, of kernels.
+    /// The size of the launch, for kernels.
     pub launch: Option<Launch>,
-    /// Resources of the agent that it takes, of kernels.
+    /// The resources of the agent that it uses, for kernels.
     pub resources: Resources,
-    /// Bytes moved or set.
+    /// The number of bytes copied or filled.
     pub bytes: u64,
-    /// Status of the runtime, negative for errors.
+    /// The status of the runtime; negative for errors.
     pub status: i32,
     /// The work that it waited for.
     pub waits: &'a [EventId],
@@ -126,10 +126,10 @@ pub struct Work<'a> {
 /// The samples of a piece of work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkSamples {
-    /// All of them.
+    /// The number of all samples.
     pub samples: u64,
-    /// The dropped ones among them.
+    /// The number of dropped samples.
     pub dropped: u64,
-    /// What its waves mostly did, in words; may be empty.
+    /// What its waves did in most samples, as text; may be empty.
     pub leading: String,
 }

@@ -1,9 +1,9 @@
 //! Counters of devices, as GpuCounterEvents.
 //!
-//! Counters that change together are a block, with a packet sequence of its own. The first packet describes them, in
-//! the form that every version of Perfetto shows: the description stands in the event itself, once, and the numbers of
-//! counters and blocks are those of the whole trace. A value is that of the time since the value before: versions that
-//! do not ask what direction values look in take them so.
+//! Counters that change together form a block with a packet sequence of its own. Its first packet describes them in the
+//! form that every version of Perfetto shows: the description is part of the event, once, and the numbers of counters
+//! and blocks are unique in the whole trace. A value covers the time since the value before it: so versions that do not
+//! know the direction of values read them.
 
 use std::io::{self, Write};
 
@@ -17,12 +17,12 @@ use super::schema::{
 };
 use crate::trace::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 
-/// A block of counters, and the sequence that feeds it.
+/// A block of counters, and its packet sequence.
 #[derive(Debug)]
 pub(super) struct CounterTrack {
     sequence: Sequence,
     gpu: u32,
-    /// Number of its first counter in the trace.
+    /// The number of its first counter in the trace.
     first: u32,
 }
 
@@ -53,7 +53,7 @@ impl CounterTrack {
         };
         packets.message(&TracePacket {
             trusted_packet_sequence_id: Some(sequence.id()),
-            // None has passed since the sequence began.
+            // No time has passed since the sequence began.
             timestamp: Some(0),
             sequence_flags: Some(NEEDS_STATE as u32),
             data: Some(Data::GpuCounterEvent(GpuCounterEvent {
@@ -70,12 +70,12 @@ impl CounterTrack {
         })
     }
 
-    /// Forgets what readers know of the sequence; what the counters are, they know for ever.
+    /// Forgets the state that readers have of the sequence. Descriptions of counters are not part of it.
     pub fn clear(&mut self) {
         self.sequence.clear();
     }
 
-    /// The values of all counters of the block since the time before this one.
+    /// Writes the values of all counters of the block for the time up to `time`.
     pub fn values<W: Write>(
         &mut self,
         packets: &mut Packets<W>,

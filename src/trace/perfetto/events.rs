@@ -1,7 +1,7 @@
 //! Slices and instants on tracks of the host.
 //!
-//! Each track has a packet sequence of its own, so that its events need not name it, and the
-//! sequence's clock counts from event to event.
+//! Each track has a packet sequence of its own: its events need not name the track, and the sequence's clock counts
+//! from event to event.
 
 use std::io::{self, Write};
 
@@ -11,16 +11,16 @@ use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event}
 use super::wire::{Encoder, Open, ShortFields, Start};
 use crate::trace::model::{EventId, Value};
 
-/// What an event is called.
+/// The name of an event.
 #[derive(Copy, Clone, Debug)]
 pub enum Label<'a> {
     /// An interned name.
     Name(Name),
-    /// A text that is written out.
+    /// A text, written in full.
     Text(&'a str),
 }
 
-/// A named value beside an event.
+/// A named value of an event.
 #[derive(Copy, Clone, Debug)]
 pub struct Annotation<'a> {
     /// Its name.
@@ -29,12 +29,12 @@ pub struct Annotation<'a> {
     pub value: Value<'a>,
 }
 
-/// What is said of a slice or an instant.
+/// The fields of a slice or an instant.
 #[derive(Copy, Clone, Debug)]
 pub struct Event<'a> {
-    /// What it is called.
+    /// Its name.
     pub label: Label<'a>,
-    /// The category it is filtered by.
+    /// The category, by which viewers filter.
     pub category: Name,
     /// The correlation id of the call.
     pub correlation: Option<u64>,
@@ -42,23 +42,23 @@ pub struct Event<'a> {
     pub submitted: &'a [EventId],
     /// Event ids of device work that it waited for.
     pub waited: &'a [EventId],
-    /// Whose API it is a call of.
+    /// The API of the call.
     pub api: Option<super::schema::GpuApi>,
-    /// Values.
+    /// Further values.
     pub annotations: &'a [Annotation<'a>],
 }
 
-/// How the calls of one function begin: encoded once, for there are many.
+/// The constant fields at the begin of each call of one function, encoded once.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Heading {
     category: Name,
     name: Name,
-    /// What stands behind the time, up to the correlation id.
+    /// The fields after the time, up to the correlation id.
     start: Start,
 }
 
 impl Heading {
-    /// `None`: it is too long, which it is not with as many names as there may be at a time.
+    /// `None` if the fields are too long. They never are, given the maximum number of names.
     pub fn new(category: Name, name: Name) -> Option<Heading> {
         let start = Start::new(|packet| {
             packet.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
@@ -78,7 +78,7 @@ impl Heading {
         })
     }
 
-    /// Begins a call behind its packet's time.
+    /// Begins a call after the time of its packet.
     #[inline(always)]
     fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> Open {
         let body = packet.start(&self.start);
@@ -87,30 +87,30 @@ impl Heading {
     }
 }
 
-/// What differs from one call of a function to the next.
+/// The fields in which calls of one function differ.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct TiedCall<'a> {
     pub correlation: u64,
-    /// As of an [`Event`].
+    /// As in [`Event`].
     pub submitted: &'a [EventId],
     pub waited: &'a [EventId],
-    /// Whose API it is a call of, where it is tied to anything.
+    /// The API of the call, if the call has links to device work.
     pub api: Option<super::schema::GpuApi>,
 }
 
-/// The only piece of work that a call is tied to.
+/// The only piece of work that a call submitted or waited for.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Tie {
     /// Its event id.
     pub event: EventId,
-    /// Whether the call waited for it, instead of submitting it.
+    /// Whether the call waited for the work; otherwise it submitted it.
     pub waited: bool,
-    /// As of an [`Event`].
+    /// As in [`Event`].
     pub api: Option<super::schema::GpuApi>,
 }
 
 impl Tie {
-    /// As [`write_ties`].
+    /// Writes the same fields as [`write_ties`].
     #[inline(always)]
     fn write(&self, packet: &mut ShortFields<'_>) {
         let correlation = packet.open(field::track_event::GPU_CORRELATION);
@@ -131,7 +131,7 @@ impl Tie {
     }
 }
 
-/// A whole `TrackEvent` that ends a slice, as it stands in its packet.
+/// A complete `TrackEvent` that ends a slice, as a field of its packet.
 const SLICE_END: [u8; 4] = [
     (field::trace_packet::TRACK_EVENT << 3 | 2) as u8,
     2,
@@ -139,7 +139,7 @@ const SLICE_END: [u8; 4] = [
     track_event::Type::SliceEnd as u8,
 ];
 
-/// A track and the sequence that feeds it.
+/// A track and its packet sequence.
 #[derive(Debug)]
 pub(super) struct EventTrack {
     sequence: Sequence,
@@ -164,7 +164,7 @@ impl EventTrack {
         self.uuid
     }
 
-    /// Forgets what readers know of the sequence.
+    /// Forgets the state that readers have of the sequence.
     pub fn clear(&mut self) {
         self.sequence.clear();
         self.categories.clear();
@@ -172,7 +172,7 @@ impl EventTrack {
         self.annotations.clear();
     }
 
-    /// A begin or an instant.
+    /// Writes a begin or an instant.
     pub fn event<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
@@ -203,7 +203,7 @@ impl EventTrack {
         packets.end(packet)
     }
 
-    /// Whether readers know the names of a function.
+    /// Whether the names of a function have been sent on this sequence.
     #[inline(always)]
     pub fn knows_heading(&self, heading: &Heading) -> bool {
         self.categories.has_name(heading.category)
@@ -211,8 +211,7 @@ impl EventTrack {
             && self.annotations.has_name(Name::CORRELATION)
     }
 
-    /// A whole call of a function whose names readers know, from which no other was made, and no more than a tie beside
-    /// it.
+    /// Writes a complete call without inner calls and with at most one tie, of a function whose names have been sent.
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,
@@ -267,7 +266,7 @@ impl EventTrack {
         self.end(packets, end)
     }
 
-    /// A call of a function whose names readers know begins, without annotations.
+    /// Begins a call without annotations, of a function whose names have been sent.
     pub fn begin_call<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
@@ -284,7 +283,7 @@ impl EventTrack {
         packets.end(packet)
     }
 
-    /// The end of the innermost open slice.
+    /// Ends the innermost open slice.
     #[inline(always)]
     pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
         self.ready(packets)?;
@@ -296,7 +295,7 @@ impl EventTrack {
         )
     }
 
-    /// A value of a counter, from this time on.
+    /// Writes the value that a counter has from `time` on.
     pub fn value<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
@@ -331,7 +330,7 @@ impl EventTrack {
         self.sequence.restart(packets, defaults)
     }
 
-    /// Whether readers know all names of the event.
+    /// Whether all names of the event have been sent on this sequence.
     #[inline]
     fn knows(&self, event: &Event<'_>) -> bool {
         self.categories.has_name(event.category)
@@ -376,7 +375,7 @@ impl EventTrack {
     }
 }
 
-/// Begins an event with what are numbers of it, if it has a number for its name.
+/// Begins an event with its numeric fields; the name is one of them if it has a number.
 #[inline(always)]
 fn begin(fields: &mut ShortFields<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
     let body = fields.open(field::trace_packet::TRACK_EVENT);
@@ -391,7 +390,7 @@ fn begin(fields: &mut ShortFields<'_>, kind: track_event::Type, event: &Event<'_
     body
 }
 
-/// The annotation with the correlation id.
+/// Writes the annotation with the correlation id.
 #[inline(always)]
 fn write_correlation(fields: &mut ShortFields<'_>, correlation: u64) {
     let annotation = fields.open(field::track_event::DEBUG_ANNOTATIONS);
@@ -400,7 +399,7 @@ fn write_correlation(fields: &mut ShortFields<'_>, correlation: u64) {
     fields.close(annotation);
 }
 
-/// What ties an event to work of devices.
+/// Writes the fields that link an event to device work.
 fn write_ties(
     packet: &mut Encoder,
     submitted: &[EventId],
@@ -445,7 +444,7 @@ mod tests {
     use super::super::schema::GpuApi;
     use super::*;
 
-    /// Far more calls than fit the buffer, written by `write`.
+    /// Writes many more calls than fit into the buffer, with `write`.
     fn many(
         write: impl Fn(&mut EventTrack, &mut Packets<Vec<u8>>, (u64, u64), &Heading, u64, Option<Tie>),
     ) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The model as a Perfetto trace: what stands on which track, under which name.
+//! The exporter of the model to a Perfetto trace: it decides which track shows an event, and under which name.
 
 mod calls;
 mod work;
@@ -23,7 +23,7 @@ use crate::trace::model::{
 };
 use calls::KnownFunction;
 
-/// Where a trace goes: a trait object, so that what makes traces is compiled once, with the library.
+/// The output of a trace. A trait object, so that the code that makes traces is compiled once, with the library.
 type Out<'a> = Box<dyn Write + Send + 'a>;
 
 /// Writes the stream of the [model] as a Perfetto trace.
@@ -36,19 +36,19 @@ pub struct Exporter<'a> {
     processes: Vec<ProcessPlace>,
     tracks: Vec<TrackPlace>,
     queues: Vec<HardwareQueue>,
-    /// How many queues have each name.
+    /// The number of queues with each name.
     queue_names: HashMap<String, u32>,
     contexts: HashMap<(ProcessIndex, ContextId), GpuContext>,
-    /// By their indices.
+    /// The functions, by index.
     functions: Vec<Option<KnownFunction>>,
     samplers: BTreeMap<SamplerIndex, SampleSequence>,
 }
 
-/// A process in the trace.
+/// The tracks of a process in the trace.
 struct ProcessPlace {
     pid: ProcessId,
     name: String,
-    /// Its name and id, as they stand in the names of queues and counters.
+    /// Its name and id, as they appear in the names of queues and counters.
     title: String,
     track: ProcessTrack,
     /// The track of notes about its recording.
@@ -56,7 +56,7 @@ struct ProcessPlace {
     device: Device,
 }
 
-/// A track in the trace.
+/// A track of the model in the trace.
 enum TrackPlace {
     Events(Track),
     Samples(Box<StackTrack>),
@@ -85,17 +85,17 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// Compresses the trace, in groups of packets that each stand alone.
+    /// Sets whether the trace is compressed, in groups of packets that can be decompressed independently.
     pub fn compressed(self, compress: bool) -> Exporter<'a> {
         Exporter { compress, ..self }
     }
 
-    /// Bytes of the trace so far.
+    /// The size of the trace so far, in bytes.
     pub fn bytes(&self) -> u64 {
         self.writer.bytes()
     }
 
-    /// Bytes of whole packets that the file has taken: where to cut it after an error.
+    /// The number of bytes of complete packets in the file: the length to cut it to after an error.
     pub fn written(&self) -> u64 {
         self.writer.written()
     }
@@ -132,7 +132,7 @@ impl<'a> Exporter<'a> {
         arguments.iter().filter_map(annotation).collect()
     }
 
-    /// Has `write` write an event without ties to device work.
+    /// Calls `write` with an event that has no links to device work.
     fn event(
         &mut self,
         (name, category): (&str, &str),
@@ -194,7 +194,7 @@ impl Consumer for Exporter<'_> {
             format!("{} {}", process.name, process.pid.0),
         );
         if !process.rank.is_empty() {
-            // Behind the id, where it does not come between what people look for.
+            // After the process id, so that searches for name and id still match.
             name += &format!(" ({})", process.rank);
             title += &format!(" ({})", process.rank);
         }
@@ -430,7 +430,7 @@ impl Consumer for Exporter<'_> {
 /// The category of events about the recording.
 const OWN: &str = "gputrail";
 
-/// Names that always have a number, since they are given before all others.
+/// Names that always have a number, since they are the first to get one.
 struct Words {
     other: Name,
     error: Name,

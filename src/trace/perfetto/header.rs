@@ -1,4 +1,4 @@
-//! The beginning of a trace: declarations that keep older versions of Perfetto quiet, and the clocks.
+//! The beginning of a trace: its clocks, and declarations that prevent errors in older versions of Perfetto.
 
 use super::schema::clock_snapshot::Clock;
 use super::schema::field_descriptor_proto::{Label, Type};
@@ -30,8 +30,8 @@ pub(super) fn snapshot(clocks: &SystemClocks) -> ClockSnapshot {
     }
 }
 
-/// Declares the extensions of TrackEvent that tie calls to device work. Versions that do not know them would count an
-/// error for each; those that do would refuse the trace if a type differed from theirs.
+/// Declares the extensions of TrackEvent that link calls to device work. Versions that do not know them would count an
+/// error for each use; versions that know them refuse a trace whose declared types differ from theirs.
 pub(super) fn extensions() -> ExtensionDescriptor {
     let field = |name: &str, number: i32, label: Label, kind: Type| FieldDescriptorProto {
         name: Some(name.to_owned()),

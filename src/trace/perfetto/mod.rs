@@ -1,9 +1,9 @@
-//! Perfetto traces: written, read, merged.
+//! Perfetto traces: writing, reading, merging.
 //!
-//! [`Exporter`] consumes the [model](super::model) and decides where everything stands. Below it, [`TraceWriter`]
-//! writes packets: the hot kinds are encoded by hand ([`wire`]), the others through the messages of [`schema`].
-//! [`reader::Replay`] produces the model from a trace. Traces open without errors in Perfetto from version 52 on; newer
-//! versions show more. `docs/trace.md` lists what a trace shows, and where.
+//! [`Exporter`] consumes the [model](super::model) and decides which track shows an event. Below it, [`TraceWriter`]
+//! writes packets: the frequent kinds are encoded by hand ([`wire`]), the others through the messages of [`schema`].
+//! [`reader::Replay`] produces the model from a trace. Perfetto opens traces without errors from version 52 on; newer
+//! versions show more. `docs/trace.md` lists the contents of a trace.
 
 mod counters;
 mod events;

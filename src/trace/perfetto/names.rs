@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::schema::field::event_name;
 use super::wire::Encoder;
 
-/// Most names that are interned. What comes later is written out each time.
+/// Maximum number of interned names. Later ones are written in full each time.
 const MAX_NAMES: usize = 1 << 16;
 
 /// The text of [`Name::CORRELATION`].
@@ -16,18 +16,18 @@ pub(super) const CORRELATION: &str = "correlation_id";
 pub struct Name(u32);
 
 impl Name {
-    /// What correlation ids are called: an annotation, for viewers give each value of TrackEvent's own `correlation_id`
-    /// a colour of its own, where calls of one function are to look alike.
+    /// The name of the annotation that holds correlation ids. TrackEvent's own `correlation_id` is not used: viewers
+    /// give each of its values a colour, but calls of one function are to look alike.
     pub(in crate::trace) const CORRELATION: Name = Name(0);
 
-    /// The number that stands for the name, on every sequence.
+    /// The number of the name, which is the same on every sequence.
     #[inline]
     pub(in crate::trace) fn iid(self) -> u64 {
         u64::from(self.0) + 1
     }
 }
 
-/// The names that have been given a number.
+/// The names that have a number.
 #[derive(Debug)]
 pub(super) struct Names {
     texts: Vec<Box<str>>,
@@ -44,7 +44,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of `text`, or none when too many names have one.
+    /// The number of `text`; `None` if too many names have one.
     pub fn intern(&mut self, text: &str) -> Option<Name> {
         if let Some(name) = self.numbers.get(text) {
             return Some(*name);
@@ -63,7 +63,7 @@ impl Names {
         &self.texts[name.0 as usize]
     }
 
-    /// Writes the name as an entry of an interning table: all of them have `iid` 1 and `name` 2.
+    /// Writes the name as an entry of an interning table. In all such tables, `iid` is field 1 and `name` is field 2.
     pub fn entry(&self, encoder: &mut Encoder, table: u32, name: Name) {
         let entry = encoder.open(table);
         encoder.uint(event_name::IID, name.iid());
@@ -72,7 +72,7 @@ impl Names {
     }
 }
 
-/// Which numbers a sequence has been told about.
+/// The numbers that have been sent on a sequence.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     words: Vec<u64>,
@@ -100,13 +100,13 @@ impl Sent {
         self.words.clear();
     }
 
-    /// As [`Sent::has`], of a name.
+    /// [`Sent::has`] for a name.
     #[inline]
     pub fn has_name(&self, name: Name) -> bool {
         self.has(name.0)
     }
 
-    /// As [`Sent::mark`], of a name.
+    /// [`Sent::mark`] for a name.
     pub fn mark_name(&mut self, name: Name) {
         self.mark(name.0);
     }

@@ -1,5 +1,4 @@
-//! Packets on their way to the file: one buffer, flushed only between packets, and the clock of
-//! each packet sequence.
+//! The packets of a trace: one buffer, flushed only between packets, and the clock of each packet sequence.
 
 use std::io::{self, Write};
 
@@ -12,25 +11,25 @@ use super::schema::{
 };
 use super::wire::{Encoder, MAX_SMALL_BYTES, Open, ShortFields, Start};
 
-/// `sequence_flags`: what was interned before holds no more.
+/// `sequence_flags`: everything interned before is invalid.
 pub(super) const CLEARED: u32 = SequenceFlags::SeqIncrementalStateCleared as u32;
-/// `sequence_flags`: the packet needs what was interned before.
+/// `sequence_flags`: the packet refers to interned data.
 pub(super) const NEEDS_STATE: u64 = SequenceFlags::SeqNeedsIncrementalState as u64;
 
 /// Perfetto's number of CLOCK_BOOTTIME, the clock of our traces.
 pub(super) const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
-/// Number of the incremental clock that each of our sequences has of its own.
+/// Number of the incremental clock that each of our sequences has.
 const INCREMENTAL: u32 = 64;
 
-/// The buffer is handed to the file when this much is in it.
+/// The buffer is written to the file when it holds this many bytes.
 const FLUSH_AT: usize = 128 << 10;
-/// Room for the largest ordinary packet beyond [`FLUSH_AT`].
+/// Space for the largest ordinary packet beyond [`FLUSH_AT`].
 const SLACK: usize = 16 << 10;
 
-/// How hard groups are compressed, of 9: harder takes longer than it saves.
+/// Compression level of groups, of 9: higher levels take longer than the smaller file saves.
 const LEVEL: u32 = 6;
 
-/// Compresses groups of packets, each on its own.
+/// Compresses groups of packets, each independently.
 #[derive(Debug)]
 struct Groups {
     zlib: Compress,
@@ -48,8 +47,8 @@ impl Groups {
         }
     }
 
-    /// The packet that holds `packets`. Readers refuse a whole trace for one group that is torn, so it is whole before
-    /// anything of it is written.
+    /// The packet that holds `packets`. Readers refuse a whole trace if one group is torn, so it is complete before any
+    /// of it is written.
     fn pack(&mut self, packets: &[u8]) -> io::Result<&[u8]> {
         self.zlib.reset();
         self.group.clear();
@@ -79,7 +78,7 @@ pub(super) struct Packets<W> {
     encoder: Encoder,
     groups: Option<Box<Groups>>,
     written: u64,
-    /// When the trace begins, BOOTTIME ns: all sequences count from there.
+    /// The begin of the trace, BOOTTIME ns: all sequences count from it.
     start: u64,
 }
 
@@ -94,27 +93,27 @@ impl<W: Write> Packets<W> {
         }
     }
 
-    /// Sets when the trace begins, before the first sequence.
+    /// Sets the begin of the trace, before the first sequence.
     pub fn set_start(&mut self, start: u64) {
         self.start = start;
     }
 
-    /// Compresses what has not been written yet, and all that follows.
+    /// Compresses everything that has not been written yet and all that follows.
     pub fn compress(&mut self) {
         self.groups = Some(Box::new(Groups::new()));
     }
 
-    /// Bytes of whole packets that the file has taken.
+    /// The number of bytes of complete packets in the file.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Bytes of all packets so far; of what is not compressed yet, as it stands.
+    /// The size of all packets so far, in bytes; packets that are not compressed yet count with their present size.
     pub fn total(&self) -> u64 {
         self.written + self.encoder.len() as u64
     }
 
-    /// Begins a packet that is written by hand: where and when it belongs, and a few numbers. What it goes on with is
+    /// Begins a packet that is written by hand: sequence and time, and the numbers that `fill` adds. Further fields are
     /// written to [`Packets::encoder`], until [`Packets::end`].
     #[inline(always)]
     pub fn begin<T>(
@@ -129,7 +128,7 @@ impl<W: Write> Packets<W> {
         )
     }
 
-    /// Where the packet that has begun is written to.
+    /// The encoder of the packet that has begun.
     #[inline]
     pub fn encoder(&mut self) -> &mut Encoder {
         &mut self.encoder
@@ -142,7 +141,7 @@ impl<W: Write> Packets<W> {
         self.flush_if_full()
     }
 
-    /// One packet of a few numbers, written by hand by `fill`.
+    /// Writes one packet of numbers, by hand with `fill`.
     #[inline]
     pub fn short_packet(
         &mut self,
@@ -161,13 +160,13 @@ impl<W: Write> Packets<W> {
         self.flush_if_full()
     }
 
-    /// Whether a few fields more may fill the buffer.
+    /// Whether a few more fields may fill the buffer.
     #[inline(always)]
     pub fn nearly_full(&self) -> bool {
         self.encoder.len() >= FLUSH_AT - MAX_SMALL_BYTES
     }
 
-    /// Two packets of a few numbers that follow on each other in one sequence, where the buffer is not nearly full.
+    /// Writes two packets of numbers with consecutive times in one sequence. The buffer must not be nearly full.
     #[inline(always)]
     pub fn two_packets(
         &mut self,
@@ -190,7 +189,7 @@ impl<W: Write> Packets<W> {
         );
     }
 
-    /// One packet, written by prost.
+    /// Writes one packet with prost.
     pub fn message(&mut self, packet: &TracePacket) -> io::Result<()> {
         self.encoder
             .raw(field::trace::PACKET, &packet.encode_to_vec());
@@ -205,7 +204,7 @@ impl<W: Write> Packets<W> {
         }
     }
 
-    /// Hands all packets to the file.
+    /// Writes all packets to the file.
     #[cold]
     pub fn flush(&mut self) -> io::Result<()> {
         if self.encoder.is_empty() {
@@ -222,24 +221,23 @@ impl<W: Write> Packets<W> {
         Ok(())
     }
 
-    /// The file, everything written to it.
+    /// Writes all packets to the file and returns it.
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.out)
     }
 }
 
-/// A packet sequence: the scope of interned ids and defaults, with a clock that counts from packet
-/// to packet.
+/// A packet sequence: the scope of interned ids and defaults, with a clock that counts from packet to packet.
 #[derive(Debug)]
 pub(super) struct Sequence {
     id: u32,
-    /// Time of the latest packet in the incremental clock, BOOTTIME ns. None: what a reader knows of the sequence is
-    /// nothing, and [`Sequence::restart`] is due.
+    /// Time of the latest packet in the incremental clock, BOOTTIME ns. `None` if readers have no state of the
+    /// sequence, and [`Sequence::restart`] must come next.
     now: Option<u64>,
-    /// Whether it has had packets.
+    /// Whether packets have been written.
     begun: bool,
-    /// What each of its packets begins with, up to the key of the time.
+    /// The constant begin of each of its packets, up to the key of the time.
     start: Start,
 }
 
@@ -273,13 +271,13 @@ impl Sequence {
         self.now.is_none()
     }
 
-    /// Forgets what readers know, so that it is sent again.
+    /// Forgets the state that readers have, so that it is sent again.
     pub fn clear(&mut self) {
         self.now = None;
     }
 
-    /// Begins the sequence, or begins it anew: clears the state and sends defaults and clock. Both are gone for readers
-    /// once the state is cleared, and without them later times would be misread without complaint.
+    /// Begins the sequence, or begins it anew: clears its state and sends defaults and clock. Readers forget both when
+    /// the state is cleared, and would then misread later times without an error.
     pub fn restart<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
@@ -316,8 +314,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// Begins a packet with the fields that say where and when it belongs. A time before the latest one is written
-    /// in absolute terms, and the incremental clock stays where it is.
+    /// Begins a packet with its sequence and time. A time before the latest one is written as an absolute time, and the
+    /// incremental clock stays where it is.
     #[inline(always)]
     fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> Open {
         let packet = fields.start(&self.start);

@@ -1,4 +1,4 @@
-//! Exact counts of samples: packets of our own ([`PcSamples`]), which Perfetto skips.
+//! Exact counts of samples, in packets of our own ([`PcSamples`]) that Perfetto skips.
 
 use super::schema::PcSamples;
 use super::schema::pc_samples::address::Frame;
@@ -84,7 +84,7 @@ pub(super) fn message(samples: &Samples) -> PcSamples {
     }
 }
 
-/// The part of the counts that a packet holds.
+/// The part of the counts in a packet.
 pub(super) fn samples(message: &PcSamples) -> Samples {
     Samples {
         texts: all(&message.texts, |text| (text.id(), text.text().to_owned())),
@@ -156,7 +156,7 @@ fn all<T, U>(list: &[T], one: impl Fn(&T) -> U) -> Vec<U> {
     list.iter().map(one).collect()
 }
 
-/// Samples by themselves, as columns: these compress well.
+/// Single samples as columns, which compress well.
 fn columns(samples: &[RawSample]) -> Raw {
     let mut columns = Raw::default();
     let mut latest = Nanos(0);

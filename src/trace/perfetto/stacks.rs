@@ -1,7 +1,7 @@
-//! Samples with stacks, as Perfetto draws flame graphs of them.
+//! Samples with stacks, which Perfetto draws as flame graphs.
 //!
-//! The samples of a track belong to one invented thread of their process: version 52 opens the graph of one thread
-//! by itself, and so shows all of them. No version weighs samples, so each is there by itself.
+//! The samples of a track belong to one invented thread of their process: version 52 opens the graph of a single thread
+//! by itself, and so shows all of them. No version of Perfetto weighs samples, so each sample is written.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,14 +16,14 @@ use crate::record::Nanos;
 use crate::record::number_map::NumberMap;
 use crate::trace::model::{StackFrame, StackIndex};
 
-/// Ids of real threads are below this.
+/// Ids of real threads are below this one.
 const INVENTED: u32 = 0x4000_0000;
 
-/// A track of samples, and the sequence that feeds it.
+/// A track of samples, and its packet sequence.
 pub(super) struct StackTrack {
     process: ProcessTrack,
     name: String,
-    /// The sequence and the time of its latest sample, CLOCK_MONOTONIC us; none before the first one.
+    /// The sequence, and the time of its latest sample in CLOCK_MONOTONIC us; `None` before the first sample.
     sequence: Option<(SampleSequence, i64)>,
     interned: InternedData,
     names: HashMap<String, u64>,
@@ -95,21 +95,21 @@ impl StackTrack {
                 iid: Some(next),
                 function_name_id: Some(name),
                 mapping_id: Some(mapping),
-                // Frames that differ in nothing else are one.
+                // Perfetto merges frames that differ in nothing else.
                 rel_pc: Some(next),
             });
             next
         })
     }
 
-    /// Writes samples, as one packet.
+    /// Writes samples as one packet.
     pub fn write<W: Write>(
         &mut self,
         writer: &mut TraceWriter<W>,
         samples: &[(Nanos, StackIndex)],
     ) -> io::Result<()> {
         let first = samples.first().map(|(time, _)| time.0);
-        // Perfetto cannot place samples if no snapshot has their clock.
+        // Perfetto cannot place samples in time if no snapshot contains their clock.
         let Some(first) = first.and_then(|first| writer.monotonic(first)) else {
             return Ok(());
         };

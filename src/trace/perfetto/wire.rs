@@ -1,9 +1,10 @@
-//! The protobuf wire format, written by hand into a buffer that is reused.
+//! An encoder of the protobuf wire format with a buffer that is reused.
 //!
-//! The hot packets of a trace (slices and stages) go through here instead of through prost: no struct is built and
-//! nothing is allocated. Messages nest by [`Encoder::open`] and [`Encoder::close`]; one byte is set aside for the
-//! length, and a message that turns out longer than 127 bytes is moved up, which the hot packets never need. What is
-//! always short is written as a [`ShortFields`], which looks for room once. The bytes are the same as prost's.
+//! The frequent packets of a trace (slices and stages) are written with it instead of prost: no struct is built and
+//! nothing is allocated. Messages nest by [`Encoder::open`] and [`Encoder::close`]. One byte is reserved for a length;
+//! a message that turns out longer than 127 bytes is moved, which the frequent packets never need. A group of fields
+//! that is always short is written through [`ShortFields`], which checks the buffer's space once. The bytes are the
+//! same as prost's.
 
 /// Number of a field in its message.
 pub type Field = u32;
@@ -12,41 +13,41 @@ const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const LENGTH_DELIMITED: u32 = 2;
 
-/// A message that has been opened and not yet closed.
+/// A message that has been opened but not closed.
 #[must_use = "an open message has no length yet"]
 #[derive(Debug)]
 pub struct Open {
-    /// Where the message's own bytes begin; its length stands before.
+    /// Where the message's own bytes begin; its length is stored before them.
     start: usize,
 }
 
-/// Most bytes of a field whose value is a number: five of key, ten of varint.
+/// Maximum size of a field whose value is a number: five bytes of key, ten of varint.
 const ROOM: usize = 16;
-/// Most bytes of [`ShortFields`].
+/// Maximum size of [`ShortFields`].
 pub const MAX_SMALL_BYTES: usize = 128;
-/// The same, and room for one more.
+/// [`MAX_SMALL_BYTES`] and space for one more field.
 const SMALL_CAPACITY: usize = MAX_SMALL_BYTES + ROOM;
-/// Most bytes of [`Fields`].
+/// Maximum size of [`Fields`].
 const MAX_FIELDS: usize = 48;
 
-/// A few short fields, on their way into an [`Encoder`]: together they take no more than 128 bytes.
+/// A writer of a few short fields, at most 128 bytes in all, to an [`Encoder`].
 #[derive(Debug)]
 pub struct ShortFields<'a> {
     room: &'a mut [u8; SMALL_CAPACITY],
-    /// Where the room begins in the encoder's buffer.
+    /// The offset of `room` in the encoder's buffer.
     base: usize,
     at: usize,
 }
 
 impl ShortFields<'_> {
-    /// An unsigned integer or an enum.
+    /// Writes an unsigned integer or an enum.
     #[inline(always)]
     pub fn uint(&mut self, field: Field, value: u64) {
         self.varint(u64::from(field << 3 | VARINT));
         self.varint(value);
     }
 
-    /// Fields that are always the same.
+    /// Writes fields that are already encoded, with their keys.
     #[inline(always)]
     pub fn constant<const BYTES: usize>(&mut self, fields: [u8; BYTES]) {
         const { assert!(BYTES <= ROOM) };
@@ -54,7 +55,7 @@ impl ShortFields<'_> {
         self.at += BYTES;
     }
 
-    /// Begins a message that begins as it did before.
+    /// Begins a message with the constant fields of `start`.
     #[inline(always)]
     pub fn start(&mut self, start: &Start) -> Open {
         let begun = self.base + self.at;
@@ -82,13 +83,13 @@ impl ShortFields<'_> {
         self.room[(start - 1) % MAX_SMALL_BYTES] = (self.at - start) as u8;
     }
 
-    /// A number whose key has been written.
+    /// Writes a number whose key has been written.
     #[inline(always)]
     pub fn varint(&mut self, value: u64) {
         self.at += put(self.next(), 0, value);
     }
 
-    /// A number as a string: decimal text.
+    /// Writes a number as a string of decimal digits.
     #[inline(always)]
     pub fn decimal(&mut self, field: Field, value: i64) {
         let text = self.open(field);
@@ -118,14 +119,14 @@ impl ShortFields<'_> {
         self.at += 8;
     }
 
-    /// Room for the next number.
+    /// Space for the next field.
     #[inline(always)]
     fn next(&mut self) -> &mut [u8; ROOM] {
         debug_assert!(
             self.at < MAX_SMALL_BYTES,
             "these fields take more than {MAX_SMALL_BYTES} bytes"
         );
-        // The remainder tells the compiler that there is room.
+        // The remainder shows the compiler that there is space.
         first(&mut self.room[self.at % MAX_SMALL_BYTES..])
     }
 }
@@ -133,13 +134,13 @@ impl ShortFields<'_> {
 /// A few fields that are written often, encoded once.
 #[derive(Copy, Clone, Debug)]
 pub struct Fields {
-    /// The fields, and whatever is behind them: copying all of it takes no loop.
+    /// The fields, and any bytes after them: copying a constant size takes no loop.
     bytes: [u8; MAX_FIELDS],
     length: usize,
 }
 
 impl Fields {
-    /// What `fill` writes, if it is few enough.
+    /// Encodes the fields that `fill` writes; `None` if they are too long.
     pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<Fields> {
         let mut encoder = Encoder::default();
         fill(&mut encoder);
@@ -153,10 +154,10 @@ impl Fields {
     }
 }
 
-/// A message that has begun, and what may stand before it: encoded once, to be gone on with many times.
+/// The constant begin of a message, and the fields before it: encoded once, to be continued many times.
 #[derive(Copy, Clone, Debug)]
 pub struct Start {
-    /// The fields, and whatever is behind them.
+    /// The fields, and any bytes after them.
     bytes: [u8; ROOM],
     length: u8,
     /// Where the message's own bytes begin.
@@ -164,7 +165,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// What `fill` writes, if it is short enough, and the message that it has opened last.
+    /// Encodes the fields that `fill` writes and the message that it opens last; `None` if they are too long.
     pub fn new(fill: impl FnOnce(&mut Encoder) -> Open) -> Option<Start> {
         let mut encoder = Encoder::default();
         let message = fill(&mut encoder);
@@ -180,12 +181,12 @@ impl Start {
     }
 }
 
-/// Writes fields one after the other.
+/// A buffer to which fields are appended.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    /// What has been written, and room behind it.
+    /// The written bytes, and space after them.
     buffer: Vec<u8>,
-    /// Bytes written; at most the buffer's length.
+    /// The number of bytes written; at most the buffer's length.
     at: usize,
 }
 
@@ -198,12 +199,12 @@ impl Encoder {
         }
     }
 
-    /// What has been written.
+    /// The bytes written.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.at]
     }
 
-    /// Number of bytes written.
+    /// The number of bytes written.
     pub fn len(&self) -> usize {
         self.at
     }
@@ -213,12 +214,12 @@ impl Encoder {
         self.at == 0
     }
 
-    /// Forgets what has been written and keeps the buffer.
+    /// Removes all bytes and keeps the buffer.
     pub fn clear(&mut self) {
         self.at = 0;
     }
 
-    /// An unsigned integer or an enum.
+    /// Writes an unsigned integer or an enum.
     #[inline]
     pub fn uint(&mut self, field: Field, value: u64) {
         let room = self.room();
@@ -227,24 +228,24 @@ impl Encoder {
         self.at += length;
     }
 
-    /// A signed integer of the types `int32` or `int64`: negative values take ten bytes.
+    /// Writes a signed integer of type `int32` or `int64`: negative values take ten bytes.
     #[inline]
     pub fn int(&mut self, field: Field, value: i64) {
         self.uint(field, value as u64);
     }
 
-    /// A bool.
+    /// Writes a bool.
     #[inline]
     pub fn bool(&mut self, field: Field, value: bool) {
         self.uint(field, u64::from(value));
     }
 
-    /// The key of a number that is written next.
+    /// Writes the key of a number that is written next.
     pub fn key(&mut self, field: Field) {
         self.varint(u64::from(field << 3 | VARINT));
     }
 
-    /// A double.
+    /// Writes a double.
     pub fn double(&mut self, field: Field, value: f64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
@@ -252,13 +253,13 @@ impl Encoder {
         self.at += key + 8;
     }
 
-    /// A string.
+    /// Writes a string.
     #[inline]
     pub fn string(&mut self, field: Field, value: &str) {
         self.raw(field, value.as_bytes());
     }
 
-    /// Bytes, or a message that is already encoded.
+    /// Writes bytes, or a message that is already encoded.
     #[inline]
     pub fn raw(&mut self, field: Field, value: &[u8]) {
         let room = self.room();
@@ -268,14 +269,14 @@ impl Encoder {
         self.append(value);
     }
 
-    /// A number without a field, as they stand in a packed one.
+    /// Writes a number without a key, as in a packed field.
     #[inline]
     pub fn varint(&mut self, value: u64) {
         let room = self.room();
         self.at += put(room, 0, value);
     }
 
-    /// A few fields with numbers. Messages that are begun there may be ended here.
+    /// Writes a few numeric fields. Messages that are begun within may be ended within.
     #[inline(always)]
     pub fn short_fields<T>(&mut self, fill: impl FnOnce(&mut ShortFields<'_>) -> T) -> T {
         let base = self.at;
@@ -289,19 +290,19 @@ impl Encoder {
         filled
     }
 
-    /// Fields that have been encoded before.
+    /// Writes fields that have been encoded before.
     #[inline]
     pub fn fields(&mut self, fields: &Fields) {
         *self.room() = fields.bytes;
         self.at += fields.length;
     }
 
-    /// Fields that are already encoded, with their numbers.
+    /// Writes fields that are already encoded, with their keys.
     #[inline]
     pub fn append(&mut self, fields: &[u8]) {
         match fields.len() {
             length @ 4..=8 => {
-                // A short name: its front and its end, which may overlap.
+                // A short name: its first and its last bytes, which may overlap.
                 let room = self.room::<ROOM>();
                 let (front, end) = (fields.first_chunk::<4>(), fields.last_chunk::<4>());
                 *first(&mut room[..]) = *front.expect("it is long enough");
@@ -329,7 +330,7 @@ impl Encoder {
         Open { start: self.at }
     }
 
-    /// Ends a message: its length goes before it.
+    /// Ends a message: its length is stored before it.
     #[inline]
     pub fn close(&mut self, message: Open) {
         let length = self.at - message.start;
@@ -350,7 +351,7 @@ impl Encoder {
         self.at += count - 1;
     }
 
-    /// The next bytes of the buffer: room for any number, or for what else has a bounded size.
+    /// The next bytes of the buffer: space for any number, or for another item of bounded size.
     #[inline(always)]
     fn room<const BYTES: usize>(&mut self) -> &mut [u8; BYTES] {
         if self.buffer.len() - self.at < BYTES {
@@ -377,7 +378,7 @@ fn first<const BYTES: usize>(room: &mut [u8]) -> &mut [u8; BYTES] {
     room.first_chunk_mut().expect("there is room")
 }
 
-/// Writes `value` as a varint at `at`, and tells where it ends. Room is left for it.
+/// Writes `value` as a varint at `at`, and returns the index after it. There must be space for it.
 #[inline(always)]
 fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
     if value < 0x80 {
@@ -403,15 +404,16 @@ fn put(room: &mut [u8; ROOM], at: usize, value: u64) -> usize {
     }
 }
 
-/// What has more than eight decimal digits.
+/// The smallest number with more than eight decimal digits.
 const EIGHT_DIGITS: u64 = 100_000_000;
 /// Eight digits 0 as text.
 const ASCII_ZEROS: u64 = u64::from_le_bytes(*b"00000000");
 
-/// The decimal digits of a number that has no more than eight: one a byte, the first in the lowest.
+/// The decimal digits of a number below [`EIGHT_DIGITS`]: one in each byte, the first in the lowest.
 #[inline(always)]
 fn eight_digits(value: u64) -> u64 {
-    // Halves of four digits, quarters of two, digits: each divided by a multiplication that is exact for so few.
+    // Halves of four digits, quarters of two, single digits: each divided by a multiplication that is exact for such
+    // small numbers.
     let (upper, lower) = (value / 10_000, value % 10_000);
     let halves = upper | lower << 32;
     let upper = (halves * 10_486) >> 20 & 0x7f_0000_007f;
@@ -420,15 +422,15 @@ fn eight_digits(value: u64) -> u64 {
     upper | (quarters - upper * 10) << 8
 }
 
-/// A number below 2^56 as a varint, all bytes at once, and how many they are.
+/// A number below 2^56 as a varint, all bytes at once, and its length.
 #[inline(always)]
 fn varint(value: u64) -> (u64, usize) {
-    // Seven bits to each byte: halves move apart, then quarters, then eighths.
+    // Seven bits in each byte: halves move apart, then quarters, then eighths.
     let halves = value & 0x0fff_ffff | (value & 0xff_ffff_f000_0000) << 4;
     let quarters = halves & 0x3fff_0000_3fff | (halves & 0x0fff_c000_0fff_c000) << 2;
     let bytes = quarters & 0x007f_007f_007f_007f | (quarters & 0x3f80_3f80_3f80_3f80) << 1;
     let length = (value | 1).ilog2() / 7 + 1;
-    // All but the last say that another one follows.
+    // All bytes but the last have the bit that says that another one follows.
     let more = (1 << (8 * (length - 1))) - 1;
     (bytes | 0x8080_8080_8080_8080 & more, length as usize)
 }

@@ -1,10 +1,9 @@
-//! Work on devices, as render-stage events.
+//! Device work, as render-stage events.
 //!
-//! A stage is what an event is called: there is one for each kernel (and launch geometry, which
-//! stands in its description, where every version shows it), and one for each kind of copy, fill or
-//! barrier. What stays the same for a kernel on a queue (device, stream, resources) is interned as
-//! its kernel description. The tables are bounded: when they are full they are dropped, and what is
-//! still in use is sent again.
+//! A stage is the name of an event: there is one for each kernel and launch geometry, which is part of its description
+//! since every version shows that, and one for each kind of copy, fill or barrier. The properties that a kernel on a
+//! queue always has (device, stream, resources) are interned as its kernel description. The tables are bounded: a full
+//! table is dropped, and entries still in use are sent again.
 
 use std::io::{self, Write};
 
@@ -23,7 +22,7 @@ use super::wire::{Encoder, Fields, ShortFields};
 use crate::record::number_map::NumberMap;
 use crate::trace::model::{EventId, Launch, Resources, Stage, StageId, WorkKind};
 
-/// Most stages and kernels that one sequence holds in its tables.
+/// Maximum number of stages and kernels in the tables of one sequence.
 const MAX_TABLE_ENTRIES: usize = 4096;
 
 pub use interned_graphics_context::Api as ContextApi;
@@ -36,18 +35,18 @@ pub struct GpuContext(u32);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HardwareQueue(u32);
 
-/// What there is to know of a queue.
+/// The description of a queue.
 #[derive(Clone, Debug)]
 pub struct QueueDescription {
-    /// Its name, different from that of every other queue of the trace.
+    /// Its name, unique among the queues of the trace.
     pub name: String,
-    /// More about it.
+    /// Further properties, as text.
     pub description: String,
     /// Its device, as an index into the devices of the trace.
     pub gpu: u32,
     /// Its context.
     pub context: GpuContext,
-    /// Number of the device in its process, as new versions group work by it.
+    /// The number of the device in its process, by which new versions of Perfetto group work.
     pub device: u32,
 }
 
@@ -70,8 +69,8 @@ impl Queues {
     }
 }
 
-/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown ahead of its details,
-/// and named as OpenCL's profiling does.
+/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown before its details,
+/// with the names of OpenCL's profiling.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Submission {
     pub queued: Option<i64>,
@@ -97,7 +96,7 @@ fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>)
     }
 }
 
-/// A detail that every version shows.
+/// A property that every version of Perfetto shows.
 #[derive(Copy, Clone, Debug)]
 pub struct Detail<'a> {
     /// Its name.
@@ -115,42 +114,42 @@ pub enum DetailValue<'a> {
     Text(&'a str),
 }
 
-/// One piece of work.
+/// A piece of work of a device.
 #[derive(Copy, Clone, Debug)]
 pub struct RenderStageEvent<'a> {
     /// Its event id, unique in the trace.
     pub event: EventId,
     /// When it began.
     pub start: u64,
-    /// How long it ran, ns; none if that is not known.
+    /// How long it ran, ns; `None` if unknown.
     pub duration: Option<u64>,
-    /// Where it ran.
+    /// The queue on which it ran.
     pub queue: HardwareQueue,
-    /// Number of its stream in its process, as new versions group work by it.
+    /// The number of its stream in its process, by which new versions of Perfetto group work.
     pub stream: u32,
-    /// What it is.
+    /// Its kernel, or its kind.
     pub stage: Stage<'a>,
-    /// Size of the launch, for kernels.
+    /// The size of the launch, for kernels.
     pub launch: Option<Launch>,
-    /// What it takes of the device.
+    /// The resources of the device that it used.
     pub resources: Resources,
-    /// Correlation id of the call that submitted it; its lower half is shown as the submission id.
+    /// Correlation id of the call that submitted it; the lower half is shown as the submission id.
     pub correlation: u64,
     /// Event ids of the work that it waited for.
     pub waits: &'a [EventId],
-    /// More about it.
+    /// Further properties.
     pub details: &'a [Detail<'a>],
 }
 
-/// Entries of one interning table: what stands for them, and the number sent.
+/// The entries of one interning table: keys, and the numbers that were sent.
 type Table<K> = NumberMap<K, u64>;
 
-/// What a stage's specification depends on.
+/// The key of a stage's specification.
 type StageKey = (StageId, Launch);
-/// What a kernel's description depends on.
+/// The key of a kernel's description.
 type KernelKey = (StageId, HardwareQueue, u32, Resources);
 
-/// What work depends on that does not differ from one run of a kernel to the next.
+/// The properties of work that do not differ from one run of a kernel to the next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     stage: StageId,
@@ -180,10 +179,10 @@ impl Key {
     }
 }
 
-/// The fields that all work with one key has.
+/// The encoded fields that all work with one key has.
 #[derive(Copy, Clone, Debug)]
 struct Same {
-    /// Numbers of device, queue, stage and kernel.
+    /// The numbers of device, queue, stage and kernel.
     numbers: Fields,
     /// The launch, in numbers of workgroups.
     launch: Fields,
@@ -206,7 +205,7 @@ impl Same {
             }
         });
         Same {
-            // Keys of one or two bytes, and numbers of at most 5, 5, 10 and 10.
+            // Keys of one or two bytes, and numbers of at most 5, 5, 10 and 10 bytes.
             numbers: numbers.expect("35 bytes at most"),
             // Two messages of three numbers of at most 5 bytes, in a third.
             launch: launch.expect("43 bytes at most"),
@@ -222,14 +221,14 @@ pub(super) struct WorkTrack {
     kernels: Table<KernelKey>,
     queues: Sent,
     contexts: Sent,
-    /// Of what is in both tables, and has been used together.
+    /// The encoded fields of keys that are in both tables.
     same: NumberMap<Key, Same>,
-    /// The latest of them: work tends to repeat.
+    /// The key and fields used last: work tends to repeat.
     latest: Option<(Key, Same)>,
 }
 
-/// Stages have even numbers and queues odd ones, since they share a table of the trace and queues keep their numbers
-/// for ever.
+/// Stages have even numbers and queues odd ones: they share a table of the trace, and queues keep their numbers for the
+/// whole trace.
 fn queue_iid(queue: HardwareQueue) -> u64 {
     u64::from(queue.0) * 2 + 1
 }
@@ -251,7 +250,7 @@ impl WorkTrack {
         }
     }
 
-    /// Forgets what readers know of the sequence.
+    /// Forgets the state that readers have of the sequence.
     pub fn clear(&mut self) {
         self.sequence.clear();
         self.stages.clear();
@@ -262,7 +261,7 @@ impl WorkTrack {
         self.latest = None;
     }
 
-    /// One piece of work.
+    /// Writes a piece of work.
     #[inline(always)]
     pub fn work<W: Write>(
         &mut self,
@@ -332,8 +331,8 @@ impl WorkTrack {
         packets.end(begun)
     }
 
-    /// The fields that the work shares with what is like it. What readers do not know yet is written as interned data
-    /// of the packet.
+    /// The encoded fields that the work shares with other work of its key. Entries of tables that have not been sent
+    /// yet are written as interned data of the packet.
     #[inline(always)]
     fn same(
         &mut self,
@@ -430,7 +429,7 @@ impl WorkTrack {
     }
 }
 
-/// The size of a launch, in words.
+/// The size of a launch, as text.
 fn description(launch: &Launch) -> String {
     let [x, y, z] = launch.grid;
     match launch.workgroup {

@@ -1,8 +1,8 @@
-//! The packets of a trace, at the level of what it shows: processes, threads, calls, queues, work, losses.
+//! The packets of a trace at the level of its contents: processes, threads, calls, queues, work, losses.
 //!
-//! [`Exporter`](super::Exporter) decides what stands where; here and below, that becomes packets. Packets reach the
-//! file whole and in order, so that what is on disk at any moment is a readable trace. Memory is bounded by the number
-//! of tracks, queues and names.
+//! [`Exporter`](super::Exporter) decides where an event is shown; this module turns the decision into packets. Packets
+//! reach the file whole and in order, so that the file is a readable trace at any moment. Memory is bounded by the
+//! number of tracks, queues and names.
 
 use std::io::{self, Write};
 
@@ -25,10 +25,10 @@ use crate::trace::model::{
     Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, Machine, SystemClocks,
 };
 
-/// The sequence of packets that describe the trace itself.
+/// The sequence of the packets that describe the trace itself.
 const DESCRIPTIONS: u32 = 1;
 
-/// A track of the host: a thread's, or one of our own.
+/// A track of the host: that of a thread, or one of our own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Track(u32);
 
@@ -57,7 +57,7 @@ pub(super) struct SampleSequence {
     begun: bool,
 }
 
-/// Writes a trace.
+/// A writer of traces.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     packets: Packets<W>,
@@ -65,23 +65,23 @@ pub struct TraceWriter<W> {
     queues: Queues,
     tracks: Vec<EventTrack>,
     devices: Vec<WorkTrack>,
-    /// Blocks of counters; none until they are described.
+    /// Blocks of counters; `None` until they are described.
     counters: Vec<Option<CounterTrack>>,
-    /// Number of the counter described latest.
+    /// The number of the last counter.
     last_counter: u32,
-    /// Number of the sequence made latest.
+    /// The number of the last sequence.
     sequences: u32,
-    /// Mixed into the ids of tracks, so that traces that are put together keep theirs apart.
+    /// Mixed into the ids of tracks, so that the tracks of merged traces stay distinct.
     seed: u64,
     lost: u64,
     /// Whether a recording in the trace ended early.
     ended_early: bool,
-    /// BOOTTIME and MONOTONIC, read together.
+    /// BOOTTIME and MONOTONIC, read at the same instants.
     monotonic: Vec<(u64, u64)>,
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// A trace that begins at `clocks`, on `machine`. `seed` tells it from other traces.
+    /// A trace that begins at `clocks`, on `machine`. `seed` distinguishes it from other traces.
     pub fn new(
         out: W,
         seed: u64,
@@ -93,7 +93,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// A trace that is still to be [begun](TraceWriter::begin_trace).
+    /// A trace that has yet to be [begun](TraceWriter::begin_trace).
     pub(super) fn blank(out: W) -> TraceWriter<W> {
         TraceWriter {
             packets: Packets::new(out),
@@ -111,7 +111,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// As [`TraceWriter::new`]. To be called first.
+    /// Begins a [`blank`](TraceWriter::blank) trace, as [`TraceWriter::new`] does. Must be called first.
     pub(super) fn begin_trace(
         &mut self,
         seed: u64,
@@ -139,13 +139,13 @@ impl<W: Write> TraceWriter<W> {
         }))
     }
 
-    /// Compresses the trace from here on, group by group. To be called first.
+    /// Compresses the trace from here on, group by group. Must be called first.
     pub fn compress(&mut self) {
         self.packets.compress();
     }
 
-    /// The system clocks, read together. Nothing in the trace is converted by them: they are for what is merged with
-    /// it.
+    /// Writes the system clocks, read at one instant. No time in the trace is converted with them: they serve to merge
+    /// it with other traces.
     pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
         if clocks.monotonic != 0 {
             self.monotonic.push((clocks.boottime, clocks.monotonic));
@@ -158,7 +158,7 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Facts about the trace, for new versions of Perfetto.
+    /// Writes facts about the trace, for new versions of Perfetto.
     pub fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
         use trace_attributes::{Attribute, attribute};
         self.describe(Data::TraceAttributes(TraceAttributes {
@@ -172,7 +172,7 @@ impl<W: Write> TraceWriter<W> {
         }))
     }
 
-    /// The devices, all at once; queues name them by their place in this list.
+    /// Describes all devices at once; queues name them by their index in this list.
     pub fn gpus(&mut self, gpus: &[Agent]) -> io::Result<()> {
         self.describe(Data::GpuInfo(GpuInfo {
             gpus: gpus
@@ -197,7 +197,7 @@ impl<W: Write> TraceWriter<W> {
         }))
     }
 
-    /// A process.
+    /// Declares a process.
     pub fn process(&mut self, pid: u32, name: &str, command: &[&str]) -> io::Result<ProcessTrack> {
         let uuid = self.uuid(Kind::Process, pid, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
@@ -216,7 +216,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(ProcessTrack { uuid, pid })
     }
 
-    /// The track of a thread. `name` may be empty.
+    /// Declares the track of a thread. `name` may be empty.
     pub fn thread(&mut self, process: ProcessTrack, tid: u32, name: &str) -> io::Result<Track> {
         let uuid = self.uuid(Kind::Thread, process.pid, tid);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
@@ -233,23 +233,23 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.add_track(uuid))
     }
 
-    /// A track below another one, for what does not nest with the calls on it.
+    /// Declares a track below another one, for slices that do not nest with the calls on it.
     pub fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
         let parent = self.tracks[parent.0 as usize].uuid();
         self.named_track(Some(parent), name)
     }
 
-    /// A track below a process.
+    /// Declares a track below a process.
     pub fn process_child(&mut self, parent: ProcessTrack, name: &str) -> io::Result<Track> {
         self.named_track(Some(parent.uuid), name)
     }
 
-    /// A track of the whole trace.
+    /// Declares a track of the whole trace.
     pub fn global(&mut self, name: &str) -> io::Result<Track> {
         self.named_track(None, name)
     }
 
-    /// A counter below a process.
+    /// Declares a counter below a process.
     pub fn process_counter(
         &mut self,
         parent: ProcessTrack,
@@ -259,7 +259,7 @@ impl<W: Write> TraceWriter<W> {
         self.counter(Some(parent.uuid), name, unit)
     }
 
-    /// A counter below another track.
+    /// Declares a counter below another track.
     pub fn child_counter(
         &mut self,
         parent: Track,
@@ -269,7 +269,7 @@ impl<W: Write> TraceWriter<W> {
         self.counter(Some(self.tracks[parent.0 as usize].uuid()), name, unit)
     }
 
-    /// A counter of the whole trace.
+    /// Declares a counter of the whole trace.
     pub fn global_counter(&mut self, name: &str, unit: CounterUnit) -> io::Result<Track> {
         self.counter(None, name, unit)
     }
@@ -301,14 +301,14 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.add_track(uuid))
     }
 
-    /// A time of the trace in CLOCK_MONOTONIC, as Perfetto converts it back; none if no snapshot tells that clock.
+    /// A time of the trace in CLOCK_MONOTONIC, as Perfetto converts it back; `None` if no snapshot contains that clock.
     pub(super) fn monotonic(&self, boottime: u64) -> Option<u64> {
         let after = self.monotonic.partition_point(|(own, _)| *own <= boottime);
         let (own, monotonic) = self.monotonic.get(after.saturating_sub(1))?;
         Some(boottime.wrapping_sub(*own).wrapping_add(*monotonic))
     }
 
-    /// A sequence for packets about samples.
+    /// Creates a sequence for packets about samples.
     pub(super) fn sample_sequence(&mut self) -> SampleSequence {
         self.sequences += 1;
         SampleSequence {
@@ -317,7 +317,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// A packet about samples, with what it interns.
+    /// Writes a packet about samples, with its interned data.
     pub(super) fn sample_packet(
         &mut self,
         sequence: &mut SampleSequence,
@@ -346,7 +346,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.add_track(uuid))
     }
 
-    /// The place for the device work of a process.
+    /// Creates the track for the device work of a process.
     pub fn device(&mut self) -> Device {
         self.sequences += 1;
         self.devices.push(WorkTrack::new(self.sequences));
@@ -372,8 +372,8 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// The counters of a block had these values since the time before this one. A block that was not described has
-    /// none.
+    /// Writes the values that the counters of a block had since the time before this one. A block that has not been
+    /// described has no values.
     pub fn counter_values(
         &mut self,
         index: CounterIndex,
@@ -386,35 +386,35 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// A context of a compute API.
+    /// Declares a context of a compute API.
     pub fn context(&mut self, pid: u32, api: ContextApi) -> GpuContext {
         self.queues.add_context(pid, api)
     }
 
-    /// A queue.
+    /// Declares a queue.
     pub fn queue(&mut self, queue: QueueDescription) -> HardwareQueue {
         self.queues.add_queue(queue)
     }
 
-    /// A number for a name; none when too many names have one, and the name has to be written out.
+    /// The number of a name; `None` if too many names have one, and the name has to be written in full.
     pub fn name(&mut self, text: &str) -> Option<Name> {
         self.names.intern(text)
     }
 
-    /// A slice begins.
+    /// Begins a slice.
     #[inline]
     pub fn begin(&mut self, track: Track, time: u64, event: &Event<'_>) -> io::Result<()> {
         self.event(track, track_event::Type::SliceBegin, time, event)
     }
 
-    /// Whether readers of a track know the names of a function.
+    /// Whether the names of a function have been sent on a track.
     #[inline(always)]
     pub(super) fn knows_heading(&self, track: Track, heading: &Heading) -> bool {
         self.tracks[track.0 as usize].knows_heading(heading)
     }
 
-    /// A whole call of a function whose names readers of the track know, from which no other was made, and no more than
-    /// a tie beside it.
+    /// Writes a complete call without inner calls and with at most one tie, of a function whose names have been sent on
+    /// the track.
     #[inline(always)]
     pub(super) fn call(
         &mut self,
@@ -427,7 +427,7 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation, tie)
     }
 
-    /// A call of a function whose names readers of the track know begins, without annotations.
+    /// Begins a call without annotations, of a function whose names have been sent on the track.
     pub(super) fn begin_call(
         &mut self,
         track: Track,
@@ -438,18 +438,18 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].begin_call(&mut self.packets, time, heading, call)
     }
 
-    /// The innermost open slice of a track ends.
+    /// Ends the innermost open slice of a track.
     #[inline(always)]
     pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.tracks[track.0 as usize].end(&mut self.packets, time)
     }
 
-    /// A counter has a value from `time` on.
+    /// Writes the value that a counter has from `time` on.
     pub fn value(&mut self, counter: Track, time: u64, value: i64) -> io::Result<()> {
         self.tracks[counter.0 as usize].value(&mut self.packets, time, value)
     }
 
-    /// Something happens at a point in time.
+    /// Writes an event without duration.
     pub fn instant(&mut self, track: Track, time: u64, event: &Event<'_>) -> io::Result<()> {
         self.event(track, track_event::Type::Instant, time, event)
     }
@@ -465,12 +465,12 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].event(&mut self.packets, &self.names, kind, time, event)
     }
 
-    /// A piece of device work.
+    /// Writes a piece of device work.
     pub fn work(&mut self, device: Device, work: &RenderStageEvent<'_>) -> io::Result<()> {
         self.submitted_work(device, work, Submission::default())
     }
 
-    /// A piece of device work, and when it came to the device.
+    /// Writes a piece of device work, and when it was queued and submitted.
     #[inline(always)]
     pub(super) fn submitted_work(
         &mut self,
@@ -482,19 +482,18 @@ impl<W: Write> TraceWriter<W> {
         track.work(&mut self.packets, &self.queues, work, submission)
     }
 
-    /// Counts records that are missing. They become part of the statistics that every version of
-    /// Perfetto shows.
+    /// Counts lost records. The count becomes part of the statistics that every version of Perfetto shows.
     pub fn lost(&mut self, records: u64) {
         self.lost = self.lost.saturating_add(records);
     }
 
-    /// Notes that a recording is incomplete by an unknown number of records. Perfetto shows it as a failed final flush,
-    /// which it counts as a loss of data.
+    /// Notes that a recording is incomplete by an unknown number of records. Perfetto shows this as a failed final
+    /// flush, which it counts as a loss of data.
     pub fn ended_early(&mut self) {
         self.ended_early = true;
     }
 
-    /// Sends everything that readers know of the sequences again, before its next use.
+    /// Sends all state of the sequences again before their next use.
     pub fn reset(&mut self) {
         self.tracks.iter_mut().for_each(EventTrack::clear);
         self.devices.iter_mut().for_each(WorkTrack::clear);
@@ -502,12 +501,12 @@ impl<W: Write> TraceWriter<W> {
         counters.for_each(CounterTrack::clear);
     }
 
-    /// Bytes of the trace so far.
+    /// The size of the trace so far, in bytes.
     pub fn bytes(&self) -> u64 {
         self.packets.total()
     }
 
-    /// Bytes of whole packets that the file has taken: where to cut it after an error.
+    /// The number of bytes of complete packets in the file: the length to cut it to after an error.
     pub fn written(&self) -> u64 {
         self.packets.written()
     }
@@ -522,12 +521,12 @@ impl<W: Write> TraceWriter<W> {
         self.packets.flush()
     }
 
-    /// Hands all packets to the file.
+    /// Writes all packets to the file.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.packets.flush()
     }
 
-    /// Ends the trace and gives the file back.
+    /// Ends the trace and returns the file.
     pub fn finish(mut self) -> io::Result<W> {
         self.end_trace()?;
         self.packets.into_inner()
@@ -552,12 +551,12 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// A text, unless it is empty: what is not known is left out.
+/// The text, or `None` if it is empty: unknown properties are left out.
 fn known(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// What a track is, for its id.
+/// The kind of a track, for its id.
 #[derive(Copy, Clone)]
 enum Kind {
     Process = 1,
@@ -573,7 +572,7 @@ fn mix(value: u64) -> u64 {
     (value ^ value >> 31).max(1)
 }
 
-/// The statistics that show a loss of data, if there was one: `lost` records, and those of recordings that ended early.
+/// The statistics that show a loss of data, or `None` without one: `lost` records, and whether recordings ended early.
 pub(super) fn loss_statistics(lost: u64, ended_early: bool) -> Option<TraceStats> {
     let outcome = trace_stats::FinalFlushOutcome::FinalFlushFailed;
     let buffer = trace_stats::BufferStats {

@@ -10,7 +10,7 @@ use crate::trace::perfetto::events::{Annotation, Event, Heading, Label, Tie, Tie
 use crate::trace::perfetto::names::Name;
 use crate::trace::perfetto::schema::GpuApi;
 
-/// The API of a domain, in Perfetto's words.
+/// The API of a domain, as Perfetto names it.
 pub(super) fn gpu_api(domain: Domain) -> Option<GpuApi> {
     match domain {
         Domain::OPENCL => Some(GpuApi::OpenCl),
@@ -20,12 +20,12 @@ pub(super) fn gpu_api(domain: Domain) -> Option<GpuApi> {
     }
 }
 
-/// A function whose names have numbers.
+/// A function whose names have been interned.
 pub(super) struct KnownFunction {
-    /// None: there are too many names, and its name is written out.
+    /// `None` if there are too many names: then its name is written in full.
     name: Option<Name>,
     category: Name,
-    /// How its calls begin; none if its name is written out.
+    /// The constant fields of its calls; `None` if its name is written in full.
     heading: Option<Heading>,
     api: Option<GpuApi>,
     /// Names of its parameters.
@@ -54,7 +54,7 @@ impl Exporter<'_> {
         if let (false, Some(end)) = (call.open, call.end)
             && let Some(tie) = only_tie(call, api)
         {
-            // Most calls have no more than that.
+            // Most calls have nothing else.
             let times = (start, end.0);
             return self.writer.call(track, times, heading, correlation, tie);
         }
@@ -78,7 +78,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Writes a call of a function whose names the readers of its track do not know, or one with annotations.
+    /// Writes a call with annotations, or of a function whose names have not been sent on its track.
     #[inline(never)]
     fn write_any_call(&mut self, call: &Call<'_>) -> io::Result<()> {
         let track = self.events(call.track)?;
@@ -143,7 +143,7 @@ fn is_tied(call: &Call<'_>) -> bool {
     !(call.submitted.is_empty() && call.waited.is_empty())
 }
 
-/// The only tie of a call, or that it has none; `None` if it has more.
+/// The tie of a call with at most one; `None` if it has more.
 #[inline(always)]
 fn only_tie(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<Tie>> {
     let tie = |event: EventId, waited| Tie { event, waited, api };

@@ -9,7 +9,7 @@ use crate::trace::model;
 use crate::trace::perfetto::schema::GpuApi;
 use crate::trace::perfetto::work::{ContextApi, Detail, DetailValue, RenderStageEvent, Submission};
 
-/// The API of a context, in Perfetto's words.
+/// The API of a context, as Perfetto names it.
 pub(super) fn context_api(domain: Domain) -> ContextApi {
     match calls::gpu_api(domain) {
         Some(GpuApi::OpenCl) => ContextApi::OpenCl,
@@ -38,7 +38,7 @@ impl Exporter<'_> {
                 details.text("waves", &samples.leading);
             }
         }
-        // Older versions show no arrows, and no event ids but those beside calls.
+        // Older versions of Perfetto show no arrows, and event ids only beside calls.
         let mut waits_for = String::new();
         for event in work.waits {
             let comma = if waits_for.is_empty() { "" } else { ", " };
@@ -74,7 +74,7 @@ impl Exporter<'_> {
     }
 }
 
-/// The few details of one piece of work, without allocating.
+/// The details of one piece of work, stored without allocation.
 struct Details<'a> {
     list: [Detail<'a>; 7],
     count: usize,
