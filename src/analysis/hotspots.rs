@@ -1,7 +1,7 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction.
 //!
-//! [`Hotspots`] consumes the [model of a trace](crate::trace::model), and has a [`Report`] at the end. Traces may be
-//! hostile: memory is bounded, and entries that there is no room for are counted.
+//! [`Hotspots`] consumes the [model of a trace](crate::trace::model) and returns a [`Report`] at the end. Traces may be
+//! hostile: memory is bounded, and entries beyond the bound are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,27 +16,27 @@ use crate::trace::model::{
     self, CodeAddress, Consumer, Process, ProcessIndex, RawSample, SamplerIndex, Samples,
 };
 
-/// Most bytes that are kept of what ids stand for, and of counts.
+/// Maximum size of all texts and counts that are kept.
 const MAX_BYTES: usize = 256 << 20;
-/// What an entry takes beside its texts.
+/// Size of an entry without its texts.
 const ENTRY: usize = 96;
 
-/// How samples are distributed over what waves did.
+/// The distribution of samples over the states of waves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Stochastic ones: only of these is more known.
+    /// The number of stochastic samples; only for these the rest is known.
     pub stochastic: u64,
-    /// Of these, those that issued an instruction.
+    /// Stochastic samples whose wave issued an instruction.
     pub issued: u64,
-    /// Those at which the arbiter issued nothing at all.
+    /// Samples at which the arbiter issued no instruction at all.
     pub latency: u64,
-    /// Those that did not issue, by their reason.
+    /// Samples whose wave did not issue, by the reason.
     pub reasons: BTreeMap<NotIssued, u64>,
-    /// The same in CUPTI's words.
+    /// The same samples by CUPTI's stall reasons.
     pub stalls: BTreeMap<StallReason, u64>,
-    /// Those that issued, by what.
+    /// Samples whose wave issued, by the type of the instruction.
     pub types: BTreeMap<InstructionType, u64>,
 }
 
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Tally) {
         let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         plus(&mut self.samples, other.samples);
@@ -76,12 +76,12 @@ impl Tally {
         }
     }
 
-    /// The share of samples that issued, 0 to 1; none where that is not known.
+    /// The share of samples whose wave issued, 0 to 1; `None` without stochastic samples.
     pub fn issue_rate(&self) -> Option<f64> {
         (self.stochastic > 0).then(|| self.issued as f64 / self.stochastic as f64)
     }
 
-    /// Why waves did not issue, the most frequent reasons first.
+    /// The reasons why waves did not issue, the most frequent first.
     pub fn leading(&self) -> Vec<(NotIssued, u64)> {
         let mut list: Vec<_> = self
             .reasons
@@ -96,17 +96,17 @@ impl Tally {
 /// An instruction of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// Path of its code object, or what stands for it.
+    /// The path of its code object, or its id as text.
     pub code_object: String,
-    /// Bytes from the code object's load base; the address itself without a code object.
+    /// Offset in bytes from the load base of the code object; the address itself if there is no code object.
     pub offset: u64,
-    /// The function of the symbol table that it is in; empty if it is in none.
+    /// The function of the symbol table that contains it; empty if there is none.
     pub symbol: String,
-    /// Its text; empty if there is no disassembler for it.
+    /// Its text; empty without a disassembler for its architecture.
     pub text: String,
-    /// Place in [`Kernel::lines`] of its source line.
+    /// The index of its source line in [`Kernel::lines`].
     pub line: Option<usize>,
-    /// Its functions, innermost first: name, file, line.
+    /// Its functions with file and line, innermost first.
     pub frames: Vec<(String, String, u32)>,
     /// Its samples.
     pub tally: Tally,
@@ -115,11 +115,11 @@ pub struct Instruction {
 /// A source line of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceLine {
-    /// Its file, as the compiler was told of it.
+    /// Its file, as named in the debug information.
     pub file: String,
     /// Its number, from 1.
     pub line: u32,
-    /// Its text, where it is known.
+    /// Its text, if known.
     pub text: Option<String>,
     /// Its samples.
     pub tally: Tally,
@@ -130,80 +130,81 @@ pub struct SourceLine {
 pub struct Kernel {
     /// Its name.
     pub name: String,
-    /// Where it ran.
+    /// The agent on which it ran.
     pub agent: String,
     /// Its samples.
     pub tally: Tally,
-    /// Its dispatches whose totals are known.
+    /// The number of its dispatches whose totals are known.
     pub dispatches: u64,
-    /// Samples of these that were dropped.
+    /// The number of dropped samples of these dispatches.
     pub dropped: u64,
-    /// Lines that were sampled, those with most samples first.
+    /// The sampled lines, by descending number of samples.
     pub lines: Vec<SourceLine>,
-    /// Instructions that were sampled, those with most samples first.
+    /// The sampled instructions, by descending number of samples.
     pub instructions: Vec<Instruction>,
-    /// Why some instructions have no line, and how many samples these had, most first.
+    /// The reasons why instructions have no line, with the number of samples of these instructions, in descending
+    /// order.
     pub missing: Vec<(String, u64)>,
-    /// Source text near the lines: by file and number.
+    /// Source text near the lines, by file and line number.
     pub source: BTreeMap<(String, u32), String>,
 }
 
-/// How an agent was sampled.
+/// The sampling configuration of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sampled {
     /// The agent.
     pub agent: String,
-    /// How.
+    /// The sampling method.
     pub method: SamplingMethod,
-    /// What the interval counts.
+    /// The unit of the interval.
     pub unit: SamplingUnit,
     /// The interval.
     pub interval: u64,
 }
 
-/// What the samples amount to.
+/// The counts of all samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Kernels, those with most samples first.
+    /// The kernels, by descending number of samples.
     pub kernels: Vec<Kernel>,
-    /// How agents were sampled.
+    /// The sampling configurations of the agents.
     pub sampled: Vec<Sampled>,
-    /// All samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Samples that their agent could not complete.
+    /// The number of samples that their agent could not complete.
     pub invalid: u64,
-    /// Samples that were dropped.
+    /// The number of dropped samples.
     pub dropped: u64,
-    /// Entries that there was no room for.
+    /// The number of entries that were left out for lack of space.
     pub left_out: u64,
 }
 
-/// One sample by itself, where a trace keeps them.
+/// A single sample, from a trace that keeps them.
 #[derive(Copy, Clone, Debug)]
 pub struct Sample<'a> {
-    /// Whose sample.
+    /// The sampled process.
     pub process: ProcessId,
-    /// When, BOOTTIME.
+    /// The time of the sample, BOOTTIME.
     pub time: Nanos,
-    /// Lanes that were active.
+    /// The active lanes, as bits.
     pub exec_mask: u64,
-    /// The dispatch.
+    /// The dispatch's work id.
     pub dispatch: u64,
     /// Internal correlation id of the call that enqueued it.
     pub correlation: u64,
-    /// The instruction; empty if its text is not known.
+    /// The instruction; empty if its text is unknown.
     pub instruction: &'a str,
-    /// Its code object's path and where in it.
+    /// The path of its code object.
     pub code_object: &'a str,
     /// Bytes from the code object's load base.
     pub offset: u64,
-    /// File and line; none if they are not known.
+    /// File and line, if known.
     pub line: Option<(&'a str, u32)>,
     /// The kernel.
     pub kernel: &'a str,
-    /// What it says of its wave.
+    /// The state of the wave.
     pub outcome: Outcome,
-    /// Waves that were active on the compute unit.
+    /// Number of active waves on the compute unit.
     pub wave_count: u32,
 }
 
@@ -217,14 +218,14 @@ struct Source {
     objects: NumberMap<CodeObjectId, Box<str>>,
     addresses: NumberMap<u32, CodeAddress>,
     lines: NumberMap<(u32, u32), Box<str>>,
-    /// By agent, kernel, address and outcome: samples and latency samples.
+    /// Samples and latency samples, by agent, kernel, address and outcome.
     counts: NumberMap<(AgentId, KernelId, u32, u32), (u64, u64)>,
-    /// By agent and kernel: dispatches and dropped samples.
+    /// Dispatches and dropped samples, by agent and kernel.
     totals: NumberMap<(AgentId, KernelId), (u64, u64)>,
     sampled: Vec<model::Configuration>,
 }
 
-/// Called with each sample by itself.
+/// The function that is called with each single sample.
 type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
 
 /// Counts samples by kernel, line and instruction.
@@ -280,7 +281,7 @@ impl Consumer for Hotspots<'_> {
 }
 
 impl<'s> Hotspots<'s> {
-    /// Calls `each` with every sample by itself, of traces that keep them.
+    /// Calls `each` with every single sample, if the trace keeps them.
     pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
         Hotspots {
             each: Some(Box::new(each)),
@@ -288,7 +289,7 @@ impl<'s> Hotspots<'s> {
         }
     }
 
-    /// Whether there is room for an entry with so many bytes of text; if so, it is taken.
+    /// Whether there is space for an entry with `bytes` bytes of text; if so, it is reserved.
     fn room(&mut self, bytes: usize) -> bool {
         if self.bytes + bytes + ENTRY > MAX_BYTES {
             self.left_out += 1;
@@ -358,7 +359,7 @@ impl<'s> Hotspots<'s> {
         }
     }
 
-    /// The counts so far.
+    /// The report on the samples so far.
     pub fn report(&self) -> Report {
         let mut report = Report {
             invalid: self.invalid,
@@ -390,7 +391,7 @@ impl<'s> Hotspots<'s> {
         }
         report.sampled.sort();
         report.sampled.dedup();
-        // Totals of dispatches without a sample need not tell which kernel they are of.
+        // Totals of dispatches without a sample may not name their kernel.
         let sampled = kernels.into_values().filter(|building| {
             let kernel = &building.kernel;
             kernel.tally.samples > 0 || kernel.dropped > 0
@@ -417,7 +418,7 @@ impl Source {
         self.kernels.get(&id).map_or("unknown kernel", |name| name)
     }
 
-    /// Path of a code object, or what stands for it.
+    /// The path of a code object, or its id as text.
     fn object(&self, id: CodeObjectId) -> String {
         match (id, self.objects.get(&id).map_or("", |path| path)) {
             (CodeObjectId::NONE, _) => "no code object".to_owned(),
@@ -483,7 +484,7 @@ impl Source {
     }
 }
 
-/// A kernel whose samples are being put together.
+/// A kernel whose samples are being collected.
 struct Building {
     kernel: Kernel,
     instructions: HashMap<(String, u64), usize>,
@@ -570,7 +571,7 @@ impl Building {
 
     fn finish(self) -> Kernel {
         let mut kernel = self.kernel;
-        // Instructions follow their lines into the new order.
+        // The line indices of instructions follow the new order of the lines.
         let mut order: Vec<usize> = (0..kernel.lines.len()).collect();
         order.sort_by(|a, b| {
             let (a, b) = (&kernel.lines[*a], &kernel.lines[*b]);

@@ -1,4 +1,4 @@
-//! What a recording amounts to: where the time went, and where kernels spent theirs.
+//! Analyses of a recording: the time of calls, devices and kernels, and the hotspots inside kernels.
 
 pub mod hotspots;
 pub mod summary;

@@ -1,4 +1,4 @@
-//! Traces: the joined model of a recording, what produces it, and its Perfetto form.
+//! Traces: the joined model of a recording, its producers, and its Perfetto form.
 
 #[cfg(feature = "perfetto")]
 pub mod capture;

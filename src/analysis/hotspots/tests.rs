@@ -1,4 +1,4 @@
-//! Reports about samples that are made up here.
+//! Reports about samples that are generated here.
 
 use super::*;
 use crate::record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};

@@ -1,8 +1,8 @@
-//! How long a device was busy: the union of intervals that come nearly in order.
+//! The time for which a device was busy: the union of intervals that come nearly in order.
 //!
-//! Intervals that do not touch are kept apart in a window of bounded size; when it is full, the earliest one is closed.
-//! Most come in order; the others are sorted in, many at once. What comes later and reaches back before that is cut
-//! off, and counted.
+//! Intervals that do not touch are kept in a window of bounded size; when it is full, the earliest one is closed. Most
+//! intervals come in order; the others are sorted in, many at once. An interval that reaches back before the window is
+//! cut off and counted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,50 +10,50 @@ use super::distribution::Distribution;
 
 use crate::record::Nanos;
 
-/// Most intervals in the window.
+/// Maximum number of intervals in the window.
 const MAX_INTERVALS: usize = 1 << 15;
-/// Most intervals that wait to be sorted in: all at once costs little more than one.
+/// Maximum number of intervals that wait to be sorted in: sorting all at once costs little more than sorting one.
 const MAX_UNSORTED: usize = 1 << 12;
 
 /// The work that ends a gap.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Opener {
-    /// What it is, as a number.
+    /// Its label, a number.
     pub label: u32,
-    /// When it was enqueued, if that is known.
+    /// When it was enqueued, if known.
     pub enqueued: Option<Nanos>,
 }
 
-/// The gaps that work of one kind ended.
+/// The gaps that work with one label ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gaps {
-    /// The gaps, ns each.
+    /// The lengths of the gaps, ns.
     pub times: Distribution,
-    /// Of these, the time before the work was enqueued: the host had nothing for the device to do.
+    /// The part of the gaps before the work was enqueued: the host gave the device nothing to do.
     pub host: Nanos,
-    /// The time after it was enqueued: the device, its driver or other work let it wait.
+    /// The part of the gaps after the work was enqueued: the device, its driver or other work delayed it.
     pub waiting: Nanos,
 }
 
-/// When a device was busy.
+/// The busy time of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
-    /// When it first was.
+    /// The begin of the first interval.
     pub first: Nanos,
-    /// When it last was.
+    /// The end of the last interval.
     pub last: Nanos,
-    /// For how long; what overlaps counts once.
+    /// The busy time; overlapping intervals count once.
     pub busy: Nanos,
-    /// The longest time between two intervals: from, to; none if there was no gap.
+    /// The longest gap between two intervals: from, to; `None` without a gap.
     pub largest_gap: Option<(Nanos, Nanos)>,
-    /// All gaps, by the number of what ended them.
+    /// All gaps, by the label of the work that ended them.
     pub gaps: BTreeMap<u32, Gaps>,
-    /// Intervals that came too late to be counted in full; 0 says that the rest is exact.
+    /// The number of intervals that came too late to be counted in full; 0 if the result is exact.
     pub late: u64,
 }
 
 impl Busy {
-    /// The share of the time from first to last, 0 to 1.
+    /// The share of busy time from the first begin to the last end, 0 to 1.
     pub fn share(&self) -> f64 {
         match self.last.0.saturating_sub(self.first.0) {
             0 => 1.0,
@@ -62,18 +62,18 @@ impl Busy {
     }
 }
 
-/// A time without a gap.
+/// A busy time without a gap.
 #[derive(Copy, Clone, Debug)]
 struct Interval {
     start: u64,
     end: u64,
-    /// When what begins it was enqueued, if that is known.
+    /// When the work that begins it was enqueued, if known.
     enqueued: Nanos,
-    /// The label of what begins it, or [`NOBODY`].
+    /// The label of the work that begins it, or [`NOBODY`].
     label: u32,
 }
 
-/// The label of what is of no interest.
+/// The label of work that ends no gap of interest.
 const NOBODY: u32 = u32::MAX;
 
 impl Interval {
@@ -91,11 +91,11 @@ impl Interval {
 /// Adds up the busy time of a device.
 #[derive(Debug)]
 pub struct BusyTime {
-    /// The intervals in the window, in order. They neither overlap nor touch.
+    /// The intervals in the window, in order, without overlap or contact.
     window: VecDeque<Interval>,
-    /// Intervals that came out of order, and whatever came after them: not in the window yet.
+    /// Intervals that came out of order, and all that came after them: not in the window yet.
     unsorted: Vec<Interval>,
-    /// What has left the window; its `last` is where the window begins.
+    /// The intervals that have left the window; its `last` is the begin of the window.
     closed: Option<Busy>,
     late: u64,
     most: usize,
@@ -118,7 +118,7 @@ impl BusyTime {
         }
     }
 
-    /// The device was busy from `start` to `end`, with what `opener` says, if that is of interest.
+    /// Adds the interval from `start` to `end`. `opener` is the work that began it, if its gap is of interest.
     pub fn add(&mut self, start: Nanos, end: Nanos, opener: Option<Opener>) {
         let (mut start, end) = (start.0, end.0.max(start.0));
         if let Some(closed) = &self.closed
@@ -131,7 +131,7 @@ impl BusyTime {
             }
         }
         let interval = Interval::new(start, end, opener);
-        // Mostly it comes behind all others, or goes on where the latest has not ended yet.
+        // Most intervals begin after all others, or before the latest has ended.
         let in_order = self
             .window
             .back()
@@ -139,7 +139,7 @@ impl BusyTime {
         if self.unsorted.is_empty() && in_order {
             let touches = self.window.back().is_some_and(|latest| start <= latest.end);
             if !touches {
-                // Before the window grows beyond its size, for which its room would be doubled.
+                // Done before the window grows beyond its size, which would double its allocation.
                 self.keep_to_size(self.most - 1);
             }
             append(&mut self.window, interval);
@@ -152,7 +152,7 @@ impl BusyTime {
         }
     }
 
-    /// Closes the earliest intervals, but for so many.
+    /// Closes the earliest intervals until `most` are left.
     fn keep_to_size(&mut self, most: usize) {
         while self.window.len() > most
             && let Some(interval) = self.window.pop_front()
@@ -161,7 +161,7 @@ impl BusyTime {
         }
     }
 
-    /// The sum so far; none if there was nothing.
+    /// The busy time so far; `None` without intervals.
     pub fn busy(&self) -> Option<Busy> {
         let mut sum = self.closed.clone();
         let (mut window, mut unsorted) = (self.window.clone(), self.unsorted.clone());
@@ -184,25 +184,24 @@ fn append(window: &mut VecDeque<Interval>, interval: Interval) {
     }
 }
 
-/// Puts intervals that came out of order where they belong. Only the part of the window behind the first of them is
-/// looked at.
+/// Sorts in the intervals that came out of order. Reads only the part of the window after the first of them.
 fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
     let Some(first) = unsorted.iter().map(|interval| interval.start).min() else {
         return;
     };
     let behind = window.partition_point(|interval| interval.start <= first);
-    // Of what begins at the same time, what came first stays first.
+    // Intervals with equal begins keep the order in which they came.
     let mut all: Vec<Interval> = window.drain(behind..).collect();
     all.append(unsorted);
     all.sort_by_key(|interval| interval.start);
-    // No more than that: it stays.
+    // Exactly as many: the allocation is kept.
     window.reserve_exact(all.len());
     for interval in all {
         append(window, interval);
     }
 }
 
-/// Adds an interval that begins after all before it.
+/// Adds an interval that begins after all earlier ones.
 fn close(sum: &mut Option<Busy>, interval: Interval) {
     let Interval {
         start,
@@ -316,7 +315,7 @@ mod tests {
             for (start, end) in &intervals {
                 covered[*start as usize..*end as usize].fill(true);
             }
-            // No more than that fit in without touching each other.
+            // As many fit in without touching each other.
             let busy = sum(&intervals, 260).unwrap();
             prop_assert_eq!(busy.busy.0 as usize, covered.iter().filter(|covered| **covered).count());
             prop_assert_eq!(busy.first.0, intervals.iter().map(|i| i.0).min().unwrap());

@@ -1,33 +1,33 @@
-//! How values are spread: their number, sum, mean, extremes, deviation and median, in little memory.
+//! The distribution of values: their number, sum, mean, extremes, deviation and median, in little memory.
 
 use std::mem::size_of;
 
-/// Values below this are told apart exactly; above, so many steps lead to the double.
+/// Values below this are distinguished exactly; above, each octave has this many steps.
 const STEPS: usize = 64;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
-/// Values that have been added up.
+/// A distribution of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    /// How many.
+    /// The number of values.
     pub count: u64,
     /// Their sum, in their unit.
     pub total: u64,
-    /// The least.
+    /// The least value.
     pub least: u64,
-    /// The most.
+    /// The greatest value.
     pub most: u64,
-    /// Sum of their squares.
+    /// The sum of their squares.
     squares: f64,
-    /// How many there are in each octave, step by step.
+    /// The number of values in each step of each octave.
     octaves: Vec<(u32, Box<[u64; STEPS]>)>,
 }
 
 impl Distribution {
-    /// How far [`Distribution::median`] may be off, as a share of it: half a step.
+    /// The maximum error of [`Distribution::median`], as a share of it: half a step.
     pub const MEDIAN_ERROR: f64 = 0.5 / STEPS as f64;
 
-    /// Most bytes that one takes.
+    /// Maximum size of a distribution in memory.
     pub const MAX_BYTES: usize =
         size_of::<Distribution>() + 60 * (STEPS * size_of::<u64>() + size_of::<(u32, Box<u64>)>());
 
@@ -45,7 +45,7 @@ impl Distribution {
         self.steps(octave)[step] += 1;
     }
 
-    /// Adds all values of another one.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Distribution) {
         if other.count == 0 {
             return;
@@ -65,12 +65,12 @@ impl Distribution {
         }
     }
 
-    /// The mean, 0 if there are no values.
+    /// The mean; 0 without values.
     pub fn mean(&self) -> u64 {
         self.total.checked_div(self.count).unwrap_or(0)
     }
 
-    /// The standard deviation (of these values: divided by their number), 0 if there are none.
+    /// The standard deviation of the population; 0 without values.
     pub fn deviation(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -80,8 +80,8 @@ impl Distribution {
         (self.squares / count - mean * mean).max(0.0).sqrt()
     }
 
-    /// The median, 0 if there are no values; of an even number of values the mean of the two in the middle. Off by
-    /// no more than the share [`Distribution::MEDIAN_ERROR`] of it.
+    /// The median; 0 without values. For an even number of values it is the mean of the two in the middle. Its relative
+    /// error is at most [`Distribution::MEDIAN_ERROR`].
     pub fn median(&self) -> u64 {
         if self.count == 0 {
             return 0;
@@ -93,7 +93,7 @@ impl Distribution {
         low + (high - low) / 2
     }
 
-    /// About the value that has `rank` values before it.
+    /// An approximation of the value that has `rank` values before it.
     fn ranked(&self, rank: u64) -> u64 {
         let mut octaves: Vec<_> = self.octaves.iter().collect();
         octaves.sort_by_key(|(octave, _)| *octave);
@@ -122,7 +122,7 @@ impl Distribution {
     }
 }
 
-/// Octave and step of a value. The first octave holds the values below [`STEPS`], one a step.
+/// The octave and step of a value. The first octave holds the values below [`STEPS`], one in each step.
 #[inline]
 fn place(value: u64) -> (u32, usize) {
     match value.checked_ilog2() {
@@ -183,7 +183,7 @@ mod tests {
             let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
             let expected = low as f64 + (high - low) as f64 / 2.0;
             let error = (of(&values).median() as f64 - expected).abs();
-            // One for what integers cannot say.
+            // One for the rounding to integers.
             prop_assert!(error <= expected * Distribution::MEDIAN_ERROR + 1.0, "{error} of {expected}");
         }
 

@@ -1,7 +1,7 @@
-//! Summary of a recording: which calls and kernels took the time, and how busy the devices were.
+//! Summary of a recording: the time of calls and kernels, and the load of the devices.
 //!
-//! A [`Summary`] consumes the [model of a trace](crate::trace::model), in memory that depends on how many functions and
-//! kernels there are, not on how often they run.
+//! A [`Summary`] consumes the [model of a trace](crate::trace::model) in memory that depends on the number of functions
+//! and kernels, not on how often they run.
 
 mod busy;
 mod distribution;
@@ -21,13 +21,13 @@ pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::Ranges;
 
-/// Most functions, and most kernels and kinds of work, that are told apart; the rest is summed up.
+/// Maximum number of functions, and of kernels and kinds of work, that are distinguished; the rest is summed up.
 const MAX_ROWS: usize = 1 << 14;
-/// Most different return codes of one function that are told apart.
+/// Maximum number of return codes of one function that are distinguished.
 const MAX_CODES: usize = 64;
-/// Most tracks of ranges.
+/// Maximum number of tracks of ranges.
 const MAX_RANGE_TRACKS: usize = 1 << 16;
-/// What stands for those that are not told apart.
+/// The name under which the rest is summed up.
 const REST: &str = "(others)";
 
 /// A function of an API.
@@ -35,28 +35,28 @@ const REST: &str = "(others)";
 pub struct FunctionSummary {
     /// Its name.
     pub name: String,
-    /// Whose API.
+    /// Its API.
     pub domain: Domain,
-    /// What kind of function it is.
+    /// Its group.
     pub group: OperationGroup,
-    /// Its calls that returned, ns each. Those made by other calls count here and in those.
+    /// The durations of its calls that returned, ns. Calls made by other calls count here and in their callers.
     pub times: Distribution,
-    /// Calls that did not return.
+    /// The number of calls that did not return.
     pub unfinished: u64,
-    /// Calls that failed, by return code.
+    /// The number of failed calls, by return code.
     pub failures: BTreeMap<i32, u64>,
 }
 
-/// A function that failed, and how.
+/// A return code of a function that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Its name.
     pub name: String,
-    /// Whose API.
+    /// Its API.
     pub domain: Domain,
-    /// What it returned.
+    /// The return code.
     pub code: i32,
-    /// How often.
+    /// The number of calls that returned it.
     pub count: u64,
 }
 
@@ -65,48 +65,48 @@ pub struct Failure {
 pub struct WorkSummary {
     /// Its name.
     pub name: String,
-    /// What kind of work it is.
+    /// Its kind.
     pub kind: WorkKind,
-    /// What completed, ns each.
+    /// The durations of completed work, ns.
     pub times: Distribution,
-    /// From the begin of the call that enqueued it to its start, ns each, where both are known.
+    /// The times from the begin of the call that enqueued it to its start, ns, if both are known.
     pub latency: Distribution,
-    /// What did not complete, or has no times.
+    /// The number of pieces of work that did not complete, or have no times.
     pub unfinished: u64,
-    /// What completed with an error.
+    /// The number of pieces of work that completed with an error.
     pub failed: u64,
-    /// Bytes moved or set, of what has a size.
+    /// The sizes of copies and fills in bytes, if known.
     pub sizes: Distribution,
 }
 
-/// How a device spent its time.
+/// The use of a device over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSummary {
-    /// Its place in the trace.
+    /// Its index in the trace.
     pub index: AgentIndex,
     /// Its name.
     pub name: String,
-    /// When it worked; none if it never did.
+    /// Its busy time; `None` if it did no work.
     pub busy: Option<Busy>,
-    /// When kernels ran.
+    /// The time in which kernels ran.
     pub kernels: Nanos,
-    /// When copies, fills, and work that is not known ran.
+    /// The time in which copies, fills, and unknown work ran.
     pub transfers: Nanos,
-    /// When both did at once.
+    /// The time in which both ran.
     pub overlap: Nanos,
-    /// The gaps between its work by the name of the work that ended them, those with most time first.
+    /// The gaps between its work by the name of the work that ended them, in descending order of time.
     pub gaps: Vec<(String, Gaps)>,
 }
 
 /// A kernel or kind of work, and its name.
 #[derive(Debug)]
 struct KnownWork {
-    /// Place of its name in [`Summary::labels`].
+    /// The index of its name in [`Summary::labels`].
     label: u32,
     sum: WorkSummary,
 }
 
-/// When a device was busy, and with what.
+/// The busy time of a device, in all and by kind of work.
 #[derive(Debug, Default)]
 struct GpuTime {
     name: String,
@@ -124,14 +124,14 @@ pub struct Summary {
     labels: Vec<String>,
     gpus: BTreeMap<AgentIndex, GpuTime>,
     ranges: Ranges,
-    /// The threads of tracks of ranges.
+    /// The thread of each track of ranges.
     range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
 }
 
 impl Summary {
-    /// All functions, those with most time first. Processes are put together.
+    /// All functions, in descending order of time. Calls of all processes count together.
     pub fn functions(&self) -> Vec<FunctionSummary> {
         let mut by_name: HashMap<(&str, Domain), FunctionSummary> = HashMap::new();
         for function in self.functions.values() {
@@ -157,7 +157,7 @@ impl Summary {
         list
     }
 
-    /// Functions that failed, the most frequent first.
+    /// Functions that failed, in descending order of frequency.
     pub fn failures(&self) -> Vec<Failure> {
         let mut list: Vec<Failure> = self
             .functions()
@@ -182,12 +182,12 @@ impl Summary {
         list
     }
 
-    /// All kernels, those with most time first. Kernels of one name are put together.
+    /// All kernels, in descending order of time. Kernels with the same name count together.
     pub fn kernels(&self) -> Vec<WorkSummary> {
         self.work_where(|kind| kind == WorkKind::Kernel)
     }
 
-    /// All other work by what it is, that with most time first.
+    /// All other work by name, in descending order of time.
     pub fn other_work(&self) -> Vec<WorkSummary> {
         self.work_where(|kind| kind != WorkKind::Kernel)
     }
@@ -238,7 +238,7 @@ impl Summary {
         self.gpus.iter().map(summary).collect()
     }
 
-    /// The gaps of a device by name: kernels of several processes may have the same.
+    /// The gaps of a device by name: kernels of several processes may have the same name.
     fn gaps(&self, busy: Option<&Busy>) -> Vec<(String, Gaps)> {
         let mut by_name: BTreeMap<&str, Gaps> = BTreeMap::new();
         for (label, gaps) in busy.iter().flat_map(|busy| &busy.gaps) {
@@ -254,17 +254,17 @@ impl Summary {
         list
     }
 
-    /// Ranges of markers by name, those with most time first.
+    /// Ranges of markers by name, in descending order of time.
     pub fn ranges(&self) -> Vec<RangeSummary> {
         self.ranges.list()
     }
 
-    /// From the first call or work to the end of the last; none if there was nothing.
+    /// From the first call or work to the end of the last; `None` for an empty recording.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         self.span
     }
 
-    /// Records that are missing.
+    /// The number of lost records.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -377,7 +377,7 @@ impl Consumer for Summary {
                     enqueued: work.enqueued,
                 };
                 self.extend(start, end);
-                // A barrier keeps no device busy.
+                // A barrier does not occupy a device.
                 if kind != WorkKind::Synchronization
                     && let Some(gpu) = self.gpus.get_mut(&work.agent)
                 {

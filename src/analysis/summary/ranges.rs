@@ -1,4 +1,4 @@
-//! Ranges of markers: how often and how long, and what was called and enqueued in them.
+//! Ranges of markers: their number and duration, and the calls and the work in them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,29 +7,29 @@ use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, ThreadId};
 use crate::trace::model::ProcessIndex;
 
-/// Most names of ranges that are told apart.
+/// Maximum number of names of ranges that are distinguished.
 const MAX_NAMES: usize = 1 << 14;
-/// Most ranges of one thread that are remembered for work that is told later.
+/// Maximum number of ranges of one thread that are kept for work that completes later.
 const MAX_RANGES: usize = 1 << 12;
-/// What stands for those that are not told apart.
+/// The name under which the rest is summed up.
 const REST: &str = "(others)";
 
-/// A range, by its name.
+/// The ranges with one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeSummary {
     /// Its name.
     pub name: String,
-    /// How long each lasted, ns.
+    /// Their durations, ns.
     pub times: Distribution,
-    /// Those that did not end.
+    /// The number of ranges that did not end.
     pub unfinished: u64,
-    /// Calls that began in it on its thread, but for those made by other calls.
+    /// The number of calls that began in them on their thread, without calls made by other calls.
     pub calls: u64,
-    /// How long they took.
+    /// The time of these calls.
     pub call_time: Nanos,
-    /// Work of devices that these calls enqueued, as far as it completed.
+    /// The number of pieces of device work that these calls enqueued and that completed.
     pub work: u64,
-    /// How long it ran.
+    /// The time of this work.
     pub work_time: Nanos,
 }
 
@@ -39,7 +39,7 @@ struct Instance {
     label: u32,
     start: Nanos,
     end: Option<Nanos>,
-    /// Number of the range it is in.
+    /// The number of the enclosing range.
     parent: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ struct Instance {
 #[derive(Debug, Default)]
 struct ThreadRanges {
     begun: VecDeque<Instance>,
-    /// Number of the first of them.
+    /// The number of the first of them.
     first: u64,
     open: Vec<u64>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// A range without a thread lasted from `start` to `end`.
+    /// Adds a range without a thread, from `start` to `end`.
     pub fn add(&mut self, name: &str, start: Nanos, end: Nanos) {
         let label = self.label(name);
         let times = &mut self.list[label as usize].times;
@@ -125,7 +125,7 @@ impl Ranges {
         }
     }
 
-    /// A call took so long.
+    /// Adds a call that took `took` ns.
     pub fn call(&mut self, process: ProcessIndex, thread: ThreadId, start: Nanos, took: u64) {
         if let Some(of) = self.threads.get(&(process, thread)) {
             for label in of.around(start) {
@@ -136,7 +136,7 @@ impl Ranges {
         }
     }
 
-    /// Work that a call at `enqueued` enqueued ran so long.
+    /// Adds work that ran for `ran` ns and was enqueued by the call at `enqueued`.
     pub fn work(&mut self, process: ProcessIndex, thread: ThreadId, enqueued: Nanos, ran: u64) {
         if let Some(of) = self.threads.get(&(process, thread)) {
             for label in of.around(enqueued) {
@@ -147,7 +147,7 @@ impl Ranges {
         }
     }
 
-    /// Ranges by name, those with most time first.
+    /// Ranges by name, in descending order of time.
     pub fn list(&self) -> Vec<RangeSummary> {
         let mut list = self.list.clone();
         list.sort_by(|a, b| {
@@ -192,7 +192,7 @@ mod tests {
         ranges.begin(PROCESS, THREAD, "backward", Nanos(50));
         ranges.end(PROCESS, THREAD, Nanos(60));
         ranges.end(PROCESS, THREAD, Nanos(100));
-        // Work is told when it has completed; another thread's is none of this one's.
+        // Work is added when it has completed; the ranges of this thread do not contain work of another thread.
         ranges.work(PROCESS, THREAD, Nanos(25), 500);
         ranges.work(PROCESS, THREAD, Nanos(70), 1);
         ranges.work(PROCESS, THREAD, Nanos(200), 9);

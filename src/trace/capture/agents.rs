@@ -1,4 +1,4 @@
-//! The agents of a trace: the agents of several processes that are the same device are one.
+//! The agents of a trace: agents of several processes that are the same device become one.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use crate::capture::Metadata;
 use crate::record::{self, AgentId, AgentKind};
 use crate::trace::model::{Agent, AgentIndex};
 
-/// The properties by which agents of two processes are the same device. Devices that are alike in all of them are told
-/// apart by their order.
+/// The properties by which agents of two processes are the same device. Devices with equal properties are distinguished
+/// by their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     name: String,
@@ -16,7 +16,7 @@ struct Identity {
     bus: String,
     kind: AgentKind,
     memory: u64,
-    /// Number among those that are alike in one process.
+    /// Its number among the agents of its process with equal properties.
     number: u32,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Takes in the agents of a process. Returns the index of each.
+    /// Adds the agents of a process. Returns the index of each.
     pub fn add(&mut self, metadata: &Metadata) -> HashMap<AgentId, AgentIndex> {
         let mut seen: HashMap<Identity, u32> = HashMap::new();
         let mut indices = HashMap::new();
@@ -61,7 +61,7 @@ impl Agents {
     }
 }
 
-/// The kind and the index of an agent, as the names of its tracks begin: "GPU 0".
+/// The kind and the index of an agent, with which the names of its tracks begin: "GPU 0".
 pub(super) fn title(kind: AgentKind, index: AgentIndex) -> String {
     let kind = match kind {
         AgentKind::CPU => "CPU device",

@@ -1,4 +1,4 @@
-//! Calls of one process: in the order of their begins, with the work they are tied to and their arguments.
+//! The calls of one process, in the order of their begins, with their arguments and their links to device work.
 
 use std::io;
 
@@ -13,21 +13,21 @@ use crate::record::{
 use crate::trace::model::nesting::{Nested, Step};
 use crate::trace::model::{Call, EventId, Function, Parameter, Value};
 
-/// Most calls whose arguments one thread holds until the calls come.
+/// Maximum number of calls whose arguments one thread keeps until the calls come.
 const MAX_ARGUMENTS: usize = 1 << 16;
 
-/// A call that is on its way, with its times in nanoseconds.
+/// A call with its times in nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct TimedCall {
     correlation: CorrelationId,
     ancestor: CorrelationId,
     external: ExternalId,
     operation: Operation,
-    /// The return code, of calls that their source has flagged as failed: a code alone may be an answer, "not ready"
-    /// say.
+    /// The return code, if the source flagged the call as failed: a code alone may be an ordinary answer, such as "not
+    /// ready".
     error: Option<i32>,
     start: Nanos,
-    /// None: it did not end.
+    /// `None` if the call did not end.
     end: Option<Nanos>,
 }
 
@@ -88,7 +88,7 @@ impl ProcessStream<'_> {
         let place = self.thread_place(output, record.thread)?;
         let thread = &mut self.threads[place];
         if record.ancestor.is_some() || !thread.nesting.is_empty() {
-            // Made here, where it is passed on: a value that is nowhere else in memory stays in registers.
+            // Constructed where it is passed on, so that it stays in registers.
             let call = TimedCall::new(record, start, end);
             return self.pass_on_calls(output, place, Some(call));
         }
@@ -98,7 +98,8 @@ impl ProcessStream<'_> {
         Ok(())
     }
 
-    /// Passes on the calls of a thread that need not wait any more, now that `call` has come or none will.
+    /// Passes on the calls of a thread that no longer need to wait, since `call` has come, or all of them if it is
+    /// none.
     #[inline(never)]
     pub(super) fn pass_on_calls(
         &mut self,
@@ -121,7 +122,7 @@ impl ProcessStream<'_> {
         done
     }
 
-    /// Passes on a call. An `open` one ends later.
+    /// Passes on a call. If `open`, its end comes later.
     #[inline(always)]
     fn pass_on_call(
         &mut self,
@@ -195,14 +196,14 @@ impl ProcessStream<'_> {
         }
         let thread = self.thread(output, thread)?;
         if thread.arguments.len() >= MAX_ARGUMENTS {
-            // Left behind by calls that were dropped.
+            // Arguments of calls that were dropped.
             thread.arguments.clear();
         }
         thread.arguments.insert(arguments.correlation, *arguments);
         Ok(())
     }
 
-    /// The call `call` of `thread` submitted the work of `event`, or `waited` for it.
+    /// Notes that the call `call` of `thread` submitted the work of `event`, or `waited` for it.
     pub(super) fn tie(
         &mut self,
         output: &mut Output<'_>,

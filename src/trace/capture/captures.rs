@@ -14,18 +14,18 @@ use crate::trace::model::{
     AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
 };
 
-/// Clock snapshots nearer to the one before than this are left out, ns.
+/// Clock snapshots that follow another one within this time are left out, ns.
 const SNAPSHOT_SPACING: u64 = 500_000_000;
 
-/// What to pass on of a capture.
+/// The parts of a capture to pass on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether calls that enqueue work have their arguments, where these were recorded. There are many such calls, and
-    /// their work shows most of it; other calls always have them.
+    /// Whether calls that enqueue work have their recorded arguments. There are many such calls, and their work shows
+    /// most of the arguments; other calls always have theirs.
     pub arguments: bool,
-    /// Whether each sample of the program counter is passed on by itself, beside the counts.
+    /// Whether each sample of the program counter is passed on singly, in addition to the counts.
     pub raw_samples: bool,
-    /// The machine that the captures come from, where more is known of it than its name.
+    /// The machine of the captures, if more than its name is known.
     pub machine: Machine,
 }
 
@@ -111,7 +111,7 @@ fn one(
     let mut chunks = capture.chunks();
     chunks.each(|thread, record| stream.record(output, thread, record))?;
     stream.finish(output)?;
-    // Damage to the file's structure was found when the names were read, and again.
+    // Damage to the file's structure has already been found when the names were read.
     let new = |found: &&Finding| !capture.findings().contains(found);
     findings.extend(chunks.findings().iter().filter(new).cloned());
     for finding in &findings {
@@ -165,7 +165,7 @@ pub(super) fn machine<'m>(
         (!host.is_empty()).then(|| host.to_owned())
     });
     match host {
-        // The captures were carried here from another machine.
+        // The captures come from another machine.
         Some(host) if host != options.machine.host => Machine {
             host,
             ..Machine::default()
@@ -174,7 +174,7 @@ pub(super) fn machine<'m>(
     }
 }
 
-/// A number that tells a recording from others, from the capture's identity.
+/// The number of a recording, from the identity of a capture.
 pub(super) fn identity(header: &FileHeader) -> u64 {
     let (identity, _) = header.identity.split_at(8);
     u64::from_le_bytes(identity.try_into().expect("8 bytes"))

@@ -22,21 +22,21 @@ use crate::trace::model::{
     Stream, Work, WorkKind, WorkSamples,
 };
 
-/// Bit of an event id that is set for parts of a command buffer, which share their work id.
+/// The bit of an event id that is set for parts of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
-/// Bits of an event id that belong to the process's own number.
+/// The bits of an event id that belong to the process's own number.
 const OWN_BITS: u32 = 40;
 
 /// A queue on an agent.
 struct Lane {
     index: QueueIndex,
-    /// Number of the stream of work that names none.
+    /// The stream of work that names none.
     stream: u32,
-    /// When its latest work ended.
+    /// The end of its latest work.
     latest: Nanos,
 }
 
-/// What records of a process are read with: its names, and the clock of its host.
+/// The state of a process with which its records are read: its names, and the clock of its host.
 #[derive(Copy, Clone)]
 pub(super) struct Source<'a> {
     pub metadata: &'a Metadata,
@@ -46,13 +46,13 @@ pub(super) struct Source<'a> {
 /// The devices and queues of one process.
 pub(super) struct Devices {
     process: ProcessIndex,
-    /// In the order of their ids.
+    /// The agents, in the order of their ids.
     agents: Vec<AgentView>,
     lanes: Vec<Lane>,
-    /// Directory in `lanes`.
+    /// The index of each queue in `lanes`.
     places: Directory<(QueueId, AgentId)>,
     stages: Stages,
-    /// The work that work waits for.
+    /// The dependencies between pieces of work.
     pub waits: Waits,
     gauges: Gauges,
 }
@@ -79,14 +79,14 @@ impl Devices {
         }
     }
 
-    /// Fits the agents' clocks anew, by `host` and by all readings that `metadata` has now.
+    /// Fits the agents' clocks again, with `host` and all readings in `metadata`.
     pub fn set_clocks(&mut self, metadata: &Metadata, host: &HostClock) {
         for view in &mut self.agents {
             view.set_clock(host, &pairs(metadata, view.id));
         }
     }
 
-    /// The names store has a new record.
+    /// Reacts to a new record of `kind` in the names store.
     pub fn learn(&mut self, kind: Kind) {
         if matches!(kind, Kind::STRING | Kind::KERNEL_SYMBOL) {
             self.stages.clear();
@@ -104,19 +104,19 @@ impl Devices {
         self.agents.iter().map(domain).collect()
     }
 
-    /// The clock of each agent, in words.
+    /// The clock of each agent, as text.
     pub fn clocks(&self) -> impl Iterator<Item = (ProcessIndex, AgentIndex, String)> {
         self.agents
             .iter()
             .map(|agent| (self.process, agent.index, agent.clock.describe()))
     }
 
-    /// The kind and index of an agent, "GPU 0"; none if it is not known.
+    /// The kind and index of an agent, "GPU 0"; `None` if it is unknown.
     pub fn title(&self, agent: AgentId) -> Option<&str> {
         self.agent(agent).map(|view| &view.title[..])
     }
 
-    /// A time of an agent's clock, in the clock of the trace; none if it is not known.
+    /// A time of an agent's clock, converted to the clock of the trace; `None` if that clock is unknown.
     pub fn time(&self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
         let told = self.agent(agent)?.clock.to_boottime(time)?;
         told.is_some().then_some(told)
@@ -130,13 +130,13 @@ impl Devices {
         format!("{title} . {}", queue_name(metadata, record))
     }
 
-    /// The id of a piece of work in the trace: processes share one space there. `serial` tells the
-    /// parts of a command buffer apart.
+    /// The id of a piece of work in the trace, unique over all processes. `serial` distinguishes the parts of a command
+    /// buffer.
     pub fn event(&self, work: WorkId, serial: u32) -> EventId {
         event(self.process, work, serial)
     }
 
-    /// Passes on a piece of work, as far as it is `known`. It lasts at least until `hangs`.
+    /// Passes on a piece of work from the records that are `known`. It lasts at least until `hangs`.
     #[inline(never)]
     pub fn pass_on(
         &mut self,
@@ -149,7 +149,7 @@ impl Devices {
         self.work(output, source, known, samples, hangs)
     }
 
-    /// As [`Devices::pass_on`], for most work: both its records have come, and it was not sampled.
+    /// [`Devices::pass_on`] for most work: both records have come, and it was not sampled.
     pub fn pass_on_complete(
         &mut self,
         output: &mut Output<'_>,
@@ -161,8 +161,8 @@ impl Devices {
         self.work(output, source, both, None, None)
     }
 
-    /// Passes on the work that had not completed at the end. Where the recording was `cut`, no earlier than that, the
-    /// oldest work of a queue is what the queue hung on: it lasts until then. The other work is behind it.
+    /// Passes on the work that had not completed at the end. If the recording was `cut`, the queue hung on its oldest
+    /// work: that lasts until the cut. The other work waits behind it.
     pub fn pass_on_unfinished(
         &mut self,
         output: &mut Output<'_>,
@@ -188,17 +188,17 @@ impl Devices {
         Ok(())
     }
 
-    /// Passes on the rest of the counters.
+    /// Passes on the remaining values of the counters.
     pub fn finish(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
         self.gauges.finish(consumer)
     }
 
-    /// Passes on the values of counters that are held back for work that comes late.
+    /// Passes on the values of counters that were held back for work that comes late.
     pub fn flush(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
         self.gauges.flush(consumer)
     }
 
-    /// Passes on a piece of work: compiled for any, and for the most frequent kind.
+    /// Passes on a piece of work: compiled once for all work, and once for the most frequent kind.
     #[inline(always)]
     fn work(
         &mut self,
@@ -290,7 +290,7 @@ impl Devices {
         })
     }
 
-    /// The place of a queue on a device, by the device's place.
+    /// The index of a queue on a device, given the device's index.
     #[inline(always)]
     fn lane(
         &mut self,
@@ -314,7 +314,7 @@ impl Devices {
         queue: QueueId,
         agent: AgentId,
     ) -> io::Result<usize> {
-        // Queues without a record in the names store are all one: the tables grow with names only.
+        // Queues without a record in the names store count as one queue: the tables grow with names only.
         let known = metadata.queues.contains_key(&queue);
         let queue = if known { queue } else { QueueId::NONE };
         if let Some(lane) = self.places.get(queue.0, (queue, agent)) {
@@ -389,7 +389,7 @@ fn sizes(work: Option<&EnqueueFields>) -> (Option<Launch>, Resources, u64) {
     }
 }
 
-/// Workgroups of a launch, if they are known.
+/// The number of workgroups of a launch, if known.
 fn groups(launch: Option<Launch>) -> Option<u64> {
     let groups = launch?.workgroups()?;
     let product = groups.iter().map(|groups| u64::from(*groups));

@@ -1,9 +1,9 @@
-//! The capture of a process that still runs, so that its trace is there when the process ends.
+//! Follows the capture of a process that still runs, so that its trace is ready when the process ends.
 //!
-//! This works for most recordings: one process, agents that are known before it has recorded much, whose clocks are
-//! clocks of the system. Times are converted by snapshots that are taken after the records were written, so they lie
-//! between snapshots as they do when a capture is read at the end. Wherever the whole capture would have given other
-//! results, the answer is to start over.
+//! This works for most recordings: one process, and agents that are known before much has been recorded and whose
+//! clocks are clocks of the system. Times are converted by snapshots that are taken after the records were written, so
+//! they lie between snapshots as they do when a capture is read at the end. Wherever the whole capture would have given
+//! other results, the trace is made again from the start.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,26 +19,26 @@ use crate::clock::{self, Domain, HostClock};
 use crate::record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
 use crate::trace::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
 
-/// Time between two readings of the clocks, at least; longer in long recordings.
+/// Minimum time between two readings of the clocks; it grows in long recordings.
 const SPACING: Duration = Duration::from_millis(20);
-/// The share of the recording's length between two readings, once that is longer.
+/// In long recordings the time between two readings is this fraction of the recording's length.
 const SHARE: u32 = 128;
-/// Most bytes of records that wait for an agent to be named.
+/// Maximum size of the records that wait for an agent to be named.
 const MAX_WAITING: usize = 4 << 20;
 
 /// The outcome of following a capture.
 #[derive(Debug)]
 pub enum Ahead {
-    /// The stream is whole, as [`Captures`](super::Captures) would have produced it.
+    /// The stream is complete, as [`Captures`](super::Captures) would have produced it.
     Whole(Box<Report>),
-    /// The stream has to be produced again from the whole capture, for this reason.
+    /// The stream must be produced again from the whole capture, for this reason.
     StartOver(&'static str),
 }
 
 /// A capture that is still growing. Its process runs on this machine.
 ///
-/// [`advance`](Following::advance) takes in a piece of what has been written; when no more will be,
-/// [`finish`](Following::finish) takes in the rest. Between any two calls it may move to another thread.
+/// [`advance`](Following::advance) reads a part of what has been written; when the capture is complete,
+/// [`finish`](Following::finish) reads the rest. Between any two calls it may move to another thread.
 pub struct Following<'a> {
     path: PathBuf,
     follower: Option<Follower>,
@@ -49,11 +49,11 @@ pub struct Following<'a> {
 
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 enum State {
-    /// Names have come, and records that wait for an agent to be named.
+    /// Names have come; records wait for an agent to be named.
     Waiting(Beginning),
-    /// Records are passed on.
+    /// Records are being passed on.
     Running(Running),
-    /// The whole capture would have given another result.
+    /// The whole capture would have given another result, for this reason.
     Over(&'static str),
 }
 
@@ -61,7 +61,8 @@ enum State {
 #[derive(Default)]
 struct Beginning {
     metadata: Metadata,
-    /// Records of calls from before the first agent was named: a thread, and how many bytes of `records` are its own.
+    /// Records of calls before the first agent was named: for each run, the thread and its number of bytes in
+    /// `records`.
     threads: Vec<(ThreadId, usize)>,
     records: Vec<u8>,
 }
@@ -78,7 +79,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Takes in the next piece of the capture; `false` if there is none, for now. Errors are the consumer's.
+    /// Reads the next part of the capture; `false` if there is none at present. Errors are the consumer's.
     pub fn advance(&mut self) -> io::Result<bool> {
         match self.step() {
             Ok(more) => Ok(more),
@@ -90,8 +91,9 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Passes on what is held back for records that come late, because nobody records any more. To be called when there
-    /// is no further piece; should one come all the same, its work is counted from where the counters have got to.
+    /// Passes on the values that were held back for records that come late, because nothing is being recorded. Called
+    /// when there is no further part; if one comes all the same, its work is counted from the time that the counters
+    /// have reached.
     pub fn flush(&mut self) -> io::Result<()> {
         let State::Running(running) = &mut self.state else {
             return Ok(());
@@ -101,7 +103,7 @@ impl<'a> Following<'a> {
         })
     }
 
-    /// Takes in what is left of a capture that grows no more, and ends the stream.
+    /// Reads the rest of a capture that is complete, and ends the stream.
     pub fn finish(mut self) -> io::Result<Ahead> {
         while self.advance()? {}
         let consumer = &mut *self.consumer;
@@ -111,7 +113,7 @@ impl<'a> Following<'a> {
             State::Waiting(beginning) if beginning.threads.is_empty() => {
                 Ok(Ahead::StartOver("nothing was recorded"))
             }
-            // Calls, and no agent.
+            // There were calls, but no agent.
             State::Waiting(beginning) => {
                 let header = *self.follower.expect("it has brought records").header();
                 match beginning.begin(&header, consumer, self.options) {
@@ -178,12 +180,12 @@ impl<'a> Following<'a> {
 }
 
 impl Beginning {
-    /// Agents that come later than the stream's begin make it start over, so there is some patience.
+    /// Agents that come after the stream has begun force a new start, so it waits for a while.
     fn is_ready(&self) -> bool {
         !self.metadata.agents.is_empty() || self.records.len() >= MAX_WAITING
     }
 
-    /// Begins the stream, with the records that were waiting.
+    /// Begins the stream with the records that were waiting.
     fn begin(
         self,
         header: &FileHeader,
@@ -202,7 +204,7 @@ impl Beginning {
     }
 }
 
-/// Why to stop before the end.
+/// The reason to stop before the end.
 enum Stop {
     StartOver(&'static str),
     Failed(io::Error),
@@ -221,16 +223,16 @@ struct Running {
     indices: Indices,
     header: FileHeader,
     snapshots: Snapshots,
-    /// Snapshots taken here, after the records that they serve were written.
+    /// Clock snapshots taken here, after the records that they convert were written.
     own: Vec<ClockSnapshot>,
     began: Instant,
     latest_reading: Option<Instant>,
-    /// The agents' clocks, as they were recognised.
+    /// The clock domain of each agent, as recognised so far.
     domains: Vec<(AgentId, Domain)>,
 }
 
 impl Running {
-    /// Begins the stream of a process of which `metadata` is known. `None`: its times cannot be converted yet.
+    /// Begins the stream of a process with `metadata`. `None` if its times cannot be converted yet.
     fn begin(
         header: &FileHeader,
         metadata: Metadata,
@@ -285,7 +287,7 @@ impl Running {
         }))
     }
 
-    /// Has `pass_on` write to the stream.
+    /// Runs `pass_on` with the stream.
     fn output(
         &mut self,
         consumer: &mut dyn Consumer,
@@ -340,7 +342,7 @@ impl Running {
         Ok(())
     }
 
-    /// Converts times by the present readings of the clocks from now on.
+    /// Reads the clocks, and converts times with these readings from now on.
     fn read_clocks(&mut self) -> Result<(), Stop> {
         self.latest_reading = Some(Instant::now());
         self.own.push(clock::snapshot());
@@ -447,7 +449,7 @@ mod tests {
         }
     }
 
-    /// Records `program` while a trace is made of it; the outcome and the capture.
+    /// Records `program` while a trace is made of it; returns the outcome and the capture.
     fn made_ahead(
         program: impl FnOnce(&Recorder),
     ) -> (Ahead, tempfile::TempDir, std::path::PathBuf) {

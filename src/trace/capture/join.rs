@@ -1,4 +1,4 @@
-//! The part of an enqueue record that is kept until its completion comes ([`crate::trace::model::join`]).
+//! The fields of an enqueue record that are kept until its completion comes ([`crate::trace::model::join`]).
 
 use crate::record::{
     KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Nanos, Synchronization,
@@ -7,7 +7,7 @@ use crate::record::{
 use crate::trace::model::join::Enqueue;
 use crate::trace::model::{Launch, Resources};
 
-/// The kind of work that was enqueued, with its properties.
+/// The kind of a piece of work, with its properties.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum What {
     Kernel {
@@ -25,29 +25,29 @@ pub(super) enum What {
     },
     Synchronization {
         what: SynchronizationType,
-        /// It names no events, so it waits for all that is in its queue.
+        /// Whether it names no events, so that it waits for all earlier work in its queue.
         after_all: bool,
     },
 }
 
-/// An enqueue record, as far as the trace shows it.
+/// The fields of an enqueue record that the trace shows.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct EnqueueFields {
-    /// When the call that enqueued the work began, as that call is shown: later readings of the clocks may convert its
-    /// ticks to other nanoseconds, and no work is to begin before its call.
+    /// When the call that enqueued the work began, as the trace shows that call. Later readings of the clocks may
+    /// convert its ticks to other nanoseconds, and no work may begin before its call.
     pub began: Nanos,
     /// The fields that all work records share.
     pub work: WorkHeader,
     /// Bits of [`flags`].
     pub flags: u8,
-    /// Number among the parts of a command buffer, which share their work id.
+    /// Its number among the parts of a command buffer, which share their work id.
     pub serial: u32,
     pub what: What,
 }
 
-/// A work record as the trace shows it.
+/// A work record that the trace shows.
 pub(super) trait Shown: WorkRecord {
-    /// The fields of this kind of work that the trace shows.
+    /// The fields of this kind of work.
     fn what(&self) -> What;
 }
 
@@ -127,7 +127,7 @@ impl Shown for Synchronization {
 }
 
 impl EnqueueFields {
-    /// Whether all that is enqueued later waits for it.
+    /// Whether all work that is enqueued later waits for it.
     pub fn is_barrier(&self) -> bool {
         let What::Synchronization { what, .. } = self.what else {
             return false;
@@ -158,7 +158,7 @@ impl Enqueue for EnqueueFields {
     }
 }
 
-/// Work as far as it is known.
+/// The records of a piece of work that have been found.
 pub(super) type Found = crate::trace::model::join::Found<EnqueueFields>;
 /// The records that wait for their partner.
 pub(super) type Join = crate::trace::model::join::Join<EnqueueFields>;

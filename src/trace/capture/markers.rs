@@ -1,5 +1,5 @@
-//! Markers, ranges and named external ids, each where it nests: pushed ranges on a track of their thread, external ids
-//! on one for each kind, ranges that were started on rows of the process where they do not overlap.
+//! Markers, ranges and named external ids. Pushed ranges nest on a track of their thread, external ids on one track for
+//! each kind; started ranges are placed in rows of the process in which they do not overlap.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,16 +15,16 @@ use crate::trace::model::{
     category,
 };
 
-/// Most ranges that are open at a time, over all threads.
+/// Maximum number of ranges that are open at a time, over all threads.
 const MAX_OPEN: usize = 1 << 16;
-/// Most rows of ranges that overlap.
+/// Maximum number of rows of overlapping ranges.
 const MAX_ROWS: usize = 256;
 
 /// The markers of one thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadMarkers {
     track: Option<TrackIndex>,
-    /// Open ranges.
+    /// The number of open ranges.
     open: u32,
     external: Vec<ExternalTrack>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Ranges {
     rows: Vec<Row>,
 }
 
-/// A row, and the time that its ranges span.
+/// A row, and the time span of its ranges.
 #[derive(Debug)]
 struct Row {
     track: TrackIndex,
@@ -85,7 +85,7 @@ impl ProcessStream<'_> {
 }
 
 impl ThreadMarkers {
-    /// Takes in a marker of the thread, or a range that is pushed or popped there.
+    /// Adds a marker of the thread, or a range that is pushed or popped there.
     fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -123,14 +123,14 @@ impl ThreadMarkers {
                     self.open = open;
                     stream.consumer.end(track, time)
                 }
-                // It was pushed before the recording.
+                // The range was pushed before the recording.
                 _ => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    /// Takes in an external id that is pushed or popped. Ids with a name have slices.
+    /// Adds an external id that is pushed or popped. Ids with a name have slices.
     fn external(
         &mut self,
         stream: &mut Stream<'_>,
@@ -199,7 +199,7 @@ impl Ranges {
         }
     }
 
-    /// Takes in the start or the end of a range, and passes it on when both have come.
+    /// Adds the start or the end of a range, and passes the range on when both have come.
     fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -218,7 +218,7 @@ impl Ranges {
                 begin(stream, metadata, start, track, from, Some(to), false)
             }
             Some((other, at)) => {
-                // A second end: the range ends with the first.
+                // A second end: the range ends with the first one.
                 self.started.insert(other.id, (other, at));
                 Ok(())
             }
@@ -248,7 +248,7 @@ impl Ranges {
         let free = |row: &&mut Row| from >= row.to || to <= row.from;
         let found = match self.rows.iter_mut().find(free) {
             Some(row) => Some(row),
-            // Too many at once: ranges that overlap may look nested.
+            // Too many at once: overlapping ranges may look nested.
             None if full => self.rows.last_mut(),
             None => None,
         };
@@ -267,7 +267,7 @@ impl Ranges {
 }
 
 fn kind_title(metadata: &Metadata, kind: ExternalKind) -> String {
-    // The name of id 0 is the kind's own.
+    // The name of id 0 is the name of the kind.
     match (kind.name(), metadata.external_name(kind, ExternalId::NONE)) {
         (Some(name), _) => format!("external ids: {name}"),
         (None, Some(name)) => format!("external ids: {}", metadata.string(name)),
@@ -275,7 +275,7 @@ fn kind_title(metadata: &Metadata, kind: ExternalKind) -> String {
     }
 }
 
-/// Passes on a range that begins.
+/// Passes on the begin of a range.
 fn begin(
     stream: &mut Stream<'_>,
     metadata: &Metadata,

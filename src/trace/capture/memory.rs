@@ -1,5 +1,5 @@
-//! The memory that a process has in use, as counters: one for each agent, one for the host, and one for memory that the
-//! runtime places as it likes.
+//! The memory that a process has in use, as counters: one for each agent, one for the host, and one for memory whose
+//! location the runtime chooses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,9 +12,9 @@ use crate::trace::model::{
     CounterUnit, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
 
-/// Changes that are held back, to be passed on in the order of their times: threads are read one after the other.
+/// Maximum number of changes that are held back to be sorted by time: threads are read one after the other.
 const MAX_HELD: usize = 1 << 14;
-/// Most allocations whose sizes are remembered for when they are freed.
+/// Maximum number of allocations whose sizes are kept until they are freed.
 const MAX_LIVE: usize = 1 << 20;
 
 /// The memory of one agent, or of the host.
@@ -28,7 +28,7 @@ struct MemoryLocation {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Change {
     time: Nanos,
-    /// Changes of one time stay in order.
+    /// Its number, which keeps changes of one time in order.
     number: u64,
     location: MemoryLocation,
     address: u64,
@@ -42,12 +42,12 @@ pub(super) struct Memory {
     held: BinaryHeap<Reverse<Change>>,
     number: u64,
     counters: NumberMap<MemoryLocation, (TrackIndex, u64)>,
-    /// Where allocations lie and how large they are, by address.
+    /// The location and size of each allocation, by address.
     live: NumberMap<u64, (MemoryLocation, u64)>,
 }
 
 impl Memory {
-    /// Takes in a record, done at `time`.
+    /// Adds the record of an allocation or a free at `time`.
     pub fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -75,7 +75,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Passes on what is held back.
+    /// Passes on the changes that are held back.
     pub fn finish(
         &mut self,
         stream: &mut Stream<'_>,
@@ -97,7 +97,8 @@ impl Memory {
         let Some(Reverse(change)) = self.held.pop() else {
             return Ok(());
         };
-        // A free gives back what was allocated at its address; what was allocated before the recording is not counted.
+        // A free returns the size that was allocated at its address; memory allocated before the recording is not
+        // counted.
         let (location, bytes) = if change.freed {
             match self.live.remove(&change.address) {
                 Some(known) => known,

@@ -34,7 +34,7 @@ pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
 
 use super::model::Stream;
 
-/// The stream that captures become, and the counts of what went into it.
+/// The stream that captures become, and the counts of its contents.
 struct Output<'a> {
     stream: Stream<'a>,
     options: &'a Options,

@@ -1,4 +1,4 @@
-//! Facts about the recording of a process: how it was made, what was noticed, lost, and not readable.
+//! Notes about the recording of a process: its configuration, observations, losses, and unreadable parts.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::record::{self, Nanos, NoteKind, StringId, ThreadId};
 use crate::trace::model::{Argument, Loss, Note, Value};
 
 impl ProcessStream<'_> {
-    /// Passes on how the process was recorded.
+    /// Passes on the configuration of the recording.
     pub(super) fn introduce(&self, output: &mut Output<'_>) -> io::Result<()> {
         let clocks: Vec<String> = self
             .devices
@@ -46,14 +46,14 @@ impl ProcessStream<'_> {
         })
     }
 
-    /// Passes on what was noticed while recording.
+    /// Passes on a note that was recorded.
     pub(super) fn note(&self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
         let time = self.time_or_latest(self.host.to_boottime(note.time));
         let name = note.what.name().unwrap_or("note");
         self.detail(output, time, name, self.metadata.string(note.text))
     }
 
-    /// Passes on what could not be read.
+    /// Passes on a part that could not be read.
     pub fn unreadable(&self, output: &mut Output<'_>, finding: &Finding) -> io::Result<()> {
         self.detail(
             output,
@@ -81,7 +81,7 @@ impl ProcessStream<'_> {
         })
     }
 
-    /// When the recording was cut, as far as calls and notes show; none if it was not.
+    /// The time at which the recording was cut, as far as calls and notes show; `None` if it was not.
     pub(super) fn cut(&self) -> Option<Nanos> {
         let notes = self.metadata.notes.iter();
         let ends = [
@@ -95,7 +95,7 @@ impl ProcessStream<'_> {
             .max()
     }
 
-    /// Passes on that records are missing, on the thread that lost them.
+    /// Passes on a loss of records, on the thread that lost them.
     pub(super) fn loss(
         &mut self,
         output: &mut Output<'_>,

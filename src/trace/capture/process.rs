@@ -1,4 +1,4 @@
-//! The records of one process, each passed on as what it stands for.
+//! The records of one process, passed on as events of the model.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use crate::trace::model::{
     Value, category,
 };
 
-/// Work that waits in a buffer until it is passed on, beyond which the buffer is given back.
+/// Capacity to which the buffer of finished work is shrunk.
 const READY_CAPACITY: usize = 64;
 
 /// A thread: its tracks, and the records that wait for the end of its outermost call.
@@ -49,15 +49,15 @@ pub(super) struct ProcessStream<'a> {
     pub(super) index: ProcessIndex,
     pub(super) wants_calls: bool,
     pub(super) host: HostClock,
-    /// The latest time so far, for records that have no time of their own.
+    /// The latest time so far, for records without a time of their own.
     pub(super) latest: Nanos,
     /// When the recording began.
     pub(super) began: Nanos,
     pub(super) functions: Functions,
     pub(super) threads: Vec<Thread>,
-    /// The place of each in `threads`.
+    /// The index of each thread in `threads`.
     places: NumberMap<ThreadId, usize>,
-    /// The place of the latest one: records of one thread come many at a time.
+    /// The index of the latest thread: records of one thread come many at a time.
     current: usize,
     pub(super) devices: Devices,
     join: Join,
@@ -121,25 +121,25 @@ impl<'a> ProcessStream<'a> {
         })
     }
 
-    /// The names store as far as it is known.
+    /// The names store as far as it has been read.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Takes in a record of the names store.
+    /// Adds a record of the names store.
     pub fn learn(&mut self, record: &RecordRef<'_>) {
         self.metadata.to_mut().add(record);
         self.sampling.learn(record.kind());
         self.devices.learn(record.kind());
     }
 
-    /// Converts times by `host` from now on, and by the readings of the agents' clocks since.
+    /// Converts times with `host` and the present readings of the agents' clocks from now on.
     pub fn set_host(&mut self, host: HostClock) {
         self.devices.set_clocks(&self.metadata, &host);
         self.host = host;
     }
 
-    /// The clock of each agent, as it is used now.
+    /// The clock domain of each agent that is in use.
     pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
         self.devices.domains()
     }
@@ -148,7 +148,7 @@ impl<'a> ProcessStream<'a> {
         if time.is_some() { time } else { self.latest }
     }
 
-    /// Takes in one record of `thread`'s lane.
+    /// Reads one record of `thread`'s lane.
     #[inline]
     pub fn record(
         &mut self,
@@ -157,13 +157,13 @@ impl<'a> ProcessStream<'a> {
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
         match record.get() {
-            // Most are calls.
+            // Most records are calls.
             Some(call) => self.call(output, call),
             None => self.other(output, thread, record),
         }
     }
 
-    /// Takes in a record that is no call, or one that cannot be read in place.
+    /// Reads a record that is not a call, or a call that cannot be read in place.
     fn other(
         &mut self,
         output: &mut Output<'_>,
@@ -188,7 +188,7 @@ impl<'a> ProcessStream<'a> {
             Kind::DEPENDENCY => self.dependency(output, thread, &read(record)),
             Kind::COMPLETION => {
                 let completion: Cow<'_, Completion> = read(record);
-                // Read where it is: joined records are not moved on.
+                // Read in place: joined records are not moved.
                 match &self.join.complete(&completion, &mut self.found) {
                     Some(work) => self.complete(output, work, &completion),
                     None => self.pass_on_found(output),
@@ -221,7 +221,7 @@ impl<'a> ProcessStream<'a> {
         }
     }
 
-    /// Passes on all that still waits.
+    /// Passes on everything that still waits.
     pub fn finish(&mut self, output: &mut Output<'_>) -> io::Result<()> {
         for place in 0..self.threads.len() {
             self.pass_on_calls(output, place, None)?;
@@ -245,14 +245,14 @@ impl<'a> ProcessStream<'a> {
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());
         self.introduce(output)?;
-        // Last, for a note without a time of its own is about the end.
+        // Last, since a note without a time of its own is about the end.
         for note in &self.metadata.notes {
             self.note(output, note)?;
         }
         Ok(())
     }
 
-    /// Passes on what is held back for work that comes late.
+    /// Passes on the values that are held back for work that comes late.
     pub fn flush(&mut self, output: &mut Output<'_>) -> io::Result<()> {
         self.devices.flush(&mut *output.stream.consumer)?;
         output.stream.consumer.flush()
@@ -437,12 +437,12 @@ impl<'a> ProcessStream<'a> {
             self.devices
                 .pass_on(output, source, found.parts(), samples, None)?;
         }
-        // Much of it comes at once, once.
+        // There may be a burst of it once.
         self.ready.shrink_to(READY_CAPACITY);
         Ok(())
     }
 
-    /// Overhead stands on a track of its own below the thread: it need not nest with calls.
+    /// Passes on an overhead, on a track of its own below the thread: it need not nest with calls.
     fn overhead(
         &mut self,
         output: &mut Output<'_>,
@@ -479,7 +479,7 @@ impl<'a> ProcessStream<'a> {
     }
 }
 
-/// The thread that a record names, or that of the lane it stands in.
+/// The thread that a record names, or else that of its lane.
 pub(super) fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
     if named.is_some() { named } else { lane }
 }

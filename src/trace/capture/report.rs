@@ -1,4 +1,4 @@
-//! Counts of what captures hold.
+//! Counts of the contents of captures.
 
 use std::path::PathBuf;
 
@@ -6,55 +6,58 @@ use crate::capture::Finding;
 use crate::record::Nanos;
 use crate::trace::model::{AgentIndex, ProcessIndex, WorkKind};
 
-/// Counts of what captures hold.
+/// Counts of the contents of captures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Processes.
+    /// Number of processes.
     pub processes: u32,
-    /// API calls.
+    /// Number of API calls.
     pub calls: u64,
-    /// Of these, calls that failed.
+    /// Number of calls that failed.
     pub failed_calls: u64,
-    /// Kernels.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Copies, maps, unmaps and migrations.
+    /// Number of copies, maps, unmaps and migrations.
     pub copies: u64,
-    /// Fills.
+    /// Number of fills.
     pub sets: u64,
-    /// Markers and barriers.
+    /// Number of markers and barriers.
     pub synchronizations: u64,
-    /// Completions whose enqueue record is missing.
+    /// Number of completions whose enqueue record is missing.
     pub unknown_work: u64,
-    /// Work whose end is not known.
+    /// Number of pieces of work whose end is unknown.
     pub unfinished: u64,
-    /// Work whose end could not be known: the runtime gave no event to track it by.
+    /// Number of pieces of work that could not be tracked: the runtime gave no event for them.
     pub untracked: u64,
-    /// Calls that did not return.
+    /// Number of calls that did not return.
     pub unfinished_calls: u64,
-    /// Records that were dropped while recording.
+    /// Number of records that were dropped while recording.
     pub lost: u64,
-    /// Work that seemed to start before it was enqueued, by no more than the clocks' error: moved.
+    /// Number of pieces of work that seemed to start before their enqueue by no more than the clocks' error, and were
+    /// moved.
     pub clamped: u64,
-    /// Work that starts before it was enqueued, by more than the clocks' error: shown as measured.
+    /// Number of pieces of work that started before their enqueue by more than the clocks' error, and are shown as
+    /// measured.
     pub before_enqueue: u64,
-    /// Work of agents whose clock is not known: placed by the time at which the host learnt of its end.
+    /// Number of pieces of work of agents whose clock is unknown, placed by the time at which the host learnt of their
+    /// end.
     pub estimated: u64,
-    /// Samples of the program counter.
+    /// Number of samples of the program counter.
     pub samples: u64,
-    /// Samples that their agent could not complete.
+    /// Number of samples that their agent could not complete.
     pub invalid_samples: u64,
-    /// Samples that were dropped, by the totals of their dispatches.
+    /// Number of dropped samples, by the totals of their dispatches.
     pub dropped_samples: u64,
-    /// The flame graph shows one of so many samples; 0 if there is none.
+    /// How many samples one sample of the flame graph stands for; 0 if there is none.
     pub samples_shown_one_of: u64,
     /// Parts of captures that could not be read.
     pub findings: Vec<(PathBuf, Finding)>,
-    /// The clock of each agent of each process, in words.
+    /// The clock of each agent of each process, as text.
     pub clocks: Vec<(ProcessIndex, AgentIndex, String)>,
 }
 
 impl Report {
-    /// All device work.
+    /// The number of all pieces of device work.
     pub fn work(&self) -> u64 {
         self.kernels + self.copies + self.sets + self.synchronizations + self.unknown_work
     }

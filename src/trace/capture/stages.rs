@@ -19,12 +19,12 @@ pub(super) struct Stages {
     /// Kernels that have run and have a name in the names store.
     kernels: Vec<Kernel>,
     places: Directory<KernelId>,
-    /// The latest kernel without a name there.
+    /// The latest kernel without a name in the names store.
     unknown: Kernel,
 }
 
 impl Stages {
-    /// Forgets the names of kernels, because others have become known.
+    /// Forgets the names of kernels, because further names have come.
     pub fn clear(&mut self) {
         self.kernels.clear();
         self.places.clear();
@@ -93,7 +93,7 @@ impl Stages {
     }
 }
 
-/// The name of a function without what it returns and takes: `nn::gelu<half, 8>` of `void nn::gelu<half, 8>(half*,
+/// The name of a function without its return type and parameters: `nn::gelu<half, 8>` of `void nn::gelu<half, 8>(half*,
 /// long)`.
 pub(super) fn short_name(demangled: &str) -> &str {
     let mut depth = 0;

@@ -1,28 +1,28 @@
-//! Ties between the calls of a thread and device work: submitted by the call, or waited for.
+//! Links between the calls of a thread and device work: submitted by the call, or waited for.
 
 use crate::record::CorrelationId;
 use crate::trace::model::EventId;
 
-/// Most ties that one thread holds for calls that have not come yet.
+/// Maximum number of links that one thread keeps for calls that have not come yet.
 const MAX_TIES: usize = 1 << 16;
 
-/// A call submitted work, or waited for it.
+/// A link: a call submitted work, or waited for it.
 #[derive(Copy, Clone, Debug)]
 struct Tie {
     call: CorrelationId,
     event: EventId,
     waited: bool,
-    /// Its call has been passed on.
+    /// Whether the call has been passed on.
     passed_on: bool,
 }
 
-/// The ties of one thread.
+/// The links of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     list: Vec<Tie>,
 }
 
-/// The ties of one call, by event ids.
+/// The links of one call, by event ids.
 #[derive(Debug, Default)]
 pub(super) struct Tied {
     pub submitted: Vec<EventId>,
@@ -30,10 +30,10 @@ pub(super) struct Tied {
 }
 
 impl Ties {
-    /// `call` submitted the work of `event`, or `waited` for it.
+    /// Adds a link: `call` submitted the work of `event`, or `waited` for it.
     pub fn add(&mut self, call: CorrelationId, event: EventId, waited: bool) {
         if self.list.len() >= MAX_TIES {
-            // Calls that were dropped leave theirs behind.
+            // Links of calls that were dropped.
             self.list.clear();
             return;
         }
@@ -45,13 +45,14 @@ impl Ties {
         });
     }
 
-    /// Whether there are no ties.
+    /// Whether there are no links.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The work of the only tie there is, and whether it was waited for, if it is a tie of `call`.
+    /// The event of the only link and whether it was waited for, if the thread has a single link and it belongs to
+    /// `call`.
     #[inline]
     pub fn only(&self, call: CorrelationId) -> Option<(EventId, bool)> {
         match self.list[..] {
@@ -60,12 +61,12 @@ impl Ties {
         }
     }
 
-    /// Forgets all of them.
+    /// Removes all links.
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// To be called before [`Ties::of`].
+    /// Sorts the links. Must be called before [`Ties::of`].
     #[inline]
     pub fn sort(&mut self) {
         if self.list.len() > 1 {
@@ -73,7 +74,7 @@ impl Ties {
         }
     }
 
-    /// Puts the ties of `call` into `tied`.
+    /// Writes the links of `call` to `tied`, and marks them as passed on.
     pub fn of(&mut self, call: CorrelationId, tied: &mut Tied) {
         tied.submitted.clear();
         tied.waited.clear();
@@ -90,7 +91,7 @@ impl Ties {
         }
     }
 
-    /// Forgets the ties of calls that have been passed on.
+    /// Removes the links of calls that have been passed on.
     #[inline]
     pub fn forget_passed_on(&mut self) {
         if !self.list.is_empty() {

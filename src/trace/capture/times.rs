@@ -17,7 +17,7 @@ pub(super) struct AgentView {
     pub index: AgentIndex,
     pub clock: AgentClock,
     pub architecture: String,
-    /// Compute units; 0 if that is not known.
+    /// Number of compute units; 0 if unknown.
     pub compute_units: u32,
     pub domain: Domain,
     /// Its kind and index: "GPU 0".
@@ -47,7 +47,7 @@ impl AgentView {
         }
     }
 
-    /// Fits the clock anew.
+    /// Fits the clock again.
     pub fn set_clock(&mut self, host: &HostClock, pairs: &[ClockPair]) {
         self.clock = AgentClock::new(host, pairs);
         self.bound = bound(&self.clock, host);
@@ -59,7 +59,7 @@ fn bound(clock: &AgentClock, host: &HostClock) -> Nanos {
     Nanos(clock.error_bound().0.saturating_add(host.error_bound().0))
 }
 
-/// The times of a piece of work, as far as they are known.
+/// The known times of a piece of work.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Times {
     pub enqueued: Option<Nanos>,
@@ -118,7 +118,7 @@ impl Times {
             && completion.start.is_some()
             && completion.end.is_some()
         {
-            // The clock is not known, but the time at which the host learnt of the end is.
+            // The clock is unknown, but not the time at which the host learnt of the end.
             report.estimated += 1;
             bound = Nanos(u64::MAX);
             let before_end = |time: DeviceTime| {
@@ -147,7 +147,7 @@ impl Times {
         };
     }
 
-    /// From start to end, of work that is known to have ended.
+    /// From start to end, if the work is known to have ended.
     pub fn interval(&self) -> Option<(Nanos, Nanos)> {
         match (self.unfinished, self.start, self.end) {
             (Unfinished::NO, Some(start), Some(end)) => Some((start, end.max(start))),
@@ -155,12 +155,14 @@ impl Times {
         }
     }
 
-    /// Where it is shown to begin: at its start, else where it was enqueued, else where the host learnt of its end.
+    /// The time at which it is shown to begin: its start, else its enqueue, else the time at which the host learnt of
+    /// its end.
     pub fn begin(&self) -> Option<Nanos> {
         self.start.or(self.enqueued).or(self.learnt)
     }
 
-    /// How long it is shown to last, ns. Work that was running when its end was given up lasts until then.
+    /// The duration that is shown, ns. Work without an end that was running when the recording gave up lasts until
+    /// then.
     pub fn duration(&self) -> Option<u64> {
         let start = self.start?;
         let end = self.end.or(self.learnt)?;
@@ -174,12 +176,13 @@ mod tests {
     use crate::clock::{TickSource, virtual_snapshot};
     use crate::record::MemorySet;
 
-    /// Work whose call began at `began`, and whose end at 900 on a clock that is not known was learnt of at 1100.
+    /// The times of work whose call began at `began`, and whose end at 900 of an unknown clock the host learnt of at
+    /// 1100.
     fn times(began: u64, start: u64) -> (Times, Report) {
         let snapshots = [1, 1_000_000_000].map(|time| virtual_snapshot(Ticks(time)));
         let host = HostClock::new(TickSource::Virtual, 1_000_000_000, &snapshots).unwrap();
         let mut record = MemorySet::blank();
-        // As another reading of the clocks converts it.
+        // The time that another reading of the clocks gives.
         record.work.enqueued = Ticks(began - 2);
         let enqueued = EnqueueFields {
             began: Nanos(began),

@@ -1,23 +1,23 @@
-//! Dependencies between device work: the event lists that it was enqueued with, and the barriers of its queue.
+//! Dependencies between pieces of device work: the event lists of their enqueues, and the barriers of their queues.
 
 use crate::record::number_map::NumberMap;
 use crate::record::{QueueId, Ticks, WorkId};
 use crate::trace::directory::Directory;
 use crate::trace::model::EventId;
 
-/// Most pieces of work whose dependencies are remembered until they are passed on.
+/// Maximum number of pieces of work whose dependencies are kept until they are passed on.
 const MAX_WORK: usize = 1 << 16;
 
-/// The work that work of one process waits for, by event ids.
+/// The dependencies of the work of one process, by event ids.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     of: NumberMap<WorkId, Vec<EventId>>,
     queues: Vec<Order>,
-    /// Directory in `queues`.
+    /// The index of each queue in `queues`.
     places: Directory<QueueId>,
 }
 
-/// A queue, as far as barriers need it.
+/// The state of a queue that barriers need.
 #[derive(Debug, Default)]
 struct Order {
     /// The work enqueued last, and when.
@@ -33,24 +33,24 @@ pub(super) struct Entering {
     pub event: EventId,
     pub queue: QueueId,
     pub enqueued: Ticks,
-    /// It waits for all that is in the queue.
+    /// Whether it waits for all earlier work in the queue.
     pub after_all: bool,
-    /// All that comes later waits for it, in a queue that keeps no order by itself.
+    /// Whether all later work waits for it, in an out-of-order queue.
     pub before_all: bool,
 }
 
 impl Waits {
-    /// `work` waits for `event`.
+    /// Adds a dependency of `work` on `event`.
     pub fn add(&mut self, work: WorkId, event: EventId) {
         if self.of.len() >= MAX_WORK {
-            // Left behind by work that was dropped.
+            // Dependencies of work that was dropped.
             self.of.clear();
         }
         self.of.entry(work).or_default().push(event);
     }
 
-    /// `entering` was put into its queue. Records of several threads come one thread after the other: work that was
-    /// enqueued later does not count.
+    /// Adds the dependencies that follow from `entering` being put into its queue. The records of several threads come
+    /// one thread after the other: work that was enqueued later does not count.
     #[inline(always)]
     pub fn enter(&mut self, entering: &Entering) {
         let order = self.order(entering.queue);
@@ -81,7 +81,7 @@ impl Waits {
         &mut self.queues[place]
     }
 
-    /// The work that `work` waits for; forgotten, unless other work shares its id.
+    /// Takes the work that `work` waits for; it is kept if other work shares the id.
     #[inline]
     pub fn take(&mut self, work: WorkId, shared: bool) -> Vec<EventId> {
         match shared {

@@ -1,4 +1,4 @@
-//! Traces made of captures, as Perfetto's own trace processor reads them.
+//! Traces of captures, as read by Perfetto's own trace processor.
 
 use bytemuck::bytes_of;
 use gputrail_harness::machine::Need;
@@ -12,7 +12,7 @@ use crate::trace::capture::Options;
 use crate::trace::convert;
 use crate::trace::perfetto::Exporter;
 
-/// The trace of some captures, opened. It lives as long as the first of them.
+/// Opens the trace of some captures. It exists as long as the first of them.
 fn opened(captures: &[&Making]) -> Trace {
     let readers: Vec<Reader> = captures.iter().map(|making| making.capture()).collect();
     let path = captures[0].directory.path().join("run.pftrace");
@@ -21,7 +21,7 @@ fn opened(captures: &[&Making]) -> Trace {
     Trace::open(path)
 }
 
-/// Calls with the time they began, their depth and the time they took, in order.
+/// The calls in order: the time of the begin, the depth, and the duration.
 fn calls(trace: &mut Trace) -> Vec<(i64, i64, i64)> {
     trace.rows(
         "select slice.ts, depth, slice.dur from slice join thread_track on slice.track_id = thread_track.id \

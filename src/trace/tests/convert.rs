@@ -1,4 +1,4 @@
-//! Captures, made record by record, into traces.
+//! Traces of captures that are made record by record.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ const CALL: Operation = Operation {
 pub(super) const MAIN: ThreadId = ThreadId(100);
 pub(super) const HELPER: ThreadId = ThreadId(101);
 
-/// A capture in the making. Ticks and device times are nanoseconds of BOOTTIME.
+/// A capture that is being made. Ticks and device times are nanoseconds of BOOTTIME.
 pub(super) struct Making {
     pub(super) directory: tempfile::TempDir,
     path: PathBuf,
@@ -315,7 +315,7 @@ fn work_on_which_a_queue_hung_lasts_until_the_process_died() {
         .iter()
         .map(|(time, stage, _)| (*time, stage.duration))
         .collect();
-    // The second waited for the first; the third is behind it.
+    // The second waited for the first; the third comes after it.
     assert_eq!(
         shown,
         [(1500, Some(1000)), (2500, Some(6500)), (2100, None)]
@@ -631,7 +631,7 @@ fn a_call_is_tied_to_the_last_work_of_every_queue_it_waited_for() {
 fn concurrent_work_is_counted() {
     let making = Making::new(1);
     let mut records = Vec::new();
-    // Two that overlap, then so many in one window that only their mean is told.
+    // Two that overlap, then so many in one window that only their mean is shown.
     let mut spans = vec![(1_000_000, 3_000_000), (2_000_000, 4_000_000)];
     spans.extend((0..10).map(|n| (5_000_000 + n * 10_000, 5_005_000 + n * 10_000)));
     for (work, (start, end)) in (1..).zip(spans) {
@@ -655,7 +655,7 @@ fn concurrent_work_is_counted() {
             None => panic!("a counter without a value"),
         }));
     });
-    // Each value is that of the time before it.
+    // Each value covers the time before it.
     let expected = [
         (1_000_000, 0.0),
         (2_000_000, 1.0),
@@ -839,7 +839,7 @@ fn any_record() -> impl Strategy<Value = Vec<u8>> {
         Kind::MEMORY_ALLOCATION,
         Kind(0xee),
     ]);
-    // Words that collide, that are absurd, and that mean something.
+    // Words that collide, absurd words, and meaningful words.
     let word = prop_oneof![4 => 0u64..4, 1 => any::<u64>(), 3 => 1_000u64..2_000, 1 => Just(u64::MAX), 1 => Just(1 << 32 | 1)];
     (kinds, any::<u8>(), prop::collection::vec(word, 0..24)).prop_map(|(kind, flags, body)| {
         let header = Header {
@@ -871,7 +871,7 @@ proptest! {
     }
 }
 
-/// What `check` and `info` find in the trace of a capture.
+/// The findings of `check`, and the result of `info`, for the trace of a capture.
 fn examined(making: &Making) -> (Vec<String>, reader::Info) {
     let mut out = Vec::new();
     let captures = [making.capture()];

@@ -1,4 +1,4 @@
-//! Captures and the writer: written traces, read back with the schema's messages.
+//! Tests of captures and of the writer: traces are written, and read back with the schema's messages.
 
 mod asked;
 mod convert;
@@ -12,12 +12,12 @@ use prost::Message;
 use super::perfetto::schema::trace_packet::Data;
 use super::perfetto::schema::{GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
 
-/// Decodes a trace and puts times and names back in, as a reader of the format does.
+/// Decodes a trace and resolves times and names, as readers of the format do.
 struct Reader {
     packets: Vec<TracePacket>,
 }
 
-/// What a reader knows of a sequence.
+/// The state that a reader keeps of a sequence.
 #[derive(Default)]
 struct State {
     clock: u64,
@@ -25,7 +25,7 @@ struct State {
     interned: InternedData,
 }
 
-/// A host event in absolute terms.
+/// A host event with resolved names and absolute times.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     track: u64,
@@ -37,7 +37,7 @@ struct Seen {
 impl Reader {
     fn new(bytes: &[u8]) -> Reader {
         let trace = Trace::decode(bytes).expect("a whole trace");
-        // No field is unknown to the schema, and none takes more bytes than prost would give it.
+        // The schema knows all fields, and none takes more bytes than with prost.
         assert_eq!(trace.encoded_len(), bytes.len());
         Reader {
             packets: trace.packet,

@@ -91,7 +91,7 @@ fn totals(making: &Making, work: u64, total: u64, dropped: u64) -> SamplingTotal
     }
 }
 
-/// Two dispatches of 100 samples each; the samples stand in another lane than the calls.
+/// Two dispatches of 100 samples each; the samples are in another lane than the calls.
 fn two_dispatches(making: &Making, object: CodeObjectId) {
     let mut host: Vec<Vec<u8>> = Vec::new();
     let mut device: Vec<Vec<u8>> = Vec::new();
@@ -145,7 +145,7 @@ fn counts(trace: &TraceReader) -> Vec<PcSamples> {
     samples.collect()
 }
 
-/// The stacks of the flame graph, outermost frame first, with how often each is there, and the times of its samples,
+/// The stacks of the flame graph, outermost frame first, with their numbers of samples, and the times of the samples,
 /// MONOTONIC us.
 fn flame(packets: &[TracePacket]) -> (Vec<(Vec<String>, usize)>, Vec<i64>) {
     let mut known = InternedData::default();
@@ -269,7 +269,7 @@ fn samples_that_come_as_counts_make_a_flame_graph_too() {
         }
         device.extend_from_slice(bytes_of(&totals(&making, work, 100, 0)));
     }
-    // Those of a dispatch that nobody recorded.
+    // Samples of a dispatch that was not recorded.
     let stray = SampleAggregate {
         work: WorkId(9),
         agent: making.agent,

@@ -1,4 +1,4 @@
-//! The writer alone.
+//! Tests of the writer alone.
 
 use std::collections::HashSet;
 

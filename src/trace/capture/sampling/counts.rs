@@ -1,7 +1,7 @@
 //! Exact counts of samples, in parts ([`Samples`]).
 //!
-//! Parts are passed on now and then while samples stream by, so that a trace that is cut has the earlier ones, and
-//! each holds what was counted since the one before. Ids are declared once, with their first use.
+//! Parts are passed on now and then while samples are read, so that a trace that is cut has the earlier ones. Each part
+//! holds the counts since the one before. Ids are declared once, with their first use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,22 +17,22 @@ use crate::trace::model::{
     SampleTotals, SamplerIndex, Samples, SourceText,
 };
 
-/// Most addresses that are told apart in one trace; samples at others count for the kernel as a whole.
+/// Maximum number of addresses that are distinguished in one trace; samples at others count for the kernel as a whole.
 const MAX_ADDRESSES: usize = 1 << 18;
-/// Most texts.
+/// Maximum number of texts.
 const MAX_TEXTS: usize = 1 << 18;
-/// Bytes of the longest text, and of the longest line of source code.
+/// Maximum size of a text, and of a line of source code.
 const MAX_TEXT: usize = 512;
-/// Lines around one that was sampled that are kept too.
+/// Number of lines before and after a sampled one that are kept, too.
 const AROUND: u32 = 2;
-/// Entries of a part, so that none becomes large.
+/// Maximum number of entries of a part.
 const PART: usize = 1000;
-/// Samples by themselves in a part.
+/// Number of single samples in a part.
 const RAW_PART: usize = 1024;
-/// Outcomes of one entry.
+/// Maximum number of outcomes of one entry.
 const OUTCOMES: usize = 256;
 
-/// The number of an address that is not told apart.
+/// The id of addresses that are not distinguished.
 const NO_ADDRESS: u32 = 0;
 
 /// The ids that have been declared, and the next part.
@@ -71,7 +71,7 @@ impl Counts {
         }
     }
 
-    /// Adds the counts of a kernel. Parts that are full go to `full`.
+    /// Adds the counts of a kernel. Full parts are appended to `full`.
     pub fn kernel(
         &mut self,
         names: &mut Names<'_>,
@@ -122,18 +122,18 @@ impl Counts {
         }
     }
 
-    /// Adds a sample by itself.
+    /// Adds a single sample.
     pub fn raw(&mut self, sample: RawSample) {
         self.raw.push(sample);
     }
 
-    /// Adds the samples by themselves to the next part.
+    /// Adds the single samples to the next part.
     pub fn flush_raw(&mut self) {
         self.next.raw = std::mem::take(&mut self.raw);
         self.entries += usize::from(!self.next.raw.is_empty());
     }
 
-    /// The next part; none if it is empty.
+    /// Takes the next part; `None` if it is empty.
     pub fn take(&mut self) -> Option<Samples> {
         if std::mem::take(&mut self.entries) == 0 {
             return None;
@@ -146,7 +146,7 @@ impl Counts {
         Some(std::mem::replace(&mut self.next, following))
     }
 
-    /// Whether there is enough for a part.
+    /// Whether the next part is full.
     pub fn is_full(&self) -> bool {
         self.entries >= PART || self.raw.len() >= RAW_PART
     }
@@ -156,13 +156,13 @@ impl Counts {
         self.entries == 0
     }
 
-    /// The next part, to be added to.
+    /// The next part, for adding to it.
     pub fn next(&mut self) -> &mut Samples {
         self.entries += 1;
         &mut self.next
     }
 
-    /// How an agent was sampled.
+    /// Adds the sampling configuration of an agent.
     pub fn configuration(&mut self, totals: &SamplingTotals) {
         let configuration = Configuration {
             agent: totals.agent,
@@ -259,8 +259,9 @@ impl Counts {
         id
     }
 
-    /// Adds the source lines of an address and those around them, where the program's text is known. It is the text of
-    /// the file that the outermost function is in, and of files that its `#line` directives name: others were included.
+    /// Adds the source lines of an address and the lines around them, if the program's text is known. It is the text of
+    /// the file of the outermost function, and of the files that its `#line` directives name; other files were
+    /// included.
     fn source_lines(&mut self, metadata: &Metadata, object: CodeObjectId, known: &Resolved) {
         let Some(source) = symbols::source(metadata, object) else {
             return;
@@ -293,7 +294,7 @@ impl Counts {
     }
 }
 
-/// As much of a text as is kept.
+/// The text, cut to the maximum size.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(text.len().min(MAX_TEXT))]
 }

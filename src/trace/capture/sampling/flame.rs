@@ -1,8 +1,8 @@
 //! Samples with their stacks, for flame graphs.
 //!
-//! Viewers do not weigh samples (Perfetto up to version 58 does not), so they are passed on one by one, and where there
-//! are more than [`MAX_SHOWN`] they are thinned out: one of every power of two at random, so that no pattern of the
-//! agent's is hit. They are passed on at the end, in the order of their times.
+//! Viewers do not weigh samples (Perfetto up to version 58 does not), so they are passed on one by one. If there are
+//! more than [`MAX_SHOWN`], they are thinned out: one of every power of two is kept at random, so that no pattern of
+//! the agent's is amplified. They are passed on at the end, in the order of their times.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,28 +13,28 @@ use crate::trace::model::{
     Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind,
 };
 
-/// Most samples of one process that are shown.
+/// Maximum number of samples of one process that are shown.
 pub const MAX_SHOWN: usize = 1 << 19;
-/// Most different stacks; beyond them, samples are shown without their addresses.
+/// Maximum number of different stacks; beyond it, samples are shown without their addresses.
 const MAX_STACKS: usize = 1 << 18;
-/// Samples that are passed on together.
+/// Number of samples that are passed on together.
 const BATCH: usize = 200;
 
 /// The queue of a sample's dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SampledQueue {
-    /// It is known.
+    /// The queue, if it is known.
     Known(QueueId),
-    /// It becomes known when the enqueue of the dispatch comes.
+    /// The queue of this dispatch, which is known when its enqueue record comes.
     OfDispatch(WorkId),
 }
 
-/// The properties that make the stack of a sample.
+/// The properties that determine the stack of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stack {
     pub queue: SampledQueue,
     pub kernel: KernelId,
-    /// None: there are too many.
+    /// `None` if there are too many.
     pub address: Option<Address>,
 }
 
@@ -53,25 +53,25 @@ pub(super) struct Flame {
     stacks: Vec<Stack>,
     numbers: HashMap<Stack, u32>,
     latest: Option<(Stack, u32)>,
-    /// One of so many samples is kept: two to the power of this.
+    /// The exponent of the thinning: one of two to the power of this many samples is kept.
     thinned: u32,
     samples: u64,
 }
 
 impl Flame {
-    /// Takes in a sample.
+    /// Adds a sample.
     pub fn add(&mut self, time: Nanos, stack: Stack) {
         self.samples += 1;
         self.put(time, stack, lot(self.samples));
     }
 
-    /// Takes in `count` samples that were taken between these times: they are spread over them evenly.
+    /// Adds `count` samples taken between two times, and spreads them evenly between these.
     pub fn add_many(&mut self, (from, to): (Nanos, Nanos), stack: Stack, count: u64) {
         while count >> self.thinned > MAX_SHOWN as u64 {
             self.thin();
         }
         self.samples = self.samples.wrapping_add(count);
-        // As many as would have been kept, had they come one by one; the rest has its chance of one more.
+        // As many as would have been kept had they come one by one; the remainder is a chance of one more.
         let thinned = self.thinned;
         let rest = count & ((1 << thinned) - 1);
         let chance = u64::from(lot(self.samples)) & ((1 << thinned) - 1);
@@ -114,7 +114,7 @@ impl Flame {
                     SampledQueue::Known(queue) => queue,
                     SampledQueue::OfDispatch(_) => QueueId::NONE,
                 };
-                // Queues and kernels are named, and there are not as many names.
+                // Queues and kernels are named, and there are fewer names than stacks.
                 return self.number(Stack {
                     queue: SampledQueue::Known(queue),
                     address: None,
@@ -132,7 +132,7 @@ impl Flame {
         number
     }
 
-    /// One of how many samples is shown.
+    /// How many samples one shown sample stands for.
     pub fn one_of(&self) -> u64 {
         1 << self.thinned
     }
@@ -180,7 +180,7 @@ impl Flame {
     }
 }
 
-/// A number without a pattern, of the sample's own (the finaliser of splitmix64).
+/// A number without a pattern, different for each sample (the finaliser of splitmix64).
 fn lot(number: u64) -> u32 {
     let value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -218,7 +218,7 @@ mod tests {
             let of_stack = flame.shown.iter().filter(|sample| sample.stack == part);
             let off = of_stack.count() as f64 / expected - 1.0;
             assert!(off.abs() < 0.05, "stack {part} is off by {off}");
-            // Early and late samples alike.
+            // Early and late samples are kept equally.
             let from = u64::from(part) * samples / 8;
             let shown = flame.shown.iter().map(|sample| sample.time.0);
             let off = shown.filter(|time| (from..from + samples / 8).contains(time));
@@ -248,7 +248,7 @@ mod tests {
             let slack = 5.0 * (samples as f64 * flame.one_of() as f64).sqrt();
             assert!((shown - samples as f64).abs() <= slack, "{part}: {shown}");
         }
-        // More than any table could hold, in no time.
+        // More than a table could hold, but without iterating over them.
         flame.add_many(span(400), stack(0), 1 << 40);
         assert!(flame.shown.len() <= MAX_SHOWN && flame.shown.len() > MAX_SHOWN / 4);
         assert!(flame.shown.iter().all(|one| one.time <= span(400).1));

@@ -35,25 +35,26 @@ use stalls::Stalls;
 
 pub use flame::MAX_SHOWN;
 
-/// Most kernels that are held back until the totals of their samples come.
+/// Maximum number of kernels that are held back until the totals of their samples come.
 const MAX_HELD: usize = 1 << 15;
-/// After so many kernels without a sample of any, none are waited for: code objects are named without sampling, too.
+/// After this many kernels without a sample of any, kernels are no longer held back: code objects are named without
+/// sampling, too.
 const MAX_UNSAMPLED: usize = 1 << 14;
-/// Most dispatches whose queue and kernel are remembered.
+/// Maximum number of dispatches whose queue and kernel are kept.
 const MAX_DISPATCHES: usize = 1 << 18;
-/// Counts are passed on when so many entries have come together ...
+/// Counts are passed on when this many entries have been collected ...
 const MAX_ENTRIES: usize = 1 << 16;
-/// ... or so many samples since the last time, or this share of all of them.
+/// ... or this many samples since the last time, or this share of all samples.
 const SPACING: u64 = 1 << 14;
 const SHARE: u64 = 32;
-/// Leading reasons that are shown beside a kernel.
+/// Maximum number of leading reasons that are shown beside a kernel.
 const LEADING: usize = 3;
 
 /// The samples of a dispatch.
 #[derive(Clone, Debug, Default)]
 struct OfDispatch {
     samples: u64,
-    /// The dropped ones among them.
+    /// The number of dropped samples.
     dropped: u64,
     outcomes: Vec<(Outcome, u64)>,
 }
@@ -80,7 +81,7 @@ impl OfDispatch {
         }
     }
 
-    /// What the waves did most, in words; empty if that is not known.
+    /// The most frequent states of the waves, as text; empty if unknown.
     fn leading(&self) -> String {
         let mut ways: Vec<(&'static str, u64)> = Vec::new();
         for (outcome, count) in &self.outcomes {
@@ -103,16 +104,16 @@ impl OfDispatch {
     }
 }
 
-/// A dispatch, as far as samples need it.
+/// The fields of a dispatch that samples need.
 #[derive(Copy, Clone, Debug)]
 struct Dispatch {
     queue: QueueId,
     kernel: KernelId,
-    /// When it ran, once that is known.
+    /// When it ran, if known.
     ran: Option<(DeviceTime, DeviceTime)>,
 }
 
-/// Samples that were counted where they were taken.
+/// Samples that were counted by their source.
 #[derive(Copy, Clone, Debug)]
 struct Counted {
     work: WorkId,
@@ -126,7 +127,7 @@ pub(super) struct Sampling {
     process: ProcessIndex,
     /// Whether there are, or may be, samples.
     active: bool,
-    /// Whether there have been any.
+    /// Whether there have been samples.
     sampled: bool,
     aggregates: Aggregates,
     kernels: Kernels,
@@ -136,22 +137,22 @@ pub(super) struct Sampling {
     counts: Counts,
     dispatches: NumberMap<WorkId, Dispatch>,
     order: VecDeque<WorkId>,
-    /// Samples that came as counts, until it is known when they were taken.
+    /// Samples that came as counts, until the time of their dispatch is known.
     counted: Vec<Counted>,
-    /// When the latest of them were taken.
+    /// The time of the latest of them.
     latest: Option<(Nanos, Nanos)>,
     /// Kernels that wait for their samples.
     held: Hold<Found, OfDispatch>,
     samples: u64,
-    /// Samples since counts were last passed on.
+    /// Number of samples since counts were last passed on.
     pending: u64,
 }
 
-/// Work that may be passed on, with its samples if it had some.
+/// Work that may be passed on, with its samples if it has any.
 pub(super) type Ready = Vec<(Found, Option<WorkSamples>)>;
 
 impl Sampling {
-    /// For a process of which `metadata` is known.
+    /// The sampling state of a process with `metadata`.
     pub fn new(metadata: &Metadata, process: ProcessIndex) -> Sampling {
         Sampling {
             process,
@@ -173,7 +174,7 @@ impl Sampling {
         }
     }
 
-    /// The names store has a new record: code objects are named where there will be samples.
+    /// Reacts to a new record of `kind` in the names store: code objects are named if there will be samples.
     pub fn learn(&mut self, kind: Kind) {
         self.active |= kind == Kind::CODE_OBJECT;
     }
@@ -190,7 +191,7 @@ impl Sampling {
         )
     }
 
-    /// A kernel was enqueued.
+    /// Notes the enqueue of a kernel.
     #[inline(always)]
     pub fn enqueued(&mut self, work: &EnqueueFields) {
         if self.active
@@ -222,7 +223,8 @@ impl Sampling {
         self.active && matches!(work.what, What::Kernel { .. })
     }
 
-    /// Takes a kernel that [waits for samples](Sampling::concern). Work that need not wait any more goes to `ready`.
+    /// Adds a kernel that [waits for samples](Sampling::concern). Work that no longer needs to wait is moved to
+    /// `ready`.
     pub fn found(&mut self, found: Found, ready: &mut Ready) {
         let Found::Both(work, completion) = &found else {
             return;
@@ -246,7 +248,7 @@ impl Sampling {
         }
     }
 
-    /// Moves the oldest work that waits to `ready`, with the samples that have come. Returns `false` if there is none.
+    /// Moves the oldest waiting work to `ready`, with the samples that have come. Returns `false` if there is none.
     fn take_oldest(&mut self, ready: &mut Ready) -> bool {
         if let Some(oldest) = self.held.oldest()
             && let Some(dispatch) = self.aggregates.take(oldest)
@@ -270,7 +272,7 @@ impl Sampling {
         self.aggregates.give_back(dispatch);
     }
 
-    /// Adds a sample to the flame graph and to the samples by themselves. `waves` were active.
+    /// Adds a sample to the flame graph and to the single samples. `waves` were active.
     fn sample(
         &mut self,
         output: &mut Output<'_>,
@@ -314,7 +316,7 @@ impl Sampling {
         self.count(output, metadata, devices, 1)
     }
 
-    /// Takes in a record of samples. Work that need not wait any more goes to `ready`.
+    /// Reads a record of samples. Work that no longer needs to wait is moved to `ready`.
     pub fn record(
         &mut self,
         output: &mut Output<'_>,
@@ -384,8 +386,8 @@ impl Sampling {
         }
     }
 
-    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; where that
-    /// is not known, beside those before.
+    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; if that is
+    /// unknown, beside the samples before.
     fn show_counted(&mut self, devices: &Devices) {
         for counted in std::mem::take(&mut self.counted) {
             let ran = self
@@ -401,7 +403,7 @@ impl Sampling {
         }
     }
 
-    /// Counts samples that have been added, and passes on the counts when it is time.
+    /// Counts samples that have been added, and passes on the counts when due.
     fn count(
         &mut self,
         output: &mut Output<'_>,
@@ -448,7 +450,7 @@ impl Sampling {
         ready.extend(complete.map(|(found, samples)| (found, Some(samples.of_work()))));
     }
 
-    /// Passes on what was counted since the last time.
+    /// Passes on the counts since the last time.
     fn pass_on(
         &mut self,
         output: &mut Output<'_>,
@@ -456,7 +458,7 @@ impl Sampling {
         devices: &Devices,
     ) -> io::Result<()> {
         self.pending = 0;
-        // Dispatches that are not complete are passed on as far as they got: a trace may be cut after this.
+        // Incomplete dispatches are passed on as far as they have been counted: the trace may be cut after this.
         while let Some(dispatch) = self.aggregates.oldest() {
             self.fold(dispatch);
         }
@@ -471,7 +473,7 @@ impl Sampling {
         parts.iter().try_for_each(|part| consumer.samples(part))
     }
 
-    /// Passes on all that is left; the work that was held back goes to `ready`.
+    /// Passes on everything that is left; work that was held back is moved to `ready`.
     pub fn finish(
         &mut self,
         output: &mut Output<'_>,
@@ -517,7 +519,7 @@ fn names<'a>(metadata: &'a Metadata, devices: &'a Devices, places: &'a mut Place
     }
 }
 
-/// The frames of a stack, outermost first: queue, kernel, functions that were inlined, line, instruction.
+/// The frames of a stack, outermost first: queue, kernel, inlined functions, line, instruction.
 fn frames(
     places: &mut Places,
     metadata: &Metadata,
@@ -542,7 +544,7 @@ fn frames(
         (path, _) => path.to_owned(),
     };
     let known = places.resolve(metadata, address);
-    // The kernel's own function is the kernel.
+    // The kernel's own function is shown as the kernel.
     let functions: Vec<_> = known
         .frames
         .iter()

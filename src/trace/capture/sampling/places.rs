@@ -1,4 +1,4 @@
-//! Names of addresses of code: symbols, lines, instructions.
+//! Names of code addresses: symbols, lines, instructions.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::code::aggregate::Address;
 use crate::code::symbols::{Resolved, Symbols};
 use crate::record::KernelId;
 
-/// Looks addresses up, each once.
+/// Resolves addresses, each once.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     symbols: Symbols,
@@ -21,7 +21,7 @@ impl Places {
         self.symbols.resolve(metadata, address.code_object, offset)
     }
 
-    /// Path of the code object that an address is in.
+    /// The path of the code object that contains an address.
     pub fn object<'m>(&self, metadata: &'m Metadata, address: Address) -> &'m str {
         let object = metadata.code_objects.get(&address.code_object);
         object.map_or("", |object| metadata.string(object.path))
@@ -42,7 +42,7 @@ pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     }
 }
 
-/// The line of a frame, as `file.cl:42`: the last part of the path is enough to know it.
+/// The line of a frame, as `file.cl:42`: the last part of the path identifies the file.
 pub(super) fn line_name(file: &str, line: u32) -> String {
     let file = file.rsplit('/').next().unwrap_or(file);
     format!("{file}:{line}")

@@ -1,7 +1,7 @@
 //! Stall reasons over time: for each agent a counter of each reason, in percent of the samples.
 //!
-//! Samples are counted in spans of time, which become longer when there are many of them, and where there are few
-//! samples: memory is bounded, and the curves are not noise.
+//! Samples are counted in spans of time. Spans become longer if there are many of them, and if they have few samples:
+//! so memory is bounded and the curves are not noise.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,14 +14,14 @@ use crate::trace::model::{CounterUnit, Parent, ProcessIndex, Stream, Track, Trac
 
 /// Length of the first spans, ns.
 const SPAN: u64 = 100_000;
-/// Most spans of one agent.
+/// Maximum number of spans of one agent.
 const MAX_SPANS: usize = 2048;
-/// Samples that a span should have on average.
+/// Minimum average number of samples in a span.
 const SAMPLES_PER_SPAN: u64 = 50;
-/// Number of spans at which they are not made longer for want of samples.
+/// Number of spans at which they are no longer made longer for lack of samples.
 const MIN_SPANS: usize = 64;
 
-/// Number of outcomes: issued, or one of the reasons why not.
+/// Number of outcomes: issued, or one of the reasons for not issuing.
 const WAYS: usize = 1 + NotIssued::ALL.len();
 
 type Counts = [u32; WAYS];
@@ -30,7 +30,7 @@ type Counts = [u32; WAYS];
 struct AgentSpans {
     length: u64,
     spans: BTreeMap<u64, Counts>,
-    /// The span of the latest sample; not in `spans` yet.
+    /// The span of the latest sample, which is not in `spans` yet.
     latest: (u64, Counts),
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Takes in a stochastic sample.
+    /// Adds a stochastic sample.
     pub fn add(&mut self, agent: AgentId, time: Nanos, outcome: &Outcome) {
         let way = match outcome.issued() {
             true => 0,
@@ -142,7 +142,7 @@ impl Stalls {
                 };
                 let mut last = None;
                 for (span, counts) in &spans.spans {
-                    // Where there are no samples in between, nothing ran.
+                    // If there are no samples in between, nothing ran.
                     if let Some((end, latest)) = last
                         && end < *span
                         && latest != 0
@@ -186,7 +186,7 @@ mod tests {
         let mut spans = AgentSpans::new();
         let samples = 10 * MAX_SPANS as u64;
         for number in 0..samples {
-            // Not in order, as where lanes are read one after the other.
+            // Not in order, as when lanes are read one after the other.
             let time = (number * 7919 % samples) * SPAN;
             spans.add(Nanos(time), (number % 3) as usize);
             assert!(spans.spans.len() <= MAX_SPANS + 1);

@@ -1,12 +1,12 @@
-//! The kernel's events, as Perfetto's own `traced_probes` writes them: bundles of them, with times of their own.
+//! Rewrites the kernel's events, which Perfetto's `traced_probes` writes as bundles with times of their own.
 
 use super::super::reader::{Field, FieldValue, Fields};
 use super::super::schema::field::{self, ftrace_event_bundle as bundle};
 use super::super::wire::Encoder;
 use super::rewrite::{rewrite, shifted};
 
-/// Copies a bundle with its times shifted. They are BOOTTIME, but where the bundle says that its clock is another one:
-/// then that clock is told in BOOTTIME by a pair of readings, and only the pair has to be shifted.
+/// Copies a bundle with its times shifted. Its times are BOOTTIME, unless the bundle names another clock: then a pair
+/// of readings relates that clock to BOOTTIME, and only the pair has to be shifted.
 pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
     let of_clock = Fields::new(bundle).filter(|field| field.number == bundle::FTRACE_CLOCK);
     let boottime = of_clock
@@ -63,8 +63,8 @@ pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// Copies numbers of which each is told against the one before it, the first against 0. `begun` tells whether the first
-/// was in a field before this one.
+/// Copies numbers that are differences from the number before, the first one from 0. `begun` says whether the first
+/// number was in an earlier field.
 fn shift_first(offset: i64, field: Field<'_>, begun: &mut bool, out: &mut Encoder) -> bool {
     let mut packed = Encoder::default();
     for time in field.numbers() {
@@ -79,7 +79,7 @@ fn shift_first(offset: i64, field: Field<'_>, begun: &mut bool, out: &mut Encode
 mod tests {
     use super::*;
 
-    /// A bundle with an event, two switches told compactly, and a pair of readings of its clock.
+    /// A bundle with an event, two compact switches, and a pair of readings of its clock.
     fn bundle(clock: u64, times: [u64; 4]) -> Vec<u8> {
         let mut out = Encoder::default();
         out.uint(1, 3);

@@ -1,8 +1,8 @@
-//! Several traces in one.
+//! Merging of several traces into one.
 //!
-//! Packets are copied; what holds in one trace only is renumbered on the way: sequences, tracks, counters, event ids of
-//! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Those of another machine get a
-//! machine id, and an offset ([`place`] tells how it is found and how far it can be trusted).
+//! Packets are copied; ids that are valid in one trace only are renumbered: sequences, tracks, counters, event ids of
+//! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Traces of another machine get
+//! a machine id and an offset; [`place`] says how it is found and how far it can be trusted.
 
 mod ftrace;
 mod place;
@@ -33,14 +33,15 @@ use rewrite::{
 const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Bits of an event id below the process's own number.
 const OWN_BITS: u32 = 40;
-/// Most processes, by the upper bits of event ids.
+/// Maximum number of processes: the upper bits of event ids.
 const MAX_PROCESSES: u64 = 1 << (64 - OWN_BITS);
-/// Most sequences.
+/// Maximum number of sequences.
 const MAX_SEQUENCES: usize = 1 << 20;
-/// The output is handed on when this much of it is there.
+/// The output is written when it has this many bytes.
 const FLUSH_AT: usize = 128 << 10;
 
-/// Merges traces into `out`: each with its survey and its place. Returns what could not be read.
+/// Merges traces into `out`, each with its survey and its placement. Returns the bytes that could not be read, as
+/// findings.
 pub fn merge(
     traces: Vec<(impl Read, &Survey, Placement)>,
     mut out: impl Write,
@@ -104,8 +105,8 @@ fn merge_all(
     merging.flush()?;
     Ok(all)
 }
-/// The number in the merged trace of each device of a trace. Devices of one machine that are alike are the same, one by
-/// one.
+/// The numbers in the merged trace of the devices of a trace. Equal devices of one machine are the same device: the
+/// first ones, the second ones, and so on.
 fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32) -> Vec<u32> {
     let mut taken = Vec::new();
     for gpu in &survey.gpus {
@@ -126,17 +127,17 @@ fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32
 /// One of the traces.
 struct Part {
     index: u32,
-    /// How many there are.
+    /// The number of traces.
     of: u32,
     placement: Placement,
     gpus: Vec<u32>,
-    /// The clock that each sequence's packets are in by default.
+    /// The default clock of each sequence's packets.
     clocks: NumberMap<u32, u32>,
 }
 
 impl Part {
-    /// The number in the merged trace of a queue's name, or a stage's: old versions know queues by it, on whatever
-    /// sequence it stands.
+    /// The number in the merged trace of the name of a queue or a stage: old versions of Perfetto identify queues by
+    /// it, on all sequences.
     fn specification(&self, iid: u64) -> u64 {
         let before = iid.checked_sub(1);
         let shared = before.and_then(|before| before.checked_mul(self.of.into()));
@@ -144,17 +145,17 @@ impl Part {
         own.unwrap_or(iid)
     }
 
-    /// The number in the merged trace of one of its devices.
+    /// The number in the merged trace of one of this trace's devices.
     fn gpu(&self, gpu: u64) -> u64 {
         let new = usize::try_from(gpu).ok().and_then(|gpu| self.gpus.get(gpu));
         new.map_or(gpu, |new| u64::from(*new))
     }
 }
 
-/// Most counters, and blocks of them, that are numbered anew.
+/// Maximum number of counters, and of blocks of counters, that are renumbered.
 const MAX_COUNTERS: usize = 1 << 20;
 
-/// The new number of what is called `id` in a trace.
+/// The number in the merged trace of `id`.
 fn renumbered(numbers: &mut NumberMap<(u32, u64), u64>, part: &Part, id: u64) -> u64 {
     let next = numbers.len() as u64 + 1;
     match numbers.get(&(part.index, id)) {
@@ -192,7 +193,7 @@ impl<W: Write> Merging<W> {
                     clock = Some(number as u32)
                 }
                 (field::trace_packet::SEQUENCE_FLAGS, FieldValue::Number(number)) => flags = number,
-                // Told once for all.
+                // Written once for all traces.
                 (field::trace_packet::GPU_INFO | field::trace_packet::TRACE_STATS, _) => {
                     drop = true
                 }
@@ -306,7 +307,7 @@ impl<W: Write> Merging<W> {
         Ok(())
     }
 
-    /// Whether a snapshot of a machine's clocks is later than those before it: readers take others for mistakes.
+    /// Whether a snapshot of a machine's clocks is later than those before it: readers reject others.
     fn goes_on(&mut self, part: &Part, snapshot: &[u8]) -> bool {
         let Some(boottime) = of_machine(snapshot) else {
             return true;
@@ -399,7 +400,8 @@ impl<W: Write> Merging<W> {
         out.close(open);
     }
 
-    /// Counters are numbered through the whole trace, and those of devices are named after them.
+    /// Copies a counter event. The numbers of counters are renumbered, and counters of devices are renamed with the
+    /// number of the device.
     fn counter_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
         let open = out.open(field::trace_packet::GPU_COUNTER_EVENT);
         rewrite(event, out, |field, out| {

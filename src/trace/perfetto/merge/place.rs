@@ -1,36 +1,36 @@
-//! Where each trace stands in time, and on which machine.
+//! The placement of each trace in time, and its machine.
 
 use std::collections::HashMap;
 
 use super::survey::Survey;
 
-/// Starts of a machine that are this near are the same start: real-time clocks are set now and then.
+/// Maximum distance between starts of a machine that count as one start: real-time clocks are adjusted now and then.
 const SAME_START_NS: u64 = 1_000_000_000;
 
-/// How the times of a trace are put beside those of the first one.
+/// The relation between the times of a trace and those of the first one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// It is of the same machine: by one clock, exactly.
+    /// Both traces are of one machine: exact, by the same clock.
     SameMachine,
-    /// By both machines' real-time clocks: as good as these agree, which nothing in the traces tells.
+    /// By the real-time clocks of both machines: as exact as these agree, which the traces do not say.
     RealTime,
-    /// As the user said.
+    /// As given by the user.
     Given,
 }
 
-/// Where a trace stands among the others.
+/// The placement of a trace among the others.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The machine, numbered from 0, which is that of the first trace.
     pub machine: u32,
     /// What is added to its times, ns.
     pub offset: i64,
-    /// How far that can be trusted.
+    /// How far the offset can be trusted.
     pub trust: Trust,
 }
 
-/// Tells where each trace stands. `given` are offsets that the user gives, ns, for some of them. The error is the
-/// place of a trace that has no clock in common with the first one.
+/// Places each trace. `given` are offsets from the user for some of them, ns. The error is the index of a trace that
+/// has no clock in common with the first one.
 pub fn place(surveys: &[Survey], given: &HashMap<usize, i64>) -> Result<Vec<Placement>, usize> {
     let mut placements: Vec<Placement> = Vec::new();
     for (index, survey) in surveys.iter().enumerate() {
@@ -86,7 +86,7 @@ fn is_same_machine(first: &Survey, second: &Survey) -> bool {
     }
     match (first.started, second.started) {
         (Some(first), Some(second)) => first.abs_diff(second) <= SAME_START_NS,
-        // Without a clock to tell, one name is one machine.
+        // Without a clock to compare, equal names mean one machine.
         _ => names.iter().all(|name| !name.is_empty()),
     }
 }

@@ -1,4 +1,4 @@
-//! Messages copied field by field, with what holds in one trace only said anew.
+//! Copies messages field by field and replaces ids that are valid in one trace only.
 
 use super::super::reader::{Field, FieldValue, Fields};
 use super::super::schema::field::clock_snapshot::clock;
@@ -21,7 +21,7 @@ pub(super) fn is_sound(message: &[u8]) -> bool {
     fields.by_ref().for_each(drop);
     fields.malformed().is_none()
 }
-/// Copies a message, but for the fields that `change` writes itself. What is damaged is copied as it is.
+/// Copies a message except for the fields that `change` writes itself. Damaged bytes are copied unchanged.
 pub(super) fn rewrite(
     message: &[u8],
     out: &mut Encoder,
@@ -38,7 +38,7 @@ pub(super) fn rewrite(
     }
 }
 
-/// The number of a track in the merged trace; that of the first trace's tracks stays.
+/// The id of a track in the merged trace; tracks of the first trace keep their ids.
 pub(super) fn track_of(part: &Part, uuid: u64) -> u64 {
     if part.index == 0 || uuid == 0 {
         return uuid;
@@ -79,7 +79,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// BOOTTIME of a snapshot of a machine's clocks; none of one that tells a sequence's own clock, or no BOOTTIME.
+/// BOOTTIME of a snapshot of a machine's clocks; `None` for snapshots of a sequence's own clock or without BOOTTIME.
 pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
     let mut boottime = None;
     for field in Fields::new(snapshot) {
@@ -100,7 +100,7 @@ pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
     boottime
 }
 
-/// Copies interned data; queues get new numbers, and those that are named after their device that one's.
+/// Copies interned data: queues get new numbers, and names that contain a device get that device's new number.
 pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
     let open = out.open(field::trace_packet::INTERNED_DATA);
     rewrite(data, out, |field, out| {
@@ -132,7 +132,7 @@ pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// `GPU 0 . app 7 . queue 0` as device 2's.
+/// The name with the new number of its device: `GPU 0 . app 7 . queue 0` becomes that of GPU 2.
 pub(super) fn rename(part: &Part, name: &str) -> Option<String> {
     let (device, rest) = name.split_once(" . ")?;
     let (title, number) = device.rsplit_once(' ')?;

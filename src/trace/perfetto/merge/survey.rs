@@ -1,4 +1,4 @@
-//! What has to be known of a trace before it is merged.
+//! The facts about a trace that merging needs in advance.
 
 use std::io::Read;
 
@@ -12,22 +12,22 @@ use super::BOOTTIME;
 /// REALTIME among Perfetto's clocks.
 const REALTIME: u32 = BuiltinClock::Realtime as u32;
 
-/// What has to be known of a trace before it is merged.
+/// The facts about a trace that merging needs in advance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
-    /// The machine's name; empty if it is not told.
+    /// The machine's name; empty if unknown.
     pub host: String,
-    /// When the machine was started by its real-time clock, ns; none if the trace does not tell.
+    /// The time at which the machine was started, by its real-time clock, ns; `None` if unknown.
     pub started: Option<u64>,
     /// The devices.
     pub(super) gpus: Vec<gpu_info::Gpu>,
-    /// Records lost.
+    /// Number of lost records.
     pub(super) lost: u64,
     /// Whether a recording in it ended early.
     pub(super) ended_early: bool,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// What cannot be read.
+    /// The defects found.
     pub findings: Vec<Finding>,
 }
 
@@ -71,7 +71,7 @@ impl Visitor for Survey {
     }
 }
 
-/// Reads a trace for what has to be known before it is merged.
+/// Reads the facts that merging needs from a trace.
 pub fn survey(source: impl Read) -> Survey {
     survey_of(Box::new(source))
 }

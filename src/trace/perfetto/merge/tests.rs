@@ -5,7 +5,7 @@ use crate::trace::model::{Machine, SystemClocks};
 use crate::trace::perfetto::TraceWriter;
 use crate::trace::perfetto::reader::{Known, Packet, Visitor, read};
 
-/// A trace of nothing but readings of the clocks, one a second from `first` to `last`.
+/// A trace with clock snapshots only, one a second from `first` to `last`.
 fn readings(first: u64, last: u64) -> Vec<u8> {
     let clocks = |second: u64| SystemClocks {
         boottime: second * 1_000_000_000,
@@ -25,7 +25,7 @@ fn readings(first: u64, last: u64) -> Vec<u8> {
     trace.finish().expect("memory takes all")
 }
 
-/// BOOTTIME of all readings of a machine's clocks in a trace, in its order.
+/// BOOTTIME of all clock snapshots of a machine in a trace, in their order.
 #[derive(Default)]
 struct Readings(Vec<u64>);
 
@@ -51,6 +51,6 @@ fn readings_of_one_machines_clocks_never_go_back() {
     let outcome = read(Cursor::new(&merged), &mut told);
     assert_eq!(outcome.findings.list(), []);
     let seconds: Vec<u64> = told.0.iter().map(|time| time / 1_000_000_000).collect();
-    // Of the second trace those behind the first one's: readers take times that go back for mistakes.
+    // The snapshots of the second trace that come after those of the first: readers reject times that go back.
     assert_eq!(seconds, (100..=107).collect::<Vec<_>>());
 }

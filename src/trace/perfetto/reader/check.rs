@@ -1,8 +1,8 @@
-//! Looks for what is wrong with a trace.
+//! Checks a trace for defects.
 //!
-//! Of anybody's trace: the wire format, what is interned and referred to, loops among the tracks. Of a trace of ours
-//! also that every id of work is resolved, that no interval is impossible, that slices begin before they end, and that
-//! nothing was lost.
+//! In any trace: the wire format, references to interned data, loops among the tracks. In a trace of gputrail also that
+//! every id of work is resolved, that no interval is impossible, that slices begin before they end, and that nothing
+//! was lost.
 
 use std::io::Read;
 
@@ -18,21 +18,21 @@ use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
 
-/// Most slices that are open at the same time, on all tracks.
+/// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;
-/// Most ids that wait for the packet that they refer to.
+/// Maximum number of ids that wait for the packet they refer to.
 const MAX_WAITING: usize = 1 << 20;
-/// Later than this is no time: 146 years after the machine was started.
+/// Later times are impossible: this is 146 years after the machine was started.
 const LATEST: u64 = 1 << 62;
-/// The largest packet of those that are rare.
+/// Maximum size of a packet of an infrequent kind.
 pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
 
 /// Name of the instant that describes a process's recording.
 pub(super) const RECORDING: &str = "recording";
-/// What the version that a trace of ours names begins with.
+/// The first words of the version that a trace of gputrail names.
 const OURS: &str = "gputrail ";
 
-/// Whether a packet says that the trace is ours.
+/// The version of gputrail in a packet that names it.
 pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
     let (field::trace_packet::SYSTEM_INFO, data) = packet.data else {
         return None;
@@ -41,8 +41,8 @@ pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
     version.strip_prefix(OURS).map(str::to_owned)
 }
 
-/// Decodes a message of a kind of which a trace has few. Larger ones than there is use for are not read: what they
-/// decode to takes more memory than their bytes.
+/// Decodes a message of an infrequent kind. Messages larger than any useful one are not read: decoded, they take more
+/// memory than their bytes.
 pub(in crate::trace::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
     if data.len() > MAX_RARE_PACKET_BYTES {
         return None;
@@ -50,7 +50,7 @@ pub(in crate::trace::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Opt
     M::decode(data).ok()
 }
 
-/// Reads a trace to its end; what is wrong with it is among the outcome's findings.
+/// Reads a trace to its end; the outcome's findings are its defects.
 pub fn check(source: impl Read) -> Outcome {
     check_all(Box::new(source))
 }
@@ -62,7 +62,7 @@ fn check_all(source: Input<'_>) -> Outcome {
     outcome
 }
 
-/// An id that waits for what it refers to.
+/// An id that waits for the packet it refers to.
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     position: PacketPosition,
@@ -79,16 +79,16 @@ struct Check {
     submitted: IdSet,
     /// Ids of the work.
     worked: IdSet,
-    /// Ids named by calls, the work of which has not come.
+    /// Ids named by calls whose work has not come.
     without_work: NumberMap<u64, Waiting>,
     /// Ids of work that no call has named.
     without_call: NumberMap<u64, Waiting>,
-    /// Ids waited for, the work of which has not come.
+    /// Ids that a call or work waited for, and whose work has not come.
     waited: NumberMap<u64, PacketPosition>,
     left_out: u64,
     gpus: Option<usize>,
     samples: SampleReferences,
-    /// Whether only some calls or work were recorded: then what an id refers to may be missing.
+    /// Whether only some calls or work were recorded: then the target of an id may be missing.
     selective: bool,
 }
 
@@ -233,7 +233,7 @@ impl Visitor for Check {
 }
 
 impl Check {
-    /// An instant with which the recording describes itself.
+    /// Reads an instant by which the recording describes itself.
     fn own(&mut self, position: PacketPosition, event: &HostEvent<'_>, findings: &mut Findings) {
         if event.name.text == RECORDING {
             let configuration = event.text("configuration").unwrap_or_default();
@@ -257,7 +257,7 @@ impl Check {
         }
     }
 
-    /// A call that begins at `start` names `id` as its work.
+    /// Notes that a call that begins at `start` names `id` as its work.
     fn submits(
         &mut self,
         position: PacketPosition,
@@ -324,7 +324,7 @@ fn wait(waiting: &mut NumberMap<u64, Waiting>, id: u64, what: Waiting) -> u64 {
     0
 }
 
-/// Work runs after the call that submitted it began.
+/// Checks that work runs after the call that submitted it began.
 fn order(position: PacketPosition, id: u64, call: Nanos, work: Nanos, findings: &mut Findings) {
     if work < call {
         findings.add(position, || {
@@ -334,7 +334,7 @@ fn order(position: PacketPosition, id: u64, call: Nanos, work: Nanos, findings: 
     }
 }
 
-/// Finds tracks that stand below themselves.
+/// Finds tracks that are below themselves.
 fn loops(tracks: &Tracks, findings: &mut Findings) {
     let mut sound: NumberMap<TrackId, ()> = NumberMap::default();
     let mut way = Vec::new();

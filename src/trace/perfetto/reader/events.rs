@@ -1,4 +1,4 @@
-//! The two kinds of packets that traces of ours are full of: events of the host, and work of a device.
+//! The two most frequent kinds of packets in our traces: events of the host, and work of a device.
 
 use super::fields::{Field, FieldValue, Fields, key};
 use super::findings::{Findings, PacketPosition};
@@ -11,26 +11,26 @@ use crate::trace::perfetto::schema::field::{
     interned_data as table, track_event,
 };
 
-/// Deepest nesting of annotations that is followed.
+/// Maximum nesting of annotations that is followed.
 const DEEPEST: u32 = 32;
 
 /// A text with its number.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// Its number: equal texts of a trace have equal ones.
+    /// Its number: equal texts of a trace have equal numbers.
     pub id: TextId,
     /// The text.
     pub text: &'a str,
 }
 
-/// What happens on a track.
+/// The kind of an event on a track.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A slice begins.
     Begin,
     /// The innermost open slice ends.
     End,
-    /// Something happens at a point in time.
+    /// An event without duration.
     Instant,
     /// A counter has a new value.
     Counter,
@@ -39,7 +39,7 @@ pub enum EventKind {
 }
 
 impl From<u64> for EventKind {
-    /// What a number says in a `TrackEvent`.
+    /// The kind with the number `kind` in a `TrackEvent`.
     #[inline]
     fn from(kind: u64) -> EventKind {
         match kind {
@@ -52,7 +52,7 @@ impl From<u64> for EventKind {
     }
 }
 
-/// Value of an annotation.
+/// The value of an annotation.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum AnnotationValue<'a> {
     /// A bool, an unsigned number or a pointer.
@@ -70,13 +70,13 @@ pub enum AnnotationValue<'a> {
 /// An event of the host.
 #[derive(Debug)]
 pub struct HostEvent<'a> {
-    /// When.
+    /// Its time.
     pub time: Nanos,
-    /// What happens.
+    /// Its kind.
     pub kind: EventKind,
-    /// Where.
+    /// Its track.
     pub track: TrackId,
-    /// The track, if it has been described.
+    /// The description of the track, if there is one.
     pub described: Option<&'a Track>,
     /// Its name.
     pub name: Text<'a>,
@@ -86,12 +86,12 @@ pub struct HostEvent<'a> {
     pub correlation: Option<u64>,
     /// Its GpuCorrelation, if it has one.
     correlated: &'a [u8],
-    /// Values beside it.
+    /// Its annotations.
     pub annotations: Vec<(&'a str, AnnotationValue<'a>)>,
 }
 
 impl HostEvent<'_> {
-    /// An event of which nothing is known but where and when.
+    /// An event with a time and a track only.
     #[inline]
     pub(super) fn at(time: Nanos, track: TrackId) -> Self {
         HostEvent {
@@ -107,7 +107,7 @@ impl HostEvent<'_> {
         }
     }
 
-    /// The text of the annotation called `name`, if it has one.
+    /// The text of the annotation `name`, if there is one.
     pub fn text(&self, name: &str) -> Option<&str> {
         let mut annotations = self.annotations.iter();
         annotations.find_map(|(known, value)| match value {
@@ -144,36 +144,36 @@ fn numbers_of(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
 pub struct WorkEvent<'a> {
     /// When it began.
     pub start: Nanos,
-    /// How long it ran, ns; none if that is not known.
+    /// How long it ran, ns; `None` if unknown.
     pub duration: Option<u64>,
     /// Its event id.
     pub event: Option<u64>,
     /// The device's index.
     pub gpu: u32,
-    /// The process that it is done for, where that is told.
+    /// The process that enqueued it, if known.
     pub process: ProcessId,
     /// Its queue.
     pub queue: Text<'a>,
-    /// What it is.
+    /// The name of the kernel or of the kind of work.
     pub name: Text<'a>,
-    /// Its category: 0 other, 1 graphics, 2 compute; none if that is not told.
+    /// Its category: 0 other, 1 graphics, 2 compute; `None` if unknown.
     pub category: Option<u64>,
     /// Its submission id.
     pub submission: u64,
-    /// The details that are asked for most.
+    /// The details that are used most.
     pub details: Details,
     /// The whole event.
     bytes: &'a [u8],
 }
 
-/// Details of work that have a meaning: those that gputrail writes, by name.
+/// Details of work whose names gputrail knows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// Bytes that were moved; 0 if that is not told.
+    /// Number of bytes copied; 0 if unknown.
     pub bytes: i64,
-    /// The runtime's error, below 0 if it failed.
+    /// The status of the runtime, negative for errors.
     pub status: i64,
-    /// Whether it says why it did not complete.
+    /// Whether there is a reason why it did not complete.
     pub unfinished: bool,
 }
 
@@ -195,18 +195,18 @@ impl WorkEvent<'_> {
     }
 }
 
-/// What references are followed with, and where what is wrong is told.
+/// The state with which references are resolved, and the list of findings.
 pub(super) struct Resolving<'a, 'f> {
     pub sequence: Option<&'a Sequence>,
     pub texts: &'a Texts,
     pub position: PacketPosition,
     pub findings: &'f mut Findings,
-    /// Not every entry was held, so that nothing can be said of those that are not found.
+    /// Whether entries were left out, so that a missing one is not a defect.
     pub incomplete: bool,
 }
 
 impl<'a> Resolving<'a, '_> {
-    /// The entry that a number of a table stands for. 0 is none.
+    /// The entry with `number` in a table; `None` for 0.
     #[inline]
     pub fn entry(&mut self, table: u32, number: u64) -> Option<&'a Entry> {
         let entry = self
@@ -229,7 +229,7 @@ impl<'a> Resolving<'a, '_> {
             })
     }
 
-    /// A text that stands in the packet itself.
+    /// Interns a text that is written in full in the packet.
     #[inline]
     fn text(&mut self, bytes: &'a [u8]) -> &'a str {
         std::str::from_utf8(bytes).unwrap_or_else(|_| {
@@ -254,7 +254,7 @@ impl<'a> Resolving<'a, '_> {
         }
     }
 
-    /// Reads a TrackEvent.
+    /// Reads a `TrackEvent`.
     #[inline]
     pub fn host(&mut self, bytes: &'a [u8], event: &mut HostEvent<'a>) {
         const TYPE: u8 = key::number(track_event::TYPE);
@@ -401,7 +401,7 @@ impl<'a> Resolving<'a, '_> {
         (name, value)
     }
 
-    /// Reads a GpuRenderStageEvent.
+    /// Reads a `GpuRenderStageEvent`.
     #[inline(always)]
     pub fn work(&mut self, bytes: &'a [u8], start: Nanos) -> WorkEvent<'a> {
         let mut event = WorkEvent {
@@ -501,7 +501,7 @@ impl<'a> Resolving<'a, '_> {
         self.end_of("launch", &fields);
     }
 
-    /// Follows the callstacks that a sample names: repeated field `number` of its message.
+    /// Resolves the callstacks that a sample names: repeated field `number` of its message.
     pub fn callstacks(&mut self, bytes: &'a [u8], number: u32) {
         let mut fields = Fields::new(bytes);
         let wanted = |field: &Field<'_>| field.number == number;
@@ -535,7 +535,7 @@ impl<'a> Resolving<'a, '_> {
     }
 }
 
-/// An annotation that is the number of a name, and a number: most are.
+/// The name's number and the value of an annotation that has just these two, as most have.
 #[inline]
 fn named_number(annotation: &[u8]) -> Option<(u64, u64)> {
     const NAME: u8 = key::number(debug_annotation::NAME_IID);

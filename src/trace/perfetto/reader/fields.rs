@@ -1,4 +1,4 @@
-//! The protobuf wire format, read field by field from bytes that may be anything.
+//! A reader of the protobuf wire format, field by field, from untrusted bytes.
 
 /// One field of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub struct Field<'a> {
     pub value: FieldValue<'a>,
 }
 
-/// The value of a field, as the wire has it.
+/// The value of a field, by its wire type.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FieldValue<'a> {
     /// An integer, a bool or an enum.
     Number(u64),
-    /// Eight bytes, mostly a double.
+    /// Eight bytes, usually a double.
     Fixed64(u64),
     /// Four bytes.
     Fixed32(u32),
@@ -33,7 +33,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The bytes, if the field has some.
+    /// The bytes, if the field has bytes.
     #[inline]
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self.value {
@@ -53,13 +53,13 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a message, until its end or until something that is no field.
+/// The fields of a message, until its end or until malformed bytes.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
-    /// What has not been read; empty once reading has ended.
+    /// The bytes that have not been read; empty once reading has ended.
     left: &'a [u8],
     length: usize,
-    /// Why reading ended before the end of the message, and how many bytes before it.
+    /// The reason why reading ended before the end of the message, and the number of bytes before it.
     malformed: Option<(&'static str, usize)>,
 }
 
@@ -74,19 +74,19 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.left
     }
 
-    /// Where in the message reading goes on.
+    /// The position in the message at which reading continues.
     pub fn position(&self) -> usize {
         let unread = self.malformed.map_or(self.left.len(), |(_, unread)| unread);
         self.length - unread
     }
 
-    /// Why reading ended before the end of the message.
+    /// The reason why reading ended before the end of the message.
     #[inline]
     pub fn malformed(&self) -> Option<&'static str> {
         self.malformed.map(|(why, _)| why)
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
-    // What a reader of many fields asks of each is known where it asks: half of this goes away there.
+    // Inlined, so that callers which expect certain fields leave out the rest.
     #[inline(always)]
     fn next(&mut self) -> Option<Field<'a>> {
         if self.left.is_empty() {
@@ -153,8 +153,8 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The one byte that a field with a number below 16 begins with: readers of what is frequent ask for it first, which is
-/// much faster than to read any field and ask what it is.
+/// The single byte with which a field with a number below 16 begins. Readers of frequent fields compare it first, which
+/// is much faster than reading any field and then comparing its number.
 pub(super) mod key {
     /// The key of a field that is a number.
     pub const fn number(field: u32) -> u8 {
@@ -167,13 +167,15 @@ pub(super) mod key {
         number(field) | 2
     }
 
-    /// The number of the field that begins with a key at the front, and what is behind it; none if it does not end.
+    /// The number of the field at the front, after its key of one byte, and the bytes after the field; `None` if it
+    /// does not end.
     #[inline(always)]
     pub fn split_number(field: &[u8]) -> Option<(u64, &[u8])> {
         super::split_varint(field.get(1..)?)
     }
 
-    /// The bytes of the field that begins with a key at the front, and what is behind it; none if they are not there.
+    /// The bytes of the field at the front, after its key of one byte, and the bytes after the field; `None` if they
+    /// are not complete.
     #[inline(always)]
     pub fn split_bytes(field: &[u8]) -> Option<(&[u8], &[u8])> {
         let (length, rest) = super::split_varint(field.get(1..)?)?;
@@ -184,7 +186,7 @@ pub(super) mod key {
 /// The keys of the field numbers that protobuf allows: 1 to 2^29 - 1, and three bits of type.
 const KEYS: std::ops::Range<u64> = 1 << 3..1 << 32;
 
-/// Takes a varint off the front; none if it does not end, or is larger than 64 bits.
+/// Removes a varint from the front; `None` if it does not end, or is larger than 64 bits.
 #[inline(always)]
 pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let (number, rest) = split_varint(bytes)?;
@@ -192,7 +194,7 @@ pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// The varint at the front, and what is behind it. Most have one byte or two.
+/// The varint at the front, and the bytes after it. Most have one byte or two.
 #[inline(always)]
 fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes {
@@ -206,7 +208,7 @@ fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[inline(never)]
 fn long_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    // Up to eight bytes at once: where the first one ends it, then 7 bits of each, put together pair by pair.
+    // Up to eight bytes at once: the end is found first, then groups of 7 bits are joined pair by pair.
     if let Some(eight) = bytes.first_chunk() {
         let eight = u64::from_le_bytes(*eight);
         let ends = !eight & 0x8080_8080_8080_8080;

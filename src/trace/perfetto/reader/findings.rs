@@ -1,19 +1,19 @@
-//! The defects that were found in a trace, and their places.
+//! The defects found in a trace, and their positions.
 
 use std::collections::HashMap;
 use std::fmt;
 
 /// Maximum number of kinds of findings.
 const MAX_FINDINGS: usize = 1000;
-/// Number of places that are kept of one kind, after the first one.
+/// Number of further positions that are kept of one kind.
 const MAX_PLACES: usize = 3;
 
-/// Where a packet stands.
+/// The position of a packet in a trace.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketPosition {
-    /// Byte in the trace (in what is unpacked, of a trace that is gzipped as a whole).
+    /// Offset in the trace; after decompression, if the trace is gzipped as a whole.
     pub offset: u64,
-    /// Number of the packet in the compressed group that begins there, from 1; 0: it is in no group.
+    /// Number of the packet in the compressed group that begins there, from 1; 0 outside of groups.
     pub inner: u32,
 }
 
@@ -26,16 +26,16 @@ impl fmt::Display for PacketPosition {
     }
 }
 
-/// A kind of defect of a trace, and where it was found.
+/// A kind of defect of a trace, and its positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The first packet.
+    /// The position of the first.
     pub position: PacketPosition,
-    /// What was found there, and what was expected.
+    /// The defect, and the expected content.
     pub what: String,
-    /// Number of packets with findings that differ from `what` in numbers alone.
+    /// The number of findings that differ from `what` in numbers alone.
     pub count: u64,
-    /// The next packets of those.
+    /// The positions of the next findings.
     pub more: Vec<PacketPosition>,
 }
 
@@ -54,18 +54,18 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one trace, by kind: the kind of a finding is its text without numbers. Memory is bounded: what is
-/// too much is only counted.
+/// The findings of one trace, by kind: the kind of a finding is its text without numbers. Memory is bounded: kinds and
+/// positions beyond the maximum are only counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     list: Vec<Finding>,
-    /// Where each kind is in the list.
+    /// The index of each kind in the list.
     kinds: HashMap<String, usize>,
     count: u64,
 }
 
 impl Findings {
-    /// Adds a finding. `what` is evaluated here: most traces have none.
+    /// Adds a finding. `what` is a closure, since most traces have no findings.
     #[cold]
     pub fn add(&mut self, position: PacketPosition, what: impl FnOnce() -> String) {
         self.count += 1;
@@ -88,7 +88,7 @@ impl Findings {
         }
     }
 
-    /// The findings, one of each kind, in the order in which they were found first.
+    /// The findings, one of each kind, in the order of their first occurrence.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }

@@ -1,8 +1,8 @@
-//! A set of numbers that are mostly given out one after the other: it takes memory for each gap between them.
+//! A set of numbers that are mostly consecutive: its memory depends on the number of gaps.
 
 use std::collections::BTreeMap;
 
-/// Most runs of numbers that are told apart.
+/// Maximum number of runs.
 const MAX_RUNS: usize = 1 << 20;
 
 /// A set of numbers.
@@ -10,12 +10,12 @@ const MAX_RUNS: usize = 1 << 20;
 pub(super) struct IdSet {
     /// First number of each run, and the number after its last one. Runs do not touch.
     runs: BTreeMap<u64, u64>,
-    /// Numbers that there was no room for.
+    /// Number of ids that were left out for lack of space.
     left_out: u64,
 }
 
 impl IdSet {
-    /// Adds a number; tells whether it is new.
+    /// Adds a number, and returns whether it is new.
     pub fn insert(&mut self, number: u64) -> bool {
         let before = self.runs.range(..=number).next_back();
         let before = before.map(|(first, end)| (*first, *end));
@@ -50,7 +50,7 @@ impl IdSet {
         before.is_some_and(|(_, end)| number < *end)
     }
 
-    /// Whether every number added is known.
+    /// Whether no number was left out.
     pub fn is_complete(&self) -> bool {
         self.left_out == 0
     }

@@ -1,4 +1,4 @@
-//! What a trace holds, and how complete it is.
+//! The contents of a trace, and how complete it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -14,9 +14,9 @@ use crate::trace::perfetto::schema::{
     trace_attributes,
 };
 
-/// Most devices, clock descriptions, attributes and notes that are listed.
+/// Maximum number of devices, clock descriptions, attributes and notes in the list.
 const MAX_ENTRIES: usize = 1000;
-/// Most tracks whose open slices are counted.
+/// Maximum number of tracks whose open slices are counted.
 const MAX_TRACKS: usize = 1 << 20;
 
 /// A process of a trace.
@@ -26,7 +26,7 @@ pub struct ProcessInfo {
     pub pid: ProcessId,
     /// Its name; may be empty.
     pub name: String,
-    /// Its threads that have tracks.
+    /// Number of its threads that have tracks.
     pub threads: u64,
 }
 
@@ -35,73 +35,73 @@ pub struct ProcessInfo {
 pub struct DeviceInfo {
     /// Its name.
     pub name: String,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: String,
-    /// What ran on it.
+    /// The number of pieces of work that ran on it.
     pub work: u64,
 }
 
-/// A clock that snapshots tell.
+/// A clock in the trace's clock snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockInfo {
     /// Its name.
     pub name: String,
-    /// Snapshots that read it.
+    /// Number of snapshots that contain it.
     pub snapshots: u64,
 }
 
-/// What a trace holds.
+/// The contents of a trace.
 #[derive(Debug, Default)]
 pub struct Info {
-    /// What came of reading it.
+    /// The outcome of reading it.
     pub outcome: Outcome,
-    /// The version of gputrail that made it; none if it is not ours.
+    /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
-    /// Who wrote it, if that is told.
+    /// The program that wrote it; empty if unknown.
     pub writer: String,
-    /// The machine's name, if that is told.
+    /// The machine's name; empty if unknown.
     pub host: String,
-    /// From the first event to the end of the last, BOOTTIME ns; none if there are no events.
+    /// From the first event to the end of the last, BOOTTIME ns; `None` without events.
     pub span: Option<(Nanos, Nanos)>,
-    /// Packets by what they are about (field number of the packet), with their bytes.
+    /// Number and bytes of the packets, by the kind of their data (its field number).
     pub packets: BTreeMap<u32, (u64, u64)>,
     /// The processes.
     pub processes: Vec<ProcessInfo>,
     /// The devices, by index.
     pub devices: Vec<DeviceInfo>,
-    /// The system clocks that snapshots tell.
+    /// The system clocks in the clock snapshots.
     pub clocks: Vec<ClockInfo>,
-    /// What the trace says of the clock of each process's devices and of their errors.
+    /// The statements of the trace about the clocks of devices in each process, and their errors.
     pub device_clocks: Vec<String>,
-    /// Slices.
+    /// Number of slices.
     pub slices: u64,
-    /// Of these, those without an end.
+    /// Number of slices without an end.
     pub open_slices: u64,
-    /// Instants.
+    /// Number of instants.
     pub instants: u64,
-    /// Values of counters.
+    /// Number of values of counters.
     pub values: u64,
-    /// Kernels, and other work of category COMPUTE or GRAPHICS.
+    /// Number of kernels, and of other work of category COMPUTE or GRAPHICS.
     pub kernels: u64,
-    /// Other work.
+    /// Number of other pieces of work.
     pub other_work: u64,
-    /// Work without an end.
+    /// Number of pieces of work without an end.
     pub unfinished: u64,
-    /// Records that were lost while recording.
+    /// Number of records that were lost while recording.
     pub lost: u64,
-    /// Samples of the program counter.
+    /// Number of samples of the program counter.
     pub samples: u64,
-    /// Samples that their agent could not complete.
+    /// Number of samples that their agent could not complete.
     pub invalid_samples: u64,
-    /// Samples that were dropped, by the totals of their dispatches.
+    /// Number of dropped samples, by the totals of their dispatches.
     pub dropped_samples: u64,
-    /// The flame graph shows one sample of so many; 0 if that is not told.
+    /// How many samples one sample of the flame graph stands for; 0 if unknown.
     pub samples_shown_one_of: u64,
-    /// Facts that the trace tells of itself.
+    /// Facts that the trace contains about itself.
     pub attributes: Vec<(String, String)>,
-    /// When recordings ended early, BOOTTIME ns, and why.
+    /// The times at which recordings ended early, BOOTTIME ns, and the reasons.
     pub ended_early: Vec<(Nanos, String)>,
-    /// Instants of ours that say what is missing or was noticed, with how often.
+    /// Our instants about losses and other observations, and the number of each.
     pub notes: BTreeMap<String, u64>,
 }
 
@@ -137,9 +137,9 @@ fn info_of(source: Input<'_>) -> Info {
 #[derive(Debug, Default)]
 struct Reading {
     info: Info,
-    /// Open slices of each track.
+    /// The number of open slices of each track.
     open: NumberMap<TrackId, u64>,
-    /// Work of each device.
+    /// The number of pieces of work of each device.
     work: NumberMap<u32, u64>,
     snapshots: BTreeMap<u32, u64>,
 }
@@ -147,7 +147,7 @@ struct Reading {
 impl Visitor for Reading {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
-        // A hostile trace has at most as many kinds as there are here.
+        // A hostile trace may have any number of kinds.
         if self.info.packets.len() < MAX_ENTRIES || self.info.packets.contains_key(&kind) {
             let (count, bytes) = self.info.packets.entry(kind).or_default();
             *count += 1;
@@ -212,7 +212,7 @@ impl Visitor for Reading {
             field::trace_packet::CLOCK_SNAPSHOT => {
                 let clocks = rare::<ClockSnapshot>(data).unwrap_or_default().clocks;
                 let ids: BTreeSet<u32> = clocks.iter().filter_map(|clock| clock.clock_id).collect();
-                // Snapshots with a clock of a sequence's own are about that one.
+                // Snapshots with a clock of a sequence's own describe that clock.
                 if ids.iter().all(|id| *id < 64) {
                     for id in ids {
                         *self.snapshots.entry(id).or_default() += 1;
@@ -269,7 +269,7 @@ impl Reading {
         *last = end.max(*last);
     }
 
-    /// What we said in the trace ourselves.
+    /// Counts an instant that gputrail wrote about the recording.
     fn note(&mut self, event: &HostEvent<'_>) {
         if event.category.text != "gputrail" {
             return;

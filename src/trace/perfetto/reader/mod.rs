@@ -1,11 +1,11 @@
-//! Traces, ours or anybody's, read packet by packet.
+//! Reading of Perfetto traces, by gputrail or any other program, packet by packet.
 //!
-//! [`read`] goes through a trace once, in memory that depends on how many names, tracks and sequences there are, and
-//! tells a [`Visitor`] what it holds, with all references resolved and all times in CLOCK_BOOTTIME. Whatever the bytes
-//! are: what cannot be read is a [`Finding`] with the packet's place, and the rest is read.
+//! [`read`] reads a trace once, in memory that depends on the number of names, tracks and sequences, and calls a
+//! [`Visitor`] with its contents: all references are resolved and all times are in CLOCK_BOOTTIME. Any bytes are
+//! accepted: those that cannot be read become a [`Finding`] with the packet's position, and the rest is read.
 //!
-//! [`check`] looks for what is wrong, [`info`] tells what is inside, and [`Replay`] produces the
-//! [model](crate::trace::model) of what happened as if the trace were just made.
+//! [`check`] looks for defects, [`info`] lists the contents, and [`Replay`] produces the [model](crate::trace::model)
+//! of the recording, as if the trace had just been made.
 
 mod check;
 mod events;
@@ -52,28 +52,28 @@ fn accompanies(number: u32) -> bool {
 const CLEARED: u64 = SequenceFlags::SeqIncrementalStateCleared as u64;
 const NEEDS_STATE: u64 = SequenceFlags::SeqNeedsIncrementalState as u64;
 
-/// A packet, and what it is about.
+/// A packet and the kind of its data.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Packet<'a> {
-    /// Where it stands.
+    /// Its position.
     pub position: PacketPosition,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: usize,
     /// Its sequence; 0 if it has none.
     pub sequence: u32,
-    /// Its time in BOOTTIME ns, where it has one that can be told.
+    /// Its time in BOOTTIME ns, if it has one that can be converted.
     pub time: Option<Nanos>,
-    /// Field number of what it is about, and that message; 0 if it is about nothing.
+    /// The field number of its data, and that message; 0 if it has no data.
     pub data: (u32, &'a [u8]),
-    /// Whether its sequence says that packets before it were dropped.
+    /// Whether it says that packets of its sequence before it were dropped.
     pub dropped: bool,
     /// Whether it says that it is the first of its sequence.
     pub first: bool,
-    /// The machine that it comes from; 0 is the one that the trace was written on.
+    /// The machine that it comes from; 0 is the machine on which the trace was written.
     pub machine: u32,
 }
 
-/// What the whole trace holds of names and tracks, so far.
+/// The names and tracks of the whole trace, as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Names.
@@ -82,9 +82,9 @@ pub struct Known {
     pub tracks: Tracks,
 }
 
-/// Is told what a trace holds.
+/// Receives the contents of a trace.
 pub trait Visitor {
-    /// A packet, of any kind, before what is told of it below.
+    /// A packet of any kind. If it is an event or work, the specific method is called afterwards.
     fn packet(&mut self, packet: &Packet<'_>, known: &Known, findings: &mut Findings) {
         let _ = (packet, known, findings);
     }
@@ -100,29 +100,29 @@ pub trait Visitor {
     }
 }
 
-/// What came of reading a trace.
+/// The outcome of reading a trace.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What is wrong with it.
+    /// Its defects.
     pub findings: Findings,
-    /// Bytes read; of a trace that is gzipped as a whole, when unpacked.
+    /// Number of bytes read; after decompression, if the trace is gzipped as a whole.
     pub bytes: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Packet sequences.
+    /// Number of packet sequences.
     pub sequences: u64,
     /// Whether it is gzipped as a whole.
     pub gzipped: bool,
-    /// Compressed groups of packets.
+    /// Number of compressed groups of packets.
     pub groups: u64,
     /// Its names and tracks.
     pub known: Known,
 }
 
-/// A trace, whatever it is read from: what reads traces is compiled once, with the library.
+/// The input of a trace. A trait object, so that the readers of traces are compiled once, with the library.
 pub(in crate::trace::perfetto) type Input<'a> = Box<dyn Read + 'a>;
 
-/// The packets of a trace as their bytes.
+/// The packets of a trace as bytes.
 pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
     Packets::new(source)
 }
@@ -161,7 +161,7 @@ struct Reading {
     known: Known,
 }
 
-/// The fields of a packet that are looked at.
+/// The fields of a packet that are read.
 #[derive(Default)]
 struct Head<'a> {
     packet: Packet<'a>,
@@ -173,7 +173,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    // Inlined, since what it returns is large.
+    // Inlined, since the result is large.
     #[inline(always)]
     fn read(position: PacketPosition, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
         const TIMESTAMP: u8 = key::number(field::trace_packet::TIMESTAMP);
@@ -305,7 +305,8 @@ impl Reading {
         }
     }
 
-    /// Takes in what a packet changes of its sequence. Tells whether what refers to the state can be read.
+    /// Applies the changes that a packet makes to its sequence. Returns whether references to the state can be
+    /// resolved.
     #[inline]
     fn state(&mut self, index: usize, head: &Head<'_>, findings: &mut Findings) -> bool {
         let sequence = self.sequences.at_mut(index);

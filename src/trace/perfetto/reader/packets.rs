@@ -1,7 +1,7 @@
-//! The packets of a trace, one at a time, whatever its bytes are.
+//! The packets of a trace, one at a time, from any bytes.
 //!
-//! A trace may be gzipped as a whole, and packets may come in compressed groups. What is no packet is a finding, and
-//! reading goes on where packets follow again.
+//! A trace may be gzipped as a whole, and packets may come in compressed groups. Bytes that form no packet are a
+//! finding, and reading continues at the next packets.
 
 use std::io::{BufReader, Chain, Cursor, Read};
 
@@ -16,26 +16,26 @@ use crate::trace::perfetto::schema::field::trace_packet::{
     ZSTD_COMPRESSED_PACKETS as ZSTD,
 };
 
-/// The largest packet, and the largest group when unpacked, that is read.
+/// Maximum size of a packet, and of a group after decompression.
 const MAX_PACKET_BYTES: usize = 64 << 20;
-/// The largest packet that reading goes on with behind damage.
+/// Maximum size of the packet at which reading continues after damage.
 const MAX_BYTES_AFTER_DAMAGE: usize = 64 << 10;
-/// Most fields that are looked at to tell whether something is a packet.
+/// Maximum number of fields that are read to decide whether bytes form a packet.
 const MAX_FIELDS: usize = 64;
-/// Longest head of a packet: its key and its length.
+/// Maximum size of a packet's head: its key and its length.
 const HEAD: usize = 11;
 
 /// Key of the field `packet` of a trace.
 const PACKET: u8 = key::bytes(trace::PACKET);
 
-/// A packet as its bytes.
+/// The bytes of a packet.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::trace::perfetto) struct RawPacket<'a> {
     pub position: PacketPosition,
     pub bytes: &'a [u8],
 }
 
-/// Where the bytes come from: a stream whose first ones have been looked at.
+/// The input: a stream whose first bytes have been read.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 #[derive(Debug)]
@@ -58,31 +58,31 @@ impl<R: Read> Read for Source<R> {
 pub(in crate::trace::perfetto) struct Packets<R> {
     window: Window<Source<R>>,
     gzipped: bool,
-    /// Bytes of the packet given last.
+    /// Size of the packet that was returned last.
     given: usize,
-    /// The group that is being read, unpacked.
+    /// The group that is being read, decompressed.
     group: Vec<u8>,
-    /// How far it has been read.
+    /// The position in the group.
     group_at: usize,
-    /// Where the group stands, and the number of the packet given last.
+    /// The position of the group, and the number of the packet that was returned last.
     group_position: PacketPosition,
     groups: u64,
 }
 
-/// What comes next in the stream.
+/// The next part of the stream.
 enum Next {
-    /// A packet: bytes before it, and its own.
+    /// A packet: the number of bytes before it, and its size.
     Packet(usize, usize),
-    /// Nothing.
+    /// The end of the stream.
     End,
-    /// No packet.
+    /// Bytes that form no packet, with the reason.
     Damage(String),
 }
 
 impl<R: Read> Packets<R> {
     pub fn new(mut source: R) -> Packets<R> {
         let mut first = Vec::new();
-        // An error comes again when the rest is read.
+        // An error is returned again when the rest is read.
         let _ = source.by_ref().take(2).read_to_end(&mut first);
         let gzipped = first == [0x1f, 0x8b];
         let whole = Cursor::new(first).chain(source);
@@ -107,12 +107,12 @@ impl<R: Read> Packets<R> {
         self.gzipped
     }
 
-    /// Compressed groups so far.
+    /// The number of compressed groups so far.
     pub fn groups(&self) -> u64 {
         self.groups
     }
 
-    /// Bytes read so far (unpacked, of a trace that is gzipped as a whole).
+    /// The number of bytes read so far, after decompression if the trace is gzipped as a whole.
     pub fn position(&self) -> u64 {
         self.window.offset() + self.given as u64
     }
@@ -171,7 +171,7 @@ impl<R: Read> Packets<R> {
         }
     }
 
-    /// Looks at what comes next, without leaving it behind.
+    /// Classifies the next bytes without skipping them.
     #[inline]
     fn look(&mut self) -> Next {
         if !self.window.fill(1) {
@@ -211,11 +211,11 @@ impl<R: Read> Packets<R> {
         Next::Packet(head, length)
     }
 
-    /// Leaves behind what is no packet.
+    /// Skips bytes that form no packet.
     fn search(&mut self, from: PacketPosition, what: String, findings: &mut Findings) {
         loop {
             self.window.leave(1);
-            // Two packets in a row are hardly chance.
+            // Two packets in a row are hardly accidental.
             if !self.window.fill(1) {
                 break;
             }
@@ -223,7 +223,7 @@ impl<R: Read> Packets<R> {
             let bytes = self.window.bytes();
             match bytes.iter().position(|byte| *byte == PACKET) {
                 Some(0) => {}
-                // One more is left behind above.
+                // One more byte is skipped above.
                 Some(index) => {
                     self.window.leave(index - 1);
                     continue;
@@ -246,7 +246,7 @@ impl<R: Read> Packets<R> {
         });
     }
 
-    /// The next packet of the group: where it begins and ends.
+    /// The next packet of the group: its begin and its end.
     fn next_of_group(&mut self, findings: &mut Findings) -> Option<(usize, usize)> {
         while self.group_at < self.group.len() {
             let left = &self.group[self.group_at..];
@@ -277,7 +277,7 @@ impl<R: Read> Packets<R> {
     }
 }
 
-/// The compressed packets that a packet holds, and how they are compressed.
+/// The compressed packets in a packet, and the method of compression.
 #[inline(always)]
 fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
     // The keys of both fields take two bytes.
@@ -288,7 +288,7 @@ fn packed(packet: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// The two bytes that a field of bytes with this number begins with.
+/// The first two bytes of a field of bytes with this number.
 const fn long_key(number: u32) -> [u8; 2] {
     let key = number << 3 | 2;
     [key as u8 | 0x80, (key >> 7) as u8]
@@ -296,7 +296,7 @@ const fn long_key(number: u32) -> [u8; 2] {
 
 #[cold]
 fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
-    // Such a packet holds nothing else.
+    // Such a packet has no other field.
     match Fields::new(packet).next() {
         Some(Field {
             number: number @ (COMPRESSED | ZSTD),
@@ -318,7 +318,7 @@ fn unpack(bytes: &[u8], group: &mut Vec<u8>) -> Result<(), String> {
     }
 }
 
-/// What follows the packet that `bytes` begin with, if they do.
+/// The bytes after the packet at the front of `bytes`, if there is one.
 fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
     let (PACKET, mut left) = bytes.split_first().map(|(first, left)| (*first, left))? else {
         return None;
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A packet of sequence 1 with some bytes in it.
+    /// A packet of sequence 1 with `filling` as an unknown field.
     fn packet(filling: &[u8]) -> Vec<u8> {
         let mut encoder = Encoder::default();
         let packet = encoder.open(trace::PACKET);

@@ -1,6 +1,6 @@
 //! Perfetto traces as producers of the [model](crate::trace::model).
 //!
-//! This works for anybody's trace: slices on tracks of threads are calls, render stages are work. Work is tied to its
+//! This works for all traces: slices on tracks of threads are calls, render stages are work. Work is joined with its
 //! call by the ids that the call names; work and calls that wait for each other take bounded memory.
 
 use std::collections::HashMap;
@@ -28,15 +28,15 @@ use crate::trace::model::{
 use crate::trace::perfetto::samples;
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, TraceStats};
 
-/// Most functions and stages that are told apart.
+/// Maximum number of functions and stages that are distinguished.
 const MAX_LABELS: usize = 1 << 16;
-/// Most slices that are open, and most that wait for the end of their outermost one, on all tracks.
+/// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
 const MAX_OPEN: usize = 1 << 20;
-/// Most calls whose work has not come, and most work whose call has not come.
+/// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
 const MAX_WAITING: usize = 1 << 20;
-/// Most devices.
+/// Maximum number of devices.
 const MAX_GPUS: u32 = 1 << 12;
-/// Most processes, and most queues.
+/// Maximum number of processes, and of queues.
 const MAX_PROCESSES: usize = 1 << 16;
 const MAX_QUEUES: usize = 1 << 16;
 
@@ -45,19 +45,19 @@ const MAX_QUEUES: usize = 1 << 16;
 pub struct Replayed {
     /// Its findings and sizes.
     pub outcome: Outcome,
-    /// The version of gputrail that made it; none if it is not ours.
+    /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
-    /// Work that no call in the trace names as its own: when it was enqueued is not known.
+    /// Number of pieces of work that no call in the trace names: their enqueue time is unknown.
     pub untied: u64,
 }
 
-/// A trace that is read to its end.
+/// A producer that reads a trace to its end.
 pub struct Replay<'a> {
     source: Input<'a>,
 }
 
 impl<'a> Replay<'a> {
-    /// The trace that `source` holds.
+    /// A producer of the trace in `source`.
     pub fn new(source: impl Read + 'a) -> Replay<'a> {
         Replay {
             source: Box::new(source),
@@ -105,7 +105,7 @@ impl Producer for Replay<'_> {
 #[derive(Debug, Default)]
 struct Labels {
     numbers: NumberMap<(TextId, TextId), u32>,
-    /// Numbers of names that stand in the packets themselves.
+    /// Numbers of names that are written in full in packets.
     own: HashMap<(Box<str>, Box<str>), u32>,
     list: Vec<Function>,
 }
@@ -151,12 +151,12 @@ impl Labels {
     }
 }
 
-/// A call, of which the end has come or will not come.
+/// A call whose end has come or will not come.
 #[derive(Debug)]
 struct Ended {
     /// Number of the slice, in the order of the begins.
     number: u64,
-    /// That of the slice that it is in; 0 for an outermost one.
+    /// Number of the enclosing slice; 0 for an outermost one.
     parent: u64,
     label: u32,
     start: Nanos,
@@ -190,7 +190,7 @@ struct Thread {
     nesting: Nesting<Ended>,
 }
 
-/// A thread in the stream.
+/// The indices of a thread in the stream.
 #[derive(Copy, Clone, Debug)]
 struct ThreadPlace {
     process: ProcessIndex,
@@ -267,38 +267,38 @@ struct Enqueuing {
     start: Nanos,
 }
 
-/// A track of ranges: the pushed ones of a thread, or ranges of a process that do not overlap.
+/// A track of ranges: those pushed by a thread, or ranges of a process that do not overlap.
 #[derive(Debug)]
 struct RangeTrack {
     pid: ProcessId,
     /// The thread; none for ranges of a process.
     thread: ThreadId,
-    /// Its index, once it has a range.
+    /// Its index, after its first range.
     track: Option<TrackIndex>,
-    /// The open range, of a process.
+    /// The open range of a process.
     open: Option<(u32, Nanos)>,
 }
 
 struct Replaying<'a> {
     stream: Stream<'a>,
     wants_calls: bool,
-    /// The error of the consumer: nothing more is passed on.
+    /// The error of the consumer: nothing more is passed on after it.
     failed: Option<io::Error>,
     labels: Labels,
     processes: NumberMap<ProcessId, ProcessIndex>,
     queues: NumberMap<(ProcessIndex, AgentIndex, u32), QueueIndex>,
     threads: NumberMap<TrackId, Thread>,
-    /// Open slices of all threads.
+    /// Number of open slices of all threads.
     open: usize,
-    /// Slices of all threads that wait for the end of their outermost one.
+    /// Number of slices of all threads that wait for the end of their outermost one.
     waiting: usize,
-    /// Slices that have begun.
+    /// Number of slices that have begun.
     begun: u64,
     ranges: NumberMap<TrackId, RangeTrack>,
-    /// When calls began whose work has not come, by the id of the work.
+    /// Calls whose work has not come, by the id of the work.
     calls: NumberMap<u64, Enqueuing>,
     held: NumberMap<u64, Held>,
-    /// Agents that have been declared.
+    /// Number of declared agents.
     agents: u32,
     version: Option<String>,
     untied: u64,
@@ -319,7 +319,7 @@ impl Visitor for Replaying<'_> {
 }
 
 impl Replaying<'_> {
-    /// Has `pass_on` write to the consumer, unless that has failed.
+    /// Runs `pass_on`, unless the consumer has failed.
     #[inline]
     fn guard(&mut self, pass_on: impl FnOnce(&mut Self) -> io::Result<()>) {
         if self.failed.is_none()
@@ -465,7 +465,7 @@ impl Replaying<'_> {
         Ok(())
     }
 
-    /// A slice of a thread has ended: it is passed on with its outermost one.
+    /// Passes on an ended slice of a thread, together with its outermost one.
     fn ended(&mut self, track: TrackId, slice: Ended) -> io::Result<()> {
         let Some(thread) = self.threads.get_mut(&track) else {
             return Ok(());
@@ -578,7 +578,7 @@ impl Replaying<'_> {
         Ok(queue)
     }
 
-    /// Takes in a track's description: tracks of ranges have their own names, and stand below a thread or a process.
+    /// Reads a track's description: tracks of ranges have names of their own, and are below a thread or a process.
     fn track(&mut self, descriptor: &[u8], known: &Known) {
         let id =
             Fields::new(descriptor).find(|field| field.number == field::track_descriptor::UUID);
@@ -670,7 +670,7 @@ impl Replaying<'_> {
             queue: held.queue,
             stream: 0,
             stage: Stage {
-                // One name may be that of a kernel and of something else.
+                // A kernel and other work may have the same name.
                 id: StageId((held.kind as u64) << 32 | u64::from(held.label)),
                 kind: held.kind,
                 name: self.labels.name(held.label),
@@ -709,7 +709,7 @@ impl Replaying<'_> {
         let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
         for (_, mut thread) in threads {
             let place = thread.place;
-            // The outermost slice comes last, and all that are in it before.
+            // The outermost slice comes last, after all slices inside it.
             while let Some(slice) = thread.open.pop() {
                 thread
                     .nesting
@@ -723,7 +723,7 @@ impl Replaying<'_> {
     }
 }
 
-/// The kind of work: traces of ours have it in the category and the names, most others, too.
+/// The kind of work, from its category and name: so our traces have it, and most others.
 fn kind_of(event: &WorkEvent<'_>) -> WorkKind {
     let name = event.name.text;
     if matches!(event.category, Some(1 | 2)) {

@@ -6,7 +6,7 @@ use super::{Findings, PacketPosition};
 use crate::record::number_map::NumberMap;
 use crate::trace::perfetto::schema::PcSamples;
 
-/// Most sequences with samples.
+/// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;
 
 /// The ids that the samples of one sequence have described so far.

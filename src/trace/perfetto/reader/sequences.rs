@@ -1,4 +1,4 @@
-//! What readers have to know of a packet sequence: what its numbers stand for, its defaults, its clocks.
+//! The state that readers keep of a packet sequence: its interned data, its defaults, its clocks.
 
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
@@ -11,21 +11,21 @@ use crate::trace::perfetto::schema::field::{
     interned_graphics_context,
 };
 
-/// Most sequences.
+/// Maximum number of sequences.
 const MAX_SEQUENCES: usize = 1 << 16;
-/// Most bytes of all interned entries together, with what holding one takes.
+/// Maximum size of all interned entries together, including their overhead.
 const MAX_BYTES: usize = 256 << 20;
 const ENTRY_BYTES: usize = 192;
-/// Most clocks of one sequence, or of all.
+/// Maximum number of clocks of one sequence, and of those that all sequences share.
 const MAX_CLOCKS: usize = 256;
 
 /// Perfetto's number of CLOCK_BOOTTIME.
 const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
-/// Clocks from here on, and below [`GLOBAL_CLOCKS`], are a sequence's own.
+/// Clocks from this number on, and below [`GLOBAL_CLOCKS`], belong to one sequence.
 const OWN_CLOCKS: u32 = 64;
 const GLOBAL_CLOCKS: u32 = 128;
 
-/// Name of the entries of a table of `InternedData`, for messages.
+/// The name of a table of `InternedData`, for messages.
 pub(super) fn name_of_table(table: u32) -> String {
     let name = match table {
         table::EVENT_CATEGORIES => "category",
@@ -49,21 +49,21 @@ pub(super) fn name_of_table(table: u32) -> String {
 /// An entry of an interning table.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its name, if its second field is one: that is so in all tables of names.
+    /// Its name, if its second field is one, as in all tables of names.
     pub name: TextId,
-    /// The process of a context, the category of a stage; none of other tables.
+    /// The process of a context, or the category of a stage; `None` in other tables.
     pub number: Option<u64>,
     /// The whole entry.
     pub bytes: Box<[u8]>,
 }
 
-/// How a clock is told in BOOTTIME.
+/// The relation between a clock and BOOTTIME.
 #[derive(Copy, Clone, Debug)]
 struct Clock {
     id: u32,
-    /// This time of the clock ...
+    /// A time of the clock.
     own: u64,
-    /// ... was this BOOTTIME.
+    /// The same instant in BOOTTIME.
     boottime: u64,
     /// Nanoseconds in one unit.
     multiplier: u64,
@@ -71,7 +71,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Tells a time. An incremental clock moves on by it.
+    /// Converts a time to BOOTTIME. An incremental clock is advanced by it.
     fn convert(&mut self, time: u64) -> u64 {
         let delta = if self.incremental {
             time
@@ -91,9 +91,10 @@ impl Clock {
 /// A packet sequence.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
-    /// Whether its state has been cleared once, and nothing was dropped since: what refers to the state can be read.
+    /// Whether its state has been cleared and no packet was dropped since, so that references to the state can be
+    /// resolved.
     pub sound: bool,
-    /// Whether packets that cannot be read for that have been reported.
+    /// Whether packets that cannot be read for that reason have been reported.
     pub reported: bool,
     /// Whether it has had packets.
     pub begun: bool,
@@ -103,13 +104,13 @@ pub(super) struct Sequence {
     pub default_track: u64,
     clocks: Vec<Clock>,
     entries: Entries,
-    /// Bytes of `entries`.
+    /// The size of `entries`.
     bytes: usize,
 }
 
-/// Tables that are looked into so often that their entries are found by their place.
+/// Tables below this number are used so often that their entries are stored in vectors.
 const DENSE: usize = 32;
-/// A number is one of a dense table unless it is this far beyond what the table holds.
+/// A number that exceeds the length of such a vector by more than this goes to the sparse table.
 const DENSE_AHEAD: usize = 4;
 
 /// The entries of all tables of a sequence. Most numbers count from 1.
@@ -154,7 +155,7 @@ impl Entries {
 }
 
 impl Sequence {
-    /// What a number of a table stands for.
+    /// The entry with `number` in a table.
     #[inline]
     pub fn entry(&self, table: u32, number: u64) -> Option<&Entry> {
         self.entries.get(table, number)
@@ -168,14 +169,14 @@ pub(super) struct Sequences {
     places: NumberMap<u32, usize>,
     latest: Option<(u32, usize)>,
     clocks: Vec<Clock>,
-    /// Bytes of all entries.
+    /// The size of all entries.
     bytes: usize,
     /// Whether entries have been left out because there are too many.
     pub full: bool,
 }
 
 impl Sequences {
-    /// How many there are.
+    /// The number of sequences.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -207,13 +208,13 @@ impl Sequences {
         &self.list[index]
     }
 
-    /// The same, to change it.
+    /// The sequence at `index`, mutable.
     #[inline]
     pub fn at_mut(&mut self, index: usize) -> &mut Sequence {
         &mut self.list[index]
     }
 
-    /// The state of a sequence holds no more.
+    /// Clears the state of a sequence.
     pub fn clear(&mut self, index: usize) {
         let sequence = &mut self.list[index];
         self.bytes -= std::mem::take(&mut sequence.bytes);
@@ -223,7 +224,7 @@ impl Sequences {
         sequence.sound = true;
     }
 
-    /// Takes in the interned data of a packet.
+    /// Adds the interned data of a packet.
     pub fn intern(
         &mut self,
         sequence: usize,
@@ -287,7 +288,7 @@ impl Sequences {
         }
         let state = &mut self.list[sequence];
         if let Some(known) = state.entries.get(table, number) {
-            // Sending an entry again is allowed; saying something else by it is not.
+            // An entry may be sent again, but not with other content.
             if *known.bytes != *entry {
                 findings.add(position, || {
                     let name = name_of_table(table);
@@ -309,7 +310,7 @@ impl Sequences {
         let name = match name.map(std::str::from_utf8) {
             None => TextId::EMPTY,
             Some(Ok(name)) => texts.add(name),
-            // Only names have to be texts.
+            // Only names must be text.
             Some(Err(_)) if matches!(table, table::FRAMES | table::CALLSTACKS) => TextId::EMPTY,
             Some(Err(_)) => {
                 if is_name(table) {
@@ -330,7 +331,7 @@ impl Sequences {
         state.entries.insert(table, number, entry);
     }
 
-    /// Takes in clocks that were read together.
+    /// Adds clocks that were read together.
     pub fn snapshot(&mut self, sequence: Option<usize>, snapshot: &[u8]) {
         let mut read = Vec::new();
         for field in Fields::new(snapshot) {
@@ -340,7 +341,7 @@ impl Sequences {
                 read.push(clock_of(clock));
             }
         }
-        // Without BOOTTIME, by another clock that is known.
+        // Without BOOTTIME, another known clock of the snapshot gives the time.
         let boottime = read
             .iter()
             .find(|clock| clock.id == BOOTTIME)
@@ -370,7 +371,7 @@ impl Sequences {
         }
     }
 
-    /// A packet's time in BOOTTIME ns; none if no snapshot tells its clock.
+    /// A packet's time in BOOTTIME ns; `None` if no snapshot contains its clock.
     #[inline]
     pub fn time(&mut self, sequence: Option<usize>, clock: Option<u32>, time: u64) -> Option<u64> {
         let sequence = sequence.map(|index| &mut self.list[index]);
@@ -388,14 +389,14 @@ impl Sequences {
         };
         match clocks.iter_mut().find(|known| known.id == clock) {
             Some(known) => Some(known.convert(time)),
-            // A trace that knows one clock only is told in that one.
+            // A trace with a single clock and no snapshots keeps the times of that clock.
             None if clock < BOOTTIME => Some(time),
             None => None,
         }
     }
 }
 
-/// Whether the second field of a table's entries is a text for sure.
+/// Whether the second field of a table's entries is always a text.
 fn is_name(number: u32) -> bool {
     matches!(
         number,

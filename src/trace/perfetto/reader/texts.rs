@@ -1,10 +1,10 @@
-//! The texts of a trace, each held once: names that are the same have the same number on all sequences.
+//! The texts of a trace, each held once: equal names have the same number on all sequences.
 
 use std::collections::HashMap;
 
 use crate::trace::perfetto::names::CORRELATION;
 
-/// Most texts, and most bytes of them, that are held.
+/// Maximum number and maximum total size of the texts that are held.
 const MAX_TEXTS: usize = 1 << 20;
 const MAX_BYTES: usize = 128 << 20;
 
@@ -15,9 +15,9 @@ pub struct TextId(pub u32);
 impl TextId {
     /// No text.
     pub const EMPTY: TextId = TextId(0);
-    /// What all texts are that there is no room for.
+    /// The number of all texts for which there is no space.
     pub const OTHER: TextId = TextId(1);
-    /// What correlation ids are called.
+    /// The name of the annotation that holds correlation ids.
     pub const CORRELATION: TextId = TextId(2);
 }
 
@@ -43,7 +43,7 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// The number of a text.
+    /// Adds a text, and returns its number.
     pub fn add(&mut self, text: &str) -> TextId {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -58,7 +58,7 @@ impl Texts {
         number
     }
 
-    /// The text of a number.
+    /// The text with this number.
     pub fn get(&self, number: TextId) -> &str {
         self.list.get(number.0 as usize).map_or("", |text| text)
     }

@@ -1,4 +1,4 @@
-//! The tracks of a trace, as its descriptors tell them.
+//! The tracks of a trace, from their descriptors.
 
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
@@ -9,21 +9,21 @@ use crate::trace::perfetto::schema::field::{
     process_descriptor, thread_descriptor, track_descriptor,
 };
 
-/// Most tracks that are held.
+/// Maximum number of tracks that are held.
 const MAX_TRACKS: usize = 1 << 20;
 
-/// A track by its uuid, which holds for the whole trace.
+/// A track's uuid, which is unique in the whole trace.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u64);
 
-/// What a track is of.
+/// The subject of a track.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum TrackOf {
     /// A process.
     Process(ProcessId),
     /// A thread.
     Thread(ProcessId, ThreadId),
-    /// A value over time.
+    /// A counter.
     Counter,
     /// Something else.
     Other,
@@ -34,13 +34,13 @@ pub enum TrackOf {
 pub struct Track {
     /// Its number.
     pub id: TrackId,
-    /// The track it stands below; 0 if below none.
+    /// The parent track; 0 if there is none.
     pub parent: TrackId,
-    /// What it is of.
+    /// Its subject.
     pub of: TrackOf,
     /// Its own name, or that of its process or thread; may be empty.
     pub name: TextId,
-    /// Where it was described first.
+    /// The position of its first description.
     pub position: PacketPosition,
 }
 
@@ -52,20 +52,20 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// The track of a number, if it has been described.
+    /// The track `id`, if it has been described.
     #[inline]
     pub fn get(&self, id: TrackId) -> Option<&Track> {
         self.list.get(&id.0)
     }
 
-    /// All of them, in the order in which they were described.
+    /// All tracks, in the order of their first descriptions.
     pub fn iter(&self) -> impl Iterator<Item = &Track> {
         let mut tracks: Vec<&Track> = self.list.values().collect();
         tracks.sort_unstable_by_key(|track| (track.position, track.id));
         tracks.into_iter()
     }
 
-    /// Descriptions that were left out because there are too many.
+    /// Number of descriptions that were left out because there are too many.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -115,7 +115,7 @@ impl Tracks {
         }
         let room = self.list.len() < MAX_TRACKS;
         match self.list.get_mut(&track.id.0) {
-            // Descriptions of a track add up; a counter of a track may be told later.
+            // Descriptions of a track add up; that it is a counter may come later.
             Some(known) => {
                 if known.of == TrackOf::Other {
                     known.of = track.of;

@@ -1,22 +1,22 @@
-//! A stream, of which as much is in memory as is looked at.
+//! A window on a stream: only the part in use is in memory.
 
 use std::io::{self, Read};
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const STEP: usize = 256 << 10;
 
-/// What has been read of a stream and not yet been left behind.
+/// The bytes of a stream that have been read and not yet been skipped.
 #[derive(Debug)]
 pub(super) struct Window<R> {
     source: R,
     buffer: Vec<u8>,
-    /// What is left begins here in the buffer.
+    /// The index of the first remaining byte in the buffer.
     start: usize,
-    /// What has been read ends here in the buffer.
+    /// The end of the read bytes in the buffer.
     end: usize,
-    /// Where in the stream what is left begins.
+    /// The offset in the stream of the first remaining byte.
     offset: u64,
-    /// Why nothing more can be read, or that the stream has ended.
+    /// The reason why nothing more can be read: an error, or the end of the stream.
     over: Option<io::Result<()>>,
 }
 
@@ -32,19 +32,19 @@ impl<R: Read> Window<R> {
         }
     }
 
-    /// Where in the stream [`Window::bytes`] begin.
+    /// The offset in the stream of [`Window::bytes`].
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What is in memory.
+    /// The bytes in memory.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Reads until `wanted` bytes are in memory, or the stream ends; tells whether they are. Memory grows with what is
-    /// there, not with what is wanted.
+    /// Reads until `wanted` bytes are in memory or the stream ends, and returns whether they are. Memory grows with the
+    /// bytes that are there, not with `wanted`.
     #[inline]
     pub fn fill(&mut self, wanted: usize) -> bool {
         self.end - self.start >= wanted || self.fill_more(wanted)
@@ -73,14 +73,14 @@ impl<R: Read> Window<R> {
         self.end >= wanted
     }
 
-    /// Leaves bytes behind that are in memory.
+    /// Skips the first `bytes` bytes in memory.
     #[inline]
     pub fn leave(&mut self, bytes: usize) {
         self.start += bytes;
         self.offset += bytes as u64;
     }
 
-    /// Why the stream ended before its end.
+    /// The error that ended the stream early.
     pub fn error(&self) -> Option<&io::Error> {
         self.over.as_ref()?.as_ref().err()
     }
