@@ -60,45 +60,45 @@
 enum {
     GPUTRAIL_OK = 0, /* it is done */
     GPUTRAIL_END = 1, /* there are no more */
-    GPUTRAIL_NULL_POINTER = -1, /* a pointer that must lead somewhere is null */
-    GPUTRAIL_INVALID_ARGUMENT = -2, /* an argument is not what it should be */
+    GPUTRAIL_NULL_POINTER = -1, /* a required pointer is null */
+    GPUTRAIL_INVALID_ARGUMENT = -2, /* invalid argument */
     GPUTRAIL_WRONG_SIZE = -3, /* the size field of a structure is not its size in any version of this library */
-    GPUTRAIL_TOO_SMALL = -4, /* the memory for the answer is too small; the size needed was told */
+    GPUTRAIL_TOO_SMALL = -4, /* the memory for the answer is too small; the required size was returned */
     GPUTRAIL_NOT_INITIALISED = -5, /* gputrail_initialise has not been called in this process, or gputrail_finalise has */
     GPUTRAIL_NOT_AVAILABLE = -6, /* the library cannot work in this process: it is ending, or the system refused memory */
-    GPUTRAIL_NO_SUCH_CONTEXT = -7, /* no such context: it has been destroyed, or the id is of something else */
-    GPUTRAIL_NO_SUCH_BUFFER = -8, /* no such buffer: it has been destroyed, or the id is of something else */
-    GPUTRAIL_NO_SUCH_SUBSCRIBER = -9, /* no such subscriber: it has been ended, or the id is of something else */
+    GPUTRAIL_NO_SUCH_CONTEXT = -7, /* no such context: it has been destroyed, or the id belongs to another kind of object */
+    GPUTRAIL_NO_SUCH_BUFFER = -8, /* no such buffer: it has been destroyed, or the id belongs to another kind of object */
+    GPUTRAIL_NO_SUCH_SUBSCRIBER = -9, /* no such subscriber: it has been ended, or the id belongs to another kind of object */
     GPUTRAIL_NO_SUCH_SERVICE = -10, /* the context has no service for this buffer or subscriber */
     GPUTRAIL_LOCKED = -11, /* the context has been started before, which locks its services */
     GPUTRAIL_CONFLICT = -12, /* the context has such a service already */
     GPUTRAIL_STARTED = -13, /* the context is started already */
     GPUTRAIL_STOPPED = -14, /* the context is not started */
     GPUTRAIL_UNKNOWN_KIND = -15, /* nothing produces records of this kind for buffers: see gputrail_kind_producer */
-    GPUTRAIL_UNKNOWN_OPERATION = -16, /* an operation or domain that this version does not know */
-    GPUTRAIL_NOT_ALONE = -17, /* a kind of records that comes only together with another one, which was not selected */
+    GPUTRAIL_UNKNOWN_OPERATION = -16, /* unknown operation or domain */
+    GPUTRAIL_NOT_ALONE = -17, /* this kind of records requires another one, which was not selected */
     GPUTRAIL_BUSY = -18, /* not from within a callback */
-    GPUTRAIL_LAYOUT = -19, /* sizes that make no buffer */
+    GPUTRAIL_LAYOUT = -19, /* invalid buffer sizes */
     GPUTRAIL_OUT_OF_MEMORY = -20, /* the system refused memory */
     GPUTRAIL_NO_THREAD = -21, /* the system refused a thread */
-    GPUTRAIL_TOO_MANY = -22, /* one thing too many at a time */
-    GPUTRAIL_NOT_FOUND = -23, /* nothing has this id or name */
-    GPUTRAIL_MALFORMED = -24, /* these bytes are no records */
-    GPUTRAIL_STACK_EMPTY = -25, /* there is nothing to pop */
-    GPUTRAIL_STACK_FULL = -26, /* too much has been pushed */
-    GPUTRAIL_CLOCK_UNKNOWN = -27, /* the agent's clock is not known yet: it has not been read beside the host's */
-    GPUTRAIL_NO_SUCH_TOOL = -28, /* no such tool: it has been finalised, or the id is of something else */
-    GPUTRAIL_NO_SUCH_TIMELINE = -29, /* no such timeline: it has been destroyed, or the id is of something else */
+    GPUTRAIL_TOO_MANY = -22, /* too many objects of this kind */
+    GPUTRAIL_NOT_FOUND = -23, /* no object has this id or name */
+    GPUTRAIL_MALFORMED = -24, /* malformed records */
+    GPUTRAIL_STACK_EMPTY = -25, /* the stack is empty */
+    GPUTRAIL_STACK_FULL = -26, /* the stack is full */
+    GPUTRAIL_CLOCK_UNKNOWN = -27, /* the agent's clock is unknown: it has not yet been read together with the host's */
+    GPUTRAIL_NO_SUCH_TOOL = -28, /* no such tool: it has been finalised, or the id belongs to another kind of object */
+    GPUTRAIL_NO_SUCH_TIMELINE = -29, /* no such timeline: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_ATTRIBUTES_LOCKED = -30, /* a context has been started: attributes are set before that */
-    GPUTRAIL_NO_SUCH_FLIGHT = -31, /* no such flight recorder: it has been stopped, or the id is of something else */
+    GPUTRAIL_NO_SUCH_FLIGHT = -31, /* no such flight recorder: it has been stopped, or the id belongs to another kind of object */
     GPUTRAIL_NOT_WRITTEN = -32, /* a file could not be written */
-    GPUTRAIL_NO_SUCH_THREAD = -33, /* no such callback thread: it has been destroyed, or the id is of something else */
-    GPUTRAIL_NO_SUCH_WATCH = -34, /* no such watch: it has been ended, or the id is of something else */
-    GPUTRAIL_SAMPLING_NOT_AVAILABLE = -35, /* the agent cannot be sampled so now: ask again what it can do */
+    GPUTRAIL_NO_SUCH_THREAD = -33, /* no such callback thread: it has been destroyed, or the id belongs to another kind of object */
+    GPUTRAIL_NO_SUCH_WATCH = -34, /* no such watch: it has been ended, or the id belongs to another kind of object */
+    GPUTRAIL_SAMPLING_NOT_AVAILABLE = -35, /* the agent does not offer this sampling configuration at present: query its configurations again */
     GPUTRAIL_CONTEXT_CONFLICT = -36, /* another context has this service, or this one has a service that excludes it */
-    GPUTRAIL_NO_SUCH_AGENT = -37, /* no agent that a source knows has this id */
-    GPUTRAIL_TOO_LATE = -38, /* the program has used OpenCL already: what it does can no longer be observed */
-    GPUTRAIL_INTERNAL = -99 /* a fault in gputrail; the library goes on */
+    GPUTRAIL_NO_SUCH_AGENT = -37, /* no source has an agent with this id */
+    GPUTRAIL_TOO_LATE = -38, /* the program has used OpenCL already: its calls can no longer be observed */
+    GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
 /* Host time in ticks of the capture's tick source. 0: unknown. */
@@ -2367,7 +2367,7 @@ gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
  * Creates a buffer. deliver gets its records in batches until the buffer has been destroyed. A null options asks for
  * the usual values.
  *
- * Errors: GPUTRAIL_LAYOUT for sizes that make no buffer; GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD;
+ * Errors: GPUTRAIL_LAYOUT for invalid buffer sizes; GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD;
  * GPUTRAIL_TOO_MANY with 32 buffers in the process; GPUTRAIL_INVALID_ARGUMENT for an unknown policy or format;
  * GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */

@@ -10,7 +10,8 @@ use gputrail::trace::model::{
 };
 use gputrail::trace::perfetto::schema::GpuApi;
 use gputrail::trace::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, Work,
+    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
+    TraceWriter,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::program::run;
@@ -298,7 +299,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                     .collect();
                 trace.work(
                     device,
-                    &Work {
+                    &RenderStageEvent {
                         event: EventId(*event),
                         start: *start,
                         duration: *duration,

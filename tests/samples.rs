@@ -311,7 +311,7 @@ fn a_code_object_that_is_gone_leaves_addresses_and_says_so() {
     let why = without_code("gone", |_| Vec::new());
     assert_eq!(
         why,
-        "code object 1: its bytes were not kept: the file was gone before it was seen, or could not be read"
+        "code object 1: its bytes were not recorded: the file was deleted before it was noticed, or could not be read"
     );
 }
 

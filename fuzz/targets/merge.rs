@@ -28,6 +28,6 @@ fuzz_target!(|data: &[u8]| {
     let outcome = check(&merged[..]);
     assert_eq!(outcome.bytes, merged.len() as u64);
     for finding in outcome.findings.list() {
-        assert!(!finding.what.contains("no packet:") && !finding.what.contains("trace was cut"));
+        assert!(!finding.what.contains("not a packet:") && !finding.what.contains("trace was cut"));
     }
 });

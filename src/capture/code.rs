@@ -37,10 +37,12 @@ pub struct CodeObjectBytes {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCode {
     /// The capture has none.
-    #[error("its bytes were not kept: the file was gone before it was seen, or could not be read")]
+    #[error(
+        "its bytes were not recorded: the file was deleted before it was noticed, or could not be read"
+    )]
     Missing,
     /// The capture has only a part of them.
-    #[error("only {have} of its {total} bytes are there: the recording ended early")]
+    #[error("only {have} of its {total} bytes are present: the recording ended early")]
     Truncated {
         /// Bytes in the capture.
         have: u64,

@@ -384,7 +384,7 @@ impl Findings {
         match self.list.len() {
             MAX_FINDINGS => self.list.push(Finding {
                 offset,
-                what: "more findings are not listed".into(),
+                what: "further findings are not listed".into(),
             }),
             fewer if fewer < MAX_FINDINGS => self.list.push(Finding { offset, what }),
             _ => {}
@@ -439,7 +439,7 @@ impl<'a> Walk<'a> {
                 if from < self.bytes {
                     self.findings.add(
                         from,
-                        format!("{} bytes that are no chunk", self.bytes - from),
+                        format!("{} bytes that are not a chunk", self.bytes - from),
                     );
                 }
                 self.at = self.bytes;
@@ -455,7 +455,7 @@ impl<'a> Walk<'a> {
             if header.is_sound() {
                 if let Some(from) = lost_since.filter(|from| *from < at) {
                     self.findings
-                        .add(from, format!("{} bytes that are no chunk", at - from));
+                        .add(from, format!("{} bytes that are not a chunk", at - from));
                 }
                 let needed = ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
                 if needed <= left && self.is_complete(&header, at, wanted(&header)) {

@@ -222,7 +222,7 @@ impl State {
                 (errno, bytes, reason)
             }
             None if self.is_guest && mapping.state() == SessionState::Abandoned => {
-                (0, self.bytes, "the recording is over".into())
+                (0, self.bytes, "the recording has ended".into())
             }
             None => return,
         };

@@ -27,7 +27,7 @@ pub enum ExternalError {
     #[error("no id of kind {0:?} is pushed on this thread")]
     Empty(ExternalKind),
     /// The stack is full.
-    #[error("1024 ids are pushed on this thread, which is as many as it holds")]
+    #[error("1024 ids are pushed on this thread, the maximum")]
     Full,
     /// The kind is neither predefined nor registered.
     #[error("{0:?} is not a kind of external ids")]
@@ -36,7 +36,7 @@ pub enum ExternalError {
     #[error("external ids are not available on this thread now")]
     NotAvailable,
     /// All kinds are in use.
-    #[error("256 kinds of external ids are registered, which is as many as there can be")]
+    #[error("256 kinds of external ids are registered, the maximum")]
     TooManyKinds,
 }
 

@@ -103,7 +103,7 @@ open_enum! {
         /// The runtime provided no times.
         NO_TIMES = 2, "no times from the runtime";
         /// The work had not completed at a forced flush. Another completion follows.
-        AT_FLUSH = 3, "not complete when it was asked after";
+        AT_FLUSH = 3, "not complete at a flush";
     }
 }
 

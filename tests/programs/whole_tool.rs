@@ -207,7 +207,7 @@ fn attributes() -> Result<(), Error> {
 fn markers_and_ids_that_are_refused() {
     let unknown = ExternalKind(4711);
     refused(
-        "an id of no kind",
+        "an id of an unknown kind",
         external::push(unknown, EPOCH),
         Status::INVALID_ARGUMENT,
     );
@@ -228,17 +228,17 @@ fn markers_and_ids_that_are_refused() {
         Status::NOT_FOUND,
     );
     refused(
-        "an agent that is none",
+        "an invalid agent",
         marker::name_agent(AgentId(99), "x"),
         Status::NOT_FOUND,
     );
     refused(
-        "a queue that is none",
+        "an invalid queue",
         marker::name_queue(99, "x"),
         Status::NOT_FOUND,
     );
     refused(
-        "a thing that is none",
+        "an invalid object",
         tool::describe::<Agent>(AgentId(99)),
         Status::NOT_FOUND,
     );

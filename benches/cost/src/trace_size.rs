@@ -29,7 +29,7 @@ impl TraceSize {
             let key = prost::encoding::decode_varint(&mut rest)?;
             let length = prost::encoding::decode_varint(&mut rest)? as usize;
             if key != 0x0a || length > rest.len() {
-                return Err(format!("{} is no trace", path.display()).into());
+                return Err(format!("{} is not a trace", path.display()).into());
             }
             let (packet, behind) = rest.split_at(length);
             rest = behind;

@@ -75,21 +75,21 @@ impl Listing {
     /// The error says which line is damaged, and how.
     pub fn parse(bytes: &[u8]) -> Result<Listing, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-        let text = text.strip_prefix(MAGIC).ok_or("it is no listing")?;
+        let text = text.strip_prefix(MAGIC).ok_or("it is not a listing")?;
         let mut instructions: Vec<Instruction> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let damaged = |what: &str| format!("line {}: {what}", number + 2);
             if instructions.len() == MAX_LINES {
-                return Err(damaged("more instructions than are read"));
+                return Err(damaged("too many instructions"));
             }
             let mut cells = line.split('\t');
             let mut cell = |what: &str| cells.next().ok_or_else(|| damaged(&format!("no {what}")));
             let offset = u64::from_str_radix(cell("offset")?, 16)
-                .map_err(|_| damaged("the offset is no hexadecimal number"))?;
+                .map_err(|_| damaged("the offset is not a hexadecimal number"))?;
             let (function, file) = (cell("function")?, cell("file")?);
             let number = cell("line")?
                 .parse::<u32>()
-                .map_err(|_| damaged("the line is no number"))?;
+                .map_err(|_| damaged("the line is not a number"))?;
             let text = cell("instruction")?;
             let last = instructions.last();
             if last.is_some_and(|last| last.offset >= offset) {

@@ -65,7 +65,7 @@ pub struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// It belongs to no code object.
-    #[error("the address is in no code object that is known")]
+    #[error("no known code object contains the address")]
     NoObject,
     /// There are no bytes to look into.
     #[error("code object {}: {}", .0.0, .1)]
@@ -92,11 +92,11 @@ pub enum Missing {
     )]
     NoSymbol(CodeObjectId, CodeOffset),
     /// It has some, and none for this address.
-    #[error("code object {} has no line for {:#x}: the compiler made it up", .0.0, .1.0)]
+    #[error("code object {} has no line for {:#x}: the compiler generated it", .0.0, .1.0)]
     NoLine(CodeObjectId, CodeOffset),
     /// Only what was loaded is there.
     #[error(
-        "code object {}: its file was gone, and what was in memory has no lines", .0.0
+        "code object {}: its file was deleted, and its copy in memory has no line information", .0.0
     )]
     FromMemory(CodeObjectId),
 }

@@ -85,7 +85,7 @@ fn missing_symbols_are_reported_with_a_remedy() {
     assert!(damaged.contains("damaged"), "{damaged}");
     let listing = says(&metadata(b"gputrail listing\n10\tf\tg\tx\ty\n"), ID);
     assert!(
-        listing.contains("line 2: the line is no number"),
+        listing.contains("line 2: the line is not a number"),
         "{listing}"
     );
 }

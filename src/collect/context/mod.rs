@@ -152,7 +152,7 @@ pub enum ToolError {
     )]
     Busy,
     /// The signal cannot trigger dumps.
-    #[error("signal {signal} cannot be had: {source}")]
+    #[error("signal {signal} cannot be used: {source}")]
     Signal {
         /// The signal.
         signal: i32,
@@ -175,7 +175,7 @@ pub enum ToolError {
     #[error(transparent)]
     Sampling(#[from] SamplingError),
     /// A limit is reached.
-    #[error("{what}: {most} at a time, and all are in use")]
+    #[error("too many {what}: the maximum is {most}")]
     TooMany {
         /// The kind of object.
         what: &'static str,

@@ -10,11 +10,11 @@ use crate::record::{AgentId, SamplingUnit};
 pub enum SamplingError {
     /// No agent has this id, or none that a source knows to sample.
     #[error(
-        "no agent that can be asked about sampling has the id {0}; gputrail_sampling_agents lists them"
+        "no agent with sampling information has the id {0}; gputrail_sampling_agents lists those agents"
     )]
     UnknownAgent(AgentId),
     /// The agent cannot be sampled.
-    #[error("{agent} cannot be sampled: `gputrail agents` says which can")]
+    #[error("{agent} cannot be sampled: `gputrail agents` lists the agents that can")]
     NotSupported {
         /// Its id and name.
         agent: String,
@@ -76,7 +76,7 @@ pub enum SamplingError {
         tracer: u32,
     },
     /// Asked from within a buffer's callback, which may be what a sampler waits for.
-    #[error("busy: samplers are not to be had from within a buffer's callback")]
+    #[error("busy: samplers are not available within a buffer's callback")]
     Busy,
     /// CUPTI's configuration names no period.
     #[error(

@@ -77,10 +77,12 @@ pub enum ScopeError {
     )]
     Key(String),
     /// Not a span of time.
-    #[error("`{0}` is no time, expected a number with ns, us, ms, s or m, such as 500ms or 1.5s")]
+    #[error(
+        "`{0}` is not a time: expected a number with ns, us, ms, s or m, such as 500ms or 1.5s"
+    )]
     Time(String),
     /// Not a kind that the recording makes.
-    #[error("`{0}` is no kind of record; there are: {known}", known = known_kinds())]
+    #[error("`{0}` is not a kind of record; the kinds are: {known}", known = known_kinds())]
     Kind(String),
     /// Not a way to sample.
     #[error(
@@ -89,7 +91,7 @@ pub enum ScopeError {
     )]
     Sampling(String),
     /// A name that the text cannot hold.
-    #[error("`{0}`: a name here is not empty and has no semicolon")]
+    #[error("`{0}`: a name must not be empty or contain a semicolon")]
     Name(String),
 }
 
@@ -328,7 +330,7 @@ mod tests {
         let error = |text: &str| Scope::parse(text).unwrap_err().to_string();
         assert!(error("dely=5s").contains("expected delay="));
         assert!(error("delay=5 apples").contains("500ms"));
-        assert!(error("delay=-1s").contains("is no time"));
+        assert!(error("delay=-1s").contains("is not a time"));
         assert!(error("kind=kernel").contains("kernel-dispatch"));
         assert!(error("start-on=").contains("not empty"));
         assert!(error("pc-sampling=often").contains("host-trap,1ms"));

@@ -34,7 +34,7 @@ pub struct Attached {
 pub enum AttachError {
     /// The session has ended, and its directory or its listener is gone. Nothing to complain
     /// about: this process outlived the program that was recorded.
-    #[error("the session {0:?} is over")]
+    #[error("the session {0:?} has ended")]
     Over(PathBuf),
     /// The parent cannot be reached.
     #[error("{SESSION_VARIABLE}={0:?}: cannot reach the running gputrail: {1}")]
@@ -82,7 +82,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     let length = rustix::fs::fstat(&memory).map_err(failed)?.st_size as u64;
     if length != config.mapping_bytes {
         return Err(nonsense(format!(
-            "a pool of {length} bytes came, {} were announced",
+            "received a pool of {length} bytes, expected {}",
             config.mapping_bytes
         )));
     }

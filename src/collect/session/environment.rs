@@ -129,7 +129,7 @@ pub struct Size(pub usize);
 
 /// Text that is no [`Size`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size, expected bytes such as 65536, 64K, 16M or 1G")]
+#[error("`{0}` is not a size: expected bytes such as 65536, 64K, 16M or 1G")]
 pub struct SizeError(String);
 
 impl Size {

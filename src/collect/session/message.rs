@@ -69,10 +69,10 @@ pub struct Config {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Library and command are of different versions.
-    #[error("the running gputrail speaks another version of the session protocol")]
+    #[error("the running gputrail uses another version of the session protocol")]
     Version,
     /// The session has reached its limit of processes at a time.
-    #[error("the session records as many processes at a time as it can")]
+    #[error("the session already records its maximum number of processes")]
     Processes,
     /// The parent could not make the memory or the file.
     #[error("the running gputrail could not make its buffers: {}", std::io::Error::from_raw_os_error(*.0))]
@@ -110,7 +110,7 @@ pub(super) enum Malformed {
     Magic,
     #[error("protocol {0:#x}, expected {PROTOCOL:#x}")]
     Protocol(u32),
-    #[error("{0} has the value {1}, which means nothing")]
+    #[error("{0} has the unknown value {1}")]
     Field(&'static str, u32),
 }
 

@@ -33,7 +33,7 @@ pub struct Values<'a> {
 pub enum PatternError {
     /// A percent sign with something unknown behind it.
     #[error(
-        "`{0}` in `{1}` means nothing, expected %p (process id), %h (host name), %q{{VAR}} (environment variable) or %% (a percent sign)"
+        "`{0}` in `{1}` is unknown: expected %p (process id), %h (host name), %q{{VAR}} (environment variable) or %% (a percent sign)"
     )]
     Unknown(String, String),
     /// The variable is not set.

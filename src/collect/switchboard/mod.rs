@@ -162,7 +162,7 @@ impl BufferKey {
 
 /// The limit of buffers or subscribers is reached.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what}: {most} at a time, and all are in use")]
+#[error("too many {what}: the maximum is {most}")]
 pub struct TooMany {
     /// The kind of object.
     pub what: &'static str,

@@ -45,7 +45,7 @@ pub(crate) enum ServiceError {
     Stopped,
     #[error("busy: a buffer's callback cannot start and stop sampling")]
     Busy,
-    #[error("contexts: {CONTEXTS} at a time, and all are in use")]
+    #[error("too many contexts: the maximum is {CONTEXTS}")]
     TooMany,
 }
 

@@ -49,7 +49,7 @@ pub enum EnumerateError {
     )]
     NoLibrary(String),
     /// The loader lacks a function that every OpenCL has.
-    #[error("{LIBRARY:?} is no OpenCL library: it lacks {0}")]
+    #[error("{LIBRARY:?} is not an OpenCL library: it lacks {0}")]
     NotOpenCl(&'static str),
 }
 

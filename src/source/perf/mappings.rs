@@ -99,7 +99,7 @@ impl Mappings {
     /// Adds a mapping.
     #[expect(
         clippy::too_many_arguments,
-        reason = "what the kernel says of a mapping"
+        reason = "the fields of a mapping as the kernel prints them"
     )]
     pub fn add(
         &mut self,

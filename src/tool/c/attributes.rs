@@ -102,11 +102,14 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
             .into_iter()
             .find(|kind| *kind as u32 == asked.thread_ids);
         let unknown = || {
-            let text = format!("thread_ids: {} is none", asked.thread_ids);
+            let text = format!("unknown thread_ids {}: expected 0 or 1", asked.thread_ids);
             Failure::new(Status::INVALID_ARGUMENT, text)
         };
         if asked.latency_times > 1 {
-            let text = format!("latency_times: {} is neither 1 nor 0", asked.latency_times);
+            let text = format!(
+                "unknown latency_times {}: expected 0 or 1",
+                asked.latency_times
+            );
             return Err(Failure::new(Status::INVALID_ARGUMENT, text));
         }
         let attributes = Attributes {

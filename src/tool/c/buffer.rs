@@ -104,7 +104,7 @@ impl UserData {
 /// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks
 /// for the usual values.
 ///
-/// Errors: `GPUTRAIL_LAYOUT` for sizes that make no buffer; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
+/// Errors: `GPUTRAIL_LAYOUT` for invalid buffer sizes; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
 /// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for an unknown policy or format;
 /// `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
@@ -396,7 +396,7 @@ pub unsafe extern "C" fn gputrail_batch_next(
         let current = unsafe { record.read() };
         let bytes = batch.bytes;
         let malformed = |at: usize| {
-            let text = format!("at byte {at} of a batch of {bytes}: no record");
+            let text = format!("at byte {at} of a batch of {bytes}: not a record");
             Failure::new(Status::MALFORMED, text)
         };
         // SAFETY: the record lies in the batch, whose bytes are there: checked before each call.

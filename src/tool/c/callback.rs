@@ -127,7 +127,7 @@ pub(super) fn refuse_inside() -> Answer {
         Within::Batch => "buffer's",
         Within::Call => "subscriber's",
     };
-    let text = format!("not from within a {whose} callback");
+    let text = format!("not allowed within a {whose} callback");
     Err(Failure::new(Status::BUSY, text))
 }
 

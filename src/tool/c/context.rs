@@ -190,7 +190,7 @@ pub(super) unsafe fn these_operations(
     // SAFETY: the caller's promise.
     for operation in unsafe { values(operations, count, "operations") }? {
         if !set.set(*operation, true) {
-            let text = format!("this version knows no operation {operation:?}");
+            let text = format!("unknown operation {operation:?}");
             return Err(Failure::new(Status::UNKNOWN_OPERATION, text));
         }
     }
@@ -240,7 +240,7 @@ pub extern "C" fn gputrail_context_enable_kind_in(
             0 => Some(false),
             1 => Some(true),
             _ => {
-                let text = format!("on: {on} is neither 1, 0 nor -1");
+                let text = format!("unknown on {on}: expected 1, 0 or -1");
                 return Err(Failure::new(Status::INVALID_ARGUMENT, text));
             }
         };

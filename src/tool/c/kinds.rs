@@ -29,7 +29,10 @@ pub(super) unsafe fn list<T: Copy>(
     unsafe { to.copy_from_nonoverlapping(all.as_ptr(), fit) };
     match all.len() > capacity {
         true => {
-            let text = format!("there are {}, and room for {capacity}", all.len());
+            let text = format!(
+                "{} elements do not fit into an array of {capacity}",
+                all.len()
+            );
             Err(Failure::new(Status::TOO_SMALL, text))
         }
         false => Ok(()),

@@ -245,7 +245,7 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
         let path = own_path().ok_or_else(|| {
             Failure::new(
                 Status::NOT_AVAILABLE,
-                "this copy of gputrail is no shared library that a loader could open",
+                "this copy of gputrail is not a shared library, so no loader can open it",
             )
         })?;
         let existing = std::env::var("OPENCL_LAYERS").unwrap_or_default();

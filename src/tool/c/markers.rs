@@ -70,7 +70,7 @@ unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) ->
         Ok(PayloadKind::SIGNED) => mark.payload(Value::Signed(asked.payload as i64)),
         Ok(PayloadKind::FLOAT) => mark.payload(Value::Float(f64::from_bits(asked.payload))),
         _ => {
-            let text = format!("payload_kind {} is none", asked.payload_kind);
+            let text = format!("unknown payload_kind {}", asked.payload_kind);
             return Err(Failure::new(Status::INVALID_ARGUMENT, text));
         }
     };

@@ -213,7 +213,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         let read = rustix::io::pread(descriptor(file)?, &mut first, 0);
         read.map_err(|errno| wrong(format!("file {file} cannot be read: {errno}")))?;
         if first.iter().any(|byte| *byte != 0) {
-            return Err(wrong(format!("file {file} holds something already")));
+            return Err(wrong(format!("file {file} is not empty")));
         }
         let mapping = Mapping::create(file, layout)
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn gputrail_recover(
 /// The file with this descriptor, for as long as a call of the tool's lasts.
 fn descriptor(file: RawFd) -> Answer<BorrowedFd<'static>> {
     if file < 0 {
-        let text = format!("{file} is no file descriptor");
+        let text = format!("{file} is not a file descriptor");
         return Err(Failure::new(Status::INVALID_ARGUMENT, text));
     }
     // SAFETY: not negative; one that is not open is refused by the system.

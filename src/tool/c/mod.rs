@@ -92,7 +92,7 @@ fn answer(work: impl FnOnce() -> Answer<Status>) -> Status {
             std::mem::forget(panic);
             status::keep(Failure::new(
                 Status::INTERNAL,
-                format!("a fault in gputrail{text}"),
+                format!("an internal error of gputrail{text}"),
             ))
         }
     }

@@ -73,7 +73,7 @@ fn deliver(aggregates: u8) -> Answer<Deliver> {
         1 => Ok(Deliver::Aggregates),
         other => Err(Failure::new(
             Status::INVALID_ARGUMENT,
-            format!("aggregates is {other}, and means something as 0 or 1"),
+            format!("unknown aggregates {other}: expected 0 or 1"),
         )),
     }
 }

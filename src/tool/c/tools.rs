@@ -132,7 +132,9 @@ fn load_tools() {
         Ok(())
     });
     if refused != Status::OK {
-        message(format_args!("tools are not loaded: a fault in gputrail"));
+        message(format_args!(
+            "tools are not loaded: an internal error of gputrail"
+        ));
     }
 }
 
@@ -197,7 +199,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
     let _ = library.into_raw();
     let Ok(entry) = entry else {
         let text = format!(
-            "it has no function {}, which makes a library a tool",
+            "it does not export {}, the entry point of a tool",
             ENTRY.to_string_lossy()
         );
         return failure(Status::NOT_FOUND, text);

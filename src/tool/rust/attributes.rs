@@ -46,7 +46,7 @@ impl Attributes {
     ///
     /// # Errors
     ///
-    /// `ATTRIBUTES_LOCKED` once a context of the process has been started, `LAYOUT` for sizes that make no buffer.
+    /// `ATTRIBUTES_LOCKED` once a context of the process has been started, `LAYOUT` for invalid buffer sizes.
     /// Nothing is changed then.
     pub fn set(&self) -> Result<(), Error> {
         let values = AttributeValues {

@@ -136,7 +136,7 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// `LAYOUT` for sizes that make no buffer, `TOO_MANY`, `OUT_OF_MEMORY`, `NO_THREAD`.
+    /// `LAYOUT` for invalid buffer sizes, `TOO_MANY`, `OUT_OF_MEMORY`, `NO_THREAD`.
     pub fn new(
         options: BufferOptions,
         deliver: impl FnMut(Batch<'_>) + Send + 'static,

@@ -31,7 +31,7 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
     }
     if findings.unlisted() > 0 {
         let rest = grouped(findings.unlisted());
-        let _ = writeln!(text, "{path}: {rest} more findings are not listed");
+        let _ = writeln!(text, "{path}: {rest} further findings are not listed");
     }
     let _ = writeln!(
         text,

@@ -24,10 +24,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let report = hotspots.report();
     if report.left_out > 0 {
-        say!(
-            "{} entries were left out: there are more than there is memory for",
-            report.left_out
-        );
+        say!("{} entries were left out to bound memory", report.left_out);
     }
     let wanted = wanted(&report, arguments)?;
     let text = match arguments.format {
@@ -49,7 +46,7 @@ fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kerne
     let files = files.collect::<Vec<_>>().join(", ");
     if report.kernels.is_empty() {
         return Err(anyhow!(
-            "{files}: no samples of the program counter: record with --pc-sampling; where it was on, no kernel ran for as long as the interval, or `gputrail info` has a note that says why"
+            "{files}: no samples of the program counter: record with --pc-sampling; if it was on, no kernel ran longer than the interval, or `gputrail info` has a note that says why"
         )
         .into());
     }

@@ -305,7 +305,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
 fn lost(records: u64) -> String {
     match records {
         0 => "nothing".to_owned(),
-        records => format!("{} that there was no memory for", count(records, "record")),
+        records => format!("{} dropped for lack of memory", count(records, "record")),
     }
 }
 
@@ -322,9 +322,9 @@ fn verdict(complete: bool, ended: bool, ended_early: &[(Nanos, String)]) -> Stri
             let since = time(*since);
             format!("no, from {since} after the machine was started on: {reason}")
         }
-        (true, true, []) => "as far as the file tells, nothing is missing".to_owned(),
+        (true, true, []) => "nothing is missing, as far as the file shows".to_owned(),
         (true, false, []) => {
-            "all that the process wrote; it did not end the recording itself".to_owned()
+            "everything that the process wrote; it did not end the recording itself".to_owned()
         }
         (false, _, []) => "no: see above".to_owned(),
     }

@@ -89,9 +89,10 @@ pub fn read(
                 .map(|finding| format!("{}: {finding}", path.display()))
                 .collect())
         }
-        ([], _) => {
-            Err(anyhow!("one trace at a time; `gputrail merge` makes one of several").into())
-        }
-        _ => Err(anyhow!("captures and traces together: the same work would count twice").into()),
+        ([], _) => Err(anyhow!("only one trace at a time; `gputrail merge` merges several").into()),
+        _ => Err(anyhow!(
+            "captures and traces cannot be combined: the same work would count twice"
+        )
+        .into()),
     }
 }

@@ -110,10 +110,10 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
         bail!("too long for a socket's name, which has room for {LONGEST_PARENT} bytes of it");
     }
     if !parent.exists() {
-        bail!("not there");
+        bail!("not found");
     }
     if !private_dir::is_trusted(parent) {
-        bail!("others may exchange what lies there");
+        bail!("other users may replace files there");
     }
     for abandoned in private_dir::abandoned_in(parent, PREFIX) {
         // What cannot be removed does no harm.
@@ -144,7 +144,7 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     if bytes.is_empty() {
-        bail!("this gputrail was built for a system on which it cannot record programs");
+        bail!("this gputrail was built for a system on which recording is not supported");
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o755))?;
@@ -175,7 +175,7 @@ pub fn write_out(
     }
     let parent = path
         .parent()
-        .with_context(|| format!("{}: is no file name", path.display()))?;
+        .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
     // Written in another place and renamed: programs that have an older file loaded keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;

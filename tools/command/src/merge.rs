@@ -195,7 +195,7 @@ fn in_words(piece: &Piece, placement: &Placement) -> String {
     let offset = format!("{sign}{}", time(Nanos(placement.offset.unsigned_abs())));
     match (placement.trust, placement.offset) {
         (Trust::SameMachine, 0) => format!("{machine}, by the machine's own clock: exact"),
-        (Trust::SameMachine | Trust::Given, _) => format!("{machine}, times {offset}, as you said"),
+        (Trust::SameMachine | Trust::Given, _) => format!("{machine}, times {offset}, as given"),
         (Trust::RealTime, _) => format!(
             "{machine}, times {offset} by the real-time clocks: as exact as these agree (NTP: milliseconds; PTP: microseconds), which nothing in the files tells"
         ),

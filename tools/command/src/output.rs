@@ -89,11 +89,11 @@ impl Output {
         let directory = match path.parent() {
             Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
             Some(parent) => parent.to_owned(),
-            None => bail!("output {} is no file name", path.display()),
+            None => bail!("output {} is not a file name", path.display()),
         };
         if !directory.is_dir() {
             bail!(
-                "output {}: {} is no directory",
+                "output {}: {} is not a directory",
                 path.display(),
                 directory.display()
             );
@@ -318,7 +318,7 @@ mod tests {
         let directory = directory();
         let inside = |name: &str| directory.path().join(name).into_os_string();
         for (name, word) in [
-            ("missing/x", "no directory"),
+            ("missing/x", "not a directory"),
             ("%p/x", "%p"),
             ("%z", "%z"),
             ("", "directory"),

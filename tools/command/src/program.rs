@@ -58,7 +58,9 @@ impl Program {
             let missing_interpreter = error.kind() == ErrorKind::NotFound && self.path.exists();
             let error = anyhow!(error).context(format!("cannot execute {}", self.path.display()));
             Failure::not_executable(if missing_interpreter {
-                error.context("what its first line or its ELF header names to run it is not there")
+                error.context(
+                    "the interpreter that its first line or ELF header names does not exist",
+                )
             } else {
                 error
             })

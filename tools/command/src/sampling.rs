@@ -32,7 +32,7 @@ pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
-        .context("cannot ask the agents whether they can be sampled")?;
+        .context("cannot query the sampling configurations of the agents")?;
     match output.status.code() {
         Some(code) if code == i32::from(REFUSED) => {
             let why = String::from_utf8_lossy(&output.stdout);
@@ -67,7 +67,7 @@ pub fn answer(request: &Request) -> Result<u8, Failure> {
     }
     if !can {
         crate::stdout::print(&format!(
-            "no agent can do PC sampling {request}; what they can do:{list}\n"
+            "no agent offers PC sampling {request}; available configurations:{list}\n"
         ))?;
         return Ok(REFUSED);
     }

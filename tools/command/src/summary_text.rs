@@ -180,7 +180,7 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     let name = format!("GPU {} ({})", gpu.index.0, gpu.name);
     let _ = match &gpu.busy {
-        None => writeln!(text, "{name}: had no work"),
+        None => writeln!(text, "{name}: no work"),
         Some(busy) => {
             let share = 100.0 * busy.share();
             let start = summary.span().map_or(0, |(first, _)| first.0);

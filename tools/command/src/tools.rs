@@ -61,7 +61,7 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("cannot start the process that looks at it")?;
+        .context("cannot start the process that inspects it")?;
     let output = child.stdout.take();
     let begin = Instant::now();
     let status = loop {
@@ -96,7 +96,7 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
         .find_map(|line| line.strip_prefix(REASON));
     bail!(
         "{}",
-        reason.unwrap_or("it ended the process that looked at it")
+        reason.unwrap_or("it ended the process that inspected it")
     )
 }
 

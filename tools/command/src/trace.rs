@@ -103,7 +103,7 @@ impl Order<'_> {
         let parent = place.path().parent().expect("a directory in it was made");
         let path = keep_file(&file, &parent.join(name))?;
         say!(
-            "no room for {}: the trace is in {}",
+            "no space for {}: the trace is in {}",
             self.path.display(),
             path.display()
         );

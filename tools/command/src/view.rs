@@ -64,7 +64,7 @@ struct Site {
 pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
-            "cannot listen on 127.0.0.1:{port}: {error}; end what uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",
+            "cannot listen on 127.0.0.1:{port}: {error}; end the program that uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",
             trace.display()
         )
     })?;

@@ -170,10 +170,10 @@ impl Sighting {
             if knows_layers(loader) {
                 text += "it called no OpenCL function";
             } else {
-                text += "that loader knows no layers; ocl-icd has them since version 2.3.0";
+                text += "that loader does not support layers; ocl-icd does since version 2.3.0";
             }
         } else {
-            text += "it uses this driver directly, without an OpenCL loader, and only loaders have layers";
+            text += "it uses this driver directly, without an OpenCL loader, and only loaders support layers";
         }
         text
     }
@@ -337,7 +337,10 @@ mod tests {
         assert!(explain(|s| s.other_user = true).contains("another user"));
         assert!(explain(|s| s.layer_loaded = true).contains("could not reach"));
         assert!(explain(|s| s.other_layer = Some("/x".into())).contains("another gputrail"));
-        assert!(explain(|s| s.loader = Some("/proc/self/comm".into())).contains("knows no layers"));
+        assert!(
+            explain(|s| s.loader = Some("/proc/self/comm".into()))
+                .contains("does not support layers")
+        );
         assert!(
             explain(|s| (s.loader, s.driver) = (None, Some("/lib/libpocl.so".into())))
                 .contains("directly")

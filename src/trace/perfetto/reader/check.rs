@@ -194,7 +194,7 @@ impl Visitor for Check {
         let duration = event.duration.unwrap_or(0);
         if duration > LATEST || event.start.0.saturating_add(duration) > LATEST {
             findings.add(position, || {
-                format!("work that lasts {} ns: no time at all", duration as i64)
+                format!("work with an impossible duration of {} ns", duration as i64)
             });
         }
         if self
@@ -251,9 +251,7 @@ impl Check {
 
     fn time(&self, position: PacketPosition, time: Nanos, findings: &mut Findings) {
         if time.0 > LATEST {
-            findings.add(position, || {
-                format!("a time of {} ns, which is none", time.0)
-            });
+            findings.add(position, || format!("an impossible time of {} ns", time.0));
         }
     }
 
@@ -357,7 +355,7 @@ fn loops(tracks: &Tracks, findings: &mut Findings) {
     found.sort();
     for (position, id) in found {
         findings.add(position, || {
-            format!("track {:#x} stands below itself", id.0)
+            format!("track {:#x} is its own ancestor", id.0)
         });
     }
 }

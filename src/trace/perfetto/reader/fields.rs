@@ -112,16 +112,16 @@ impl<'a> Iterator for Fields<'a> {
         }
         let mut left = self.left;
         let Some(key) = varint(&mut left) else {
-            return self.stop("a field whose number does not end");
+            return self.stop("a truncated field key");
         };
         if !KEYS.contains(&key) {
-            return self.stop("a field whose number is none");
+            return self.stop("an invalid field number");
         }
         let number = (key >> 3) as u32;
         let value = match key & 7 {
             0 => match varint(&mut left) {
                 Some(number) => FieldValue::Number(number),
-                None => return self.stop("an integer that does not end"),
+                None => return self.stop("a truncated integer"),
             },
             2 => match varint(&mut left) {
                 Some(length) if length <= left.len() as u64 => {
@@ -130,7 +130,7 @@ impl<'a> Iterator for Fields<'a> {
                     FieldValue::Bytes(bytes)
                 }
                 Some(_) => return self.stop("a field that is longer than its message"),
-                None => return self.stop("a length that is none"),
+                None => return self.stop("an invalid length"),
             },
             1 => match left.split_first_chunk() {
                 Some((bytes, rest)) => {

@@ -141,7 +141,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
         let bytes = packets.position();
         findings.add(PacketPosition::default(), || match bytes {
             0 => "the trace is empty".into(),
-            _ => format!("no packet in {bytes} bytes: this is no Perfetto trace"),
+            _ => format!("no packet in {bytes} bytes: this is not a Perfetto trace"),
         });
     }
     Outcome {
@@ -270,7 +270,7 @@ impl Reading {
                 let sequence = self.sequences.index_of(number);
                 if sequence.is_none() {
                     findings.add(position, || {
-                        "too many sequences: the packet is left out".into()
+                        "too many sequences: the packet is skipped".into()
                     });
                     return;
                 }
@@ -346,7 +346,7 @@ impl Reading {
             sequence.reported = true;
             let number = head.packet.sequence;
             findings.add(head.packet.position, || {
-                format!("sequence {number} needs state that it has lost or never had: packets like this one are left out")
+                format!("sequence {number} needs state that it has lost or never had: packets like this one are skipped")
             });
         }
         readable

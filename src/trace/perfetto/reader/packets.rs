@@ -181,14 +181,14 @@ impl<R: Read> Packets<R> {
         let bytes = self.window.bytes();
         if bytes[0] != PACKET {
             return Next::Damage(format!(
-                "no packet: a byte {:#04x}, expected {PACKET:#04x}",
+                "not a packet: byte {:#04x}, expected {PACKET:#04x}",
                 bytes[0]
             ));
         }
         let mut left = &bytes[1..];
         let Some(length) = varint(&mut left) else {
             let what = match bytes.len() {
-                HEAD => "a packet whose length does not end",
+                HEAD => "a packet with an invalid length",
                 _ => "the first bytes of a packet: the trace was cut",
             };
             return Next::Damage(what.into());
@@ -242,7 +242,7 @@ impl<R: Read> Packets<R> {
         }
         let to = self.window.offset();
         findings.add(from, || {
-            format!("{what}; {} bytes are left out", to - from.offset)
+            format!("{what}; {} bytes are skipped", to - from.offset)
         });
     }
 
@@ -260,7 +260,7 @@ impl<R: Read> Packets<R> {
                 let bytes = left.len();
                 self.group_at = self.group.len();
                 findings.add(self.group_position, || {
-                    format!("no packet in a group: its last {bytes} bytes are left out")
+                    format!("an invalid packet in a group: its last {bytes} bytes are skipped")
                 });
                 return None;
             };
@@ -270,7 +270,7 @@ impl<R: Read> Packets<R> {
                 return Some((to - packet.len(), to));
             }
             findings.add(self.group_position, || {
-                "a group within a group: it is left out".into()
+                "a group within a group: it is skipped".into()
             });
         }
         None
@@ -312,7 +312,7 @@ fn unpack(bytes: &[u8], group: &mut Vec<u8>) -> Result<(), String> {
     match unpacked.read_to_end(group) {
         Err(error) => Err(format!("a group whose compression is damaged: {error}")),
         Ok(MAX_PACKET_BYTES) => Err(format!(
-            "a group of more than {MAX_PACKET_BYTES} bytes: the rest is left out"
+            "a group of more than {MAX_PACKET_BYTES} bytes: the rest is skipped"
         )),
         Ok(_) => Ok(()),
     }

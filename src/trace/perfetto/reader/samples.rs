@@ -88,9 +88,7 @@ impl SampleReferences {
                 raw.workgroups.len() / 3,
             ];
             if columns.iter().any(|length| *length != rows) {
-                findings.add(position, || {
-                    "columns of samples that are not of one length".into()
-                });
+                findings.add(position, || "columns of samples differ in length".into());
             }
         }
         if samples
@@ -99,7 +97,7 @@ impl SampleReferences {
             .any(|count| count.outcomes.len() % 3 != 0)
         {
             findings.add(position, || {
-                "counts of samples that do not come in threes".into()
+                "the number of values in counts of samples is not a multiple of three".into()
             });
         }
     }
@@ -190,7 +188,10 @@ mod tests {
     #[test]
     fn counts_and_columns_that_are_torn_are_findings() {
         let torn = findings(&[(5, described()), (5, counted(7, vec![1, 2]))]);
-        assert_eq!(torn, ["counts of samples that do not come in threes"]);
+        assert_eq!(
+            torn,
+            ["the number of values in counts of samples is not a multiple of three"]
+        );
         let raw = PcSamples {
             raw: Some(Raw {
                 times: vec![1, 1],
@@ -201,7 +202,7 @@ mod tests {
         };
         assert_eq!(
             findings(&[(5, raw)]),
-            ["columns of samples that are not of one length"]
+            ["columns of samples differ in length"]
         );
     }
 }

@@ -389,14 +389,19 @@ fn tracks_that_stand_below_themselves_are_found() {
             });
         }
     });
-    one_finding(&trace, "stands below itself");
+    one_finding(&trace, "is its own ancestor");
 }
 
 #[test]
 fn a_file_that_is_not_a_trace_is_reported_as_such() {
     assert_eq!(whats(&check(&b""[..])), ["the trace is empty"]);
     let text = check(&b"This is a letter, not a trace."[..]);
-    assert!(whats(&text).last().unwrap().contains("no Perfetto trace"));
+    assert!(
+        whats(&text)
+            .last()
+            .unwrap()
+            .contains("not a Perfetto trace")
+    );
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_trace_that_is_empty() {
 #[test]
 fn a_file_that_is_not_a_trace() {
     let letter = b"This is a letter, not a trace.";
-    Demo::new().found(letter, 0, "this is no Perfetto trace");
+    Demo::new().found(letter, 0, "this is not a Perfetto trace");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn tracks_that_are_their_own_parents() {
         )
     };
     let trace = [&demo.trace[..], &track(1, 2), &track(2, 1)].concat();
-    demo.found(&trace, demo.trace.len(), "stands below itself");
+    demo.found(&trace, demo.trace.len(), "is its own ancestor");
     assert_eq!(demo.holds("bad.pftrace"), demo.holds("run.pftrace"));
 }
 
@@ -227,7 +227,7 @@ fn an_event_at_an_absurd_time() {
     demo.found(
         &trace,
         demo.trace.len(),
-        "a time of 18446744073709551615 ns, which is none",
+        "an impossible time of 18446744073709551615 ns",
     );
 }
 
@@ -263,5 +263,5 @@ fn a_chunk_of_an_absurd_length() {
     let chunk = demo.chunk();
     let mut absurd = demo.capture.clone();
     absurd[chunk + 8..chunk + 12].fill(0xff);
-    demo.converted_but_for(&absurd, chunk, "bytes that are no chunk");
+    demo.converted_but_for(&absurd, chunk, "bytes that are not a chunk");
 }

@@ -184,7 +184,7 @@ fn damaged_captures_are_named_with_what_was_expected() {
         ("empty.gputrail", &b""[..]),
         (
             "text.gputrail",
-            b"this is no capture, but a text of some length",
+            b"this is not a capture, but a text of some length",
         ),
     ] {
         fs::write(dir.join(name), content).unwrap();

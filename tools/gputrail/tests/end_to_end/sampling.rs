@@ -356,7 +356,7 @@ fn each_wrong_request_to_the_simulated_gpu_is_answered_with_the_possible_ones() 
     }
     for (method, interval, says) in [
         ("by-ear", "1ms", "expected host-trap or stochastic"),
-        ("host-trap", "often", "`often` is no time"),
+        ("host-trap", "often", "`often` is not a time"),
         (
             "stochastic",
             "99999999999999999999cycles",
