@@ -1,9 +1,9 @@
 //! Builds the libraries that the command carries: `libgputrail.so`, which `gputrail record` loads into programs, and
-//! `libgputrail-symbols.so`, which that one opens when a tool requests source lines.
+//! `libgputrail-symbols.so`, which that library opens when a tool requests source lines.
 //!
-//! `cargo install` installs no shared libraries, and a library that lies beside the command gets lost when the
-//! directory moves. So both are built here, by a cargo of their own with the profile and the target of the outer build,
-//! and `src/main.rs` includes their bytes.
+//! `cargo install` installs no shared libraries, and a library beside the command would be lost when the directory is
+//! moved. So both are built here, by a cargo of their own with the profile and the target of the outer build, and
+//! `src/main.rs` includes their bytes.
 
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
@@ -115,7 +115,7 @@ fn build(root: &Path, library: &Library) -> PathBuf {
                 command.env_remove(name);
             }
         }
-        // The bytes travel inside the command, and are written out by it: they hold only what is loaded.
+        // The bytes are part of the command, which writes them out: they contain only what is loaded.
         command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
         command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
         match command.output() {
@@ -171,7 +171,7 @@ fn confuses(name: &str) -> bool {
         "CARGO_BUILD_TARGET_DIR",
         "CARGO_BUILD_BUILD_DIR",
         "CARGO_BUILD_TARGET",
-        // clippy's driver, and cargo check's wrappers: what is carried is compiled.
+        // The driver of clippy and the wrappers of cargo check: the carried libraries must be compiled.
         "RUSTC_WORKSPACE_WRAPPER",
         "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER",
         "CLIPPY_ARGS",

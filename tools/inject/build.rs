@@ -1,5 +1,5 @@
-//! Links the library so that dlclose leaves it where it is: the runtime keeps pointers into it. Its soname lets a tool
-//! that was linked with any copy of it find the one that is in the process already.
+//! Links the library so that dlclose does not unload it: the runtime keeps pointers into it. Its soname lets a tool
+//! that was linked with any copy of it find the copy that is already in the process.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

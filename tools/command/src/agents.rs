@@ -1,4 +1,4 @@
-//! `gputrail agents`: the devices that each source sees, on standard output.
+//! `gputrail agents`: prints the devices that each source finds.
 
 use crate::{Failure, stdout};
 use gputrail::collect::sampling::Possible;
@@ -8,7 +8,7 @@ use gputrail::source::sim;
 /// Width of the names of attributes.
 const NAMES: usize = 15;
 
-/// Prints the devices. A source without devices says why, and is no failure.
+/// Prints the devices. A source without devices prints the reason, which is not a failure.
 pub fn run() -> Result<u8, Failure> {
     let text = format!(
         "OpenCL\n{}\nSimulated GPU (gputrail demo)\n{}",

@@ -1,8 +1,8 @@
-//! Makes the trace while the program runs, on a thread that takes time only when nobody else wants it.
+//! Makes the trace while the program runs, on a thread of the lowest priority.
 //!
-//! When the program has recorded all that it will, the command's own thread takes over, which need not stand back: it
-//! is up to date before the program's memory is torn down, and adds the last records when the program is gone. Where a
-//! trace cannot be made so ([`Following`] decides that), nothing is lost: it is made from the captures as ever.
+//! When the program has ended its recording, the command's own thread takes over with normal priority: it catches up
+//! while the program's memory is torn down, and adds the last records when the program has ended. If a trace cannot be
+//! made this way ([`Following`] decides that), nothing is lost: it is made from the captures afterwards.
 
 use crate::cli::Contents;
 use crate::trace::{Order, Parts};
@@ -20,16 +20,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Scope, Thread};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at a capture: when it has just grown, and when it has not for long.
+/// Time between two reads of a capture: if it has just grown, and if it has not grown for a while.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
-/// What a look takes at least when there is something to do.
+/// Minimum time of a read that found records.
 const WORK: Duration = Duration::from_micros(200);
-/// Bytes that are left free on the disk.
+/// Number of bytes that are left free on the disk.
 const SPARE: u64 = 256 << 20;
-/// Lets the program's threads go first.
+/// Lets the program's threads run first.
 const NICENESS: i32 = 19;
 
-/// What a trace in the making is made with, and where it is.
+/// The settings and the file of a trace that is made while the program runs.
 pub struct Ahead {
     file: PathBuf,
     contents: Contents,
@@ -37,24 +37,25 @@ pub struct Ahead {
     summary: Summary,
 }
 
-/// A trace in the making.
+/// A trace that is being made.
 pub struct Making<'a> {
     file: &'a Path,
     contents: Contents,
     options: &'a OnceLock<Options>,
     arrivals: Arrivals,
     running: AtomicBool,
-    /// Held while a piece is taken in: by the thread that makes it, or by whoever has taken over.
+    /// Locked while a part of the capture is read: by the thread that makes the trace, or by the caller who has taken
+    /// over.
     stage: Mutex<Stage<'a>>,
 }
 
-/// How far it has come.
+/// The progress of a trace.
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Stage<'a> {
     /// No process has attached.
     Waiting(&'a mut Summary),
     Following(Following<'a>),
-    /// It cannot be made. The error will show again, with what to do about it, when it is made from the captures.
+    /// The trace cannot be made. The error occurs again, with a remedy, when the trace is made from the captures.
     Over,
 }
 
@@ -69,7 +70,7 @@ impl Ahead {
         }
     }
 
-    /// Prepares to make it.
+    /// Creates the state with which the trace is made.
     pub fn making(&mut self, arrivals: Arrivals) -> Making<'_> {
         Making {
             file: &self.file,
@@ -81,7 +82,7 @@ impl Ahead {
         }
     }
 
-    /// The trace that `outcome` tells of, if it tells all that the session saw.
+    /// Delivers the trace in `outcome`, if it contains everything that the session recorded.
     pub fn deliver(
         self,
         outcome: Option<Outcome>,
@@ -110,7 +111,7 @@ impl Ahead {
 }
 
 impl<'a> Making<'a> {
-    /// Has a thread make it, until somebody takes over.
+    /// Starts a thread that makes the trace until the caller takes over.
     pub fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Running<'scope, 'a> {
         let thread = std::thread::Builder::new()
             .name("ahead".into())
@@ -122,17 +123,17 @@ impl<'a> Making<'a> {
     }
 
     fn run(&self) {
-        // If the thread cannot be made to stand back, it does its work all the same.
+        // If its priority cannot be lowered, the thread works all the same.
         let _ = setpriority_process(Some(rustix::thread::gettid()), NICENESS);
         self.options();
         let mut pause = PAUSES.0;
         let mut woke = Instant::now();
         while self.running.load(Ordering::Acquire) {
-            // A piece at a time, since somebody may want to take over.
+            // One part at a time, since the caller may want to take over.
             if self.advance() {
                 continue;
             }
-            // There was something to do, or there was not.
+            // Whether there were records to read.
             pause = match woke.elapsed() > WORK {
                 true => PAUSES.0,
                 false => PAUSES.1.min(pause * 2),
@@ -142,7 +143,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Looking at the machine takes a while.
+    /// The options of the conversion, created once: reading the properties of the machine takes a while.
     fn options(&self) -> &'a Options {
         self.options.get_or_init(|| Order::options(self.contents))
     }
@@ -151,7 +152,7 @@ impl<'a> Making<'a> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in the next piece; `false` if there is none, for now.
+    /// Reads the next part of the capture; `false` if there is none at present.
     fn advance(&self) -> bool {
         let mut stage = self.stage();
         match &mut *stage {
@@ -200,23 +201,23 @@ impl<'a> Making<'a> {
 /// A trace that a thread makes.
 pub struct Running<'scope, 'a> {
     making: &'scope Making<'a>,
-    /// The thread, until somebody takes over.
+    /// The thread, until the caller takes over.
     thread: Option<Thread>,
 }
 
 impl Running<'_, '_> {
-    /// Can be read from when it is time to take over: the process has ended its recording.
+    /// A descriptor that becomes readable when it is time to take over: the process has ended its recording.
     pub fn ending(&self) -> Option<BorrowedFd<'_>> {
         let thread = self.thread.as_ref();
         thread.map(|_| self.making.arrivals.first_ended())
     }
 
-    /// Whether the caller makes it.
+    /// Whether the caller has taken over.
     pub fn is_taken_over(&self) -> bool {
         self.thread.is_none()
     }
 
-    /// From now on the caller makes it.
+    /// Stops the thread; the caller makes the trace from now on.
     pub fn take_over(&mut self) {
         self.making.running.store(false, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -224,17 +225,18 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none, for now.
+    /// Reads the next part of the capture, after [`take_over`](Running::take_over); `false` if there is none at
+    /// present.
     pub fn advance(&self) -> bool {
         self.is_taken_over() && self.making.advance()
     }
 
-    /// To be called when there is no further piece and nobody records any more: what was held back is told.
+    /// Passes on the records that were held back. Called when there is no further part and no process records any more.
     pub fn settle(&self) {
         self.making.settle();
     }
 
-    /// Makes the rest, now that the program has ended and its capture is whole.
+    /// Makes the rest of the trace, after the program has ended and its capture is complete.
     pub fn finish(mut self) -> Option<Outcome> {
         self.take_over();
         match std::mem::replace(&mut *self.making.stage(), Stage::Over) {
@@ -250,7 +252,7 @@ impl Drop for Running<'_, '_> {
     }
 }
 
-/// A file on a disk that has room to spare: what the capture may need is not taken from it.
+/// A file that is written only while the disk has space to spare: it does not take space that the capture may need.
 pub struct Spare(File);
 
 impl Write for Spare {

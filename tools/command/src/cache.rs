@@ -1,10 +1,9 @@
-//! The carried libraries in the user's cache: written there once, and loaded from there by every program that is
-//! recorded.
+//! The carried libraries in the user's cache: written once, and loaded from there by every recorded program.
 //!
-//! A program must load exactly the bytes that the command carries. So a file in the cache is used only if nobody but
-//! the user and root can change it, and only as long as nobody has: once it is complete and on the disk, it gets a
-//! fixed time of modification, which every later write changes. Where these conditions do not hold, or there is no
-//! cache directory, the library is written for one recording.
+//! A program must load exactly the bytes that the command carries. So a file in the cache is used only if nobody except
+//! the user and root can change it, and only if it has not been changed: once it is complete and on the disk, it gets a
+//! fixed modification time, which every later write changes. If these conditions do not hold, or there is no cache
+//! directory, the library is written for one recording.
 
 use crate::{CarriedLibrary, private_dir};
 use gputrail::source::opencl;
@@ -18,28 +17,28 @@ use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "libgputrail-";
 const SUFFIX: &str = ".so.0";
-/// Number of other libraries that stay: two of each version, the most recently used ones, and none that has not been
-/// used for a month.
+/// Maximum number of other libraries that are kept: two of each version, the most recently used ones, and none that has
+/// not been used for a month.
 const MAX_OTHERS: usize = 8;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Interval at which the use of a library is noted.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Time of modification of a complete library: 2000-01-01.
+/// Modification time of a complete library: 2000-01-01.
 const WHOLE: Duration = Duration::from_secs(946_684_800);
 
 /// A library in the cache.
 pub struct Cached {
     pub path: PathBuf,
-    /// Locked, so that nobody removes it.
+    /// Holds a lock, so that the file is not removed.
     _file: File,
 }
 
-/// A library that the command carries, in the user's cache.
+/// The carried library in the user's cache, if it can be there.
 pub fn library(carried: CarriedLibrary) -> Option<Cached> {
     library_in(&user_cache()?, carried.bytes, carried.id)
 }
 
-/// Where the user keeps what can be made again.
+/// The user's cache directory.
 fn user_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     variable("XDG_CACHE_HOME")
@@ -50,7 +49,7 @@ fn user_cache() -> Option<PathBuf> {
         })
 }
 
-/// The library with these `bytes`, which `id` tells from all others: from `cache`, or put there now.
+/// The library with these `bytes`, which `id` identifies: the file in `cache`, written now if it is missing.
 fn library_in(cache: &Path, bytes: &[u8], id: &str) -> Option<Cached> {
     let path = path_in(cache, id)?;
     if bytes.is_empty() {
@@ -65,13 +64,13 @@ fn library_in(cache: &Path, bytes: &[u8], id: &str) -> Option<Cached> {
     open(&path, bytes.len())
 }
 
-/// Where the library is, if it can be there.
+/// The path of the library in the cache, if there can be one.
 fn path_in(cache: &Path, id: &str) -> Option<PathBuf> {
     let path = directory_in(cache)?.join(format!("{PREFIX}{id}{SUFFIX}"));
     opencl::can_name(&path).then_some(path)
 }
 
-/// Our directory in `cache`, made where it is missing, without links on the way to it.
+/// Our directory in `cache`, created if it is missing, without links on the path to it.
 fn directory_in(cache: &Path) -> Option<PathBuf> {
     let make = |path: &Path| match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => None,
@@ -81,7 +80,7 @@ fn directory_in(cache: &Path) -> Option<PathBuf> {
         make(cache)?;
         cache.canonicalize().ok()
     })?;
-    // Not that of another user either: by `sudo`, his may be what is named.
+    // The directory may belong to another user: with `sudo`, the environment may name that user's.
     let is_ours = is_only_ours(&cache.symlink_metadata().ok()?);
     let mount = rustix::fs::statvfs(&cache).ok()?.f_flag;
     if !is_ours
@@ -99,17 +98,17 @@ fn directory_in(cache: &Path) -> Option<PathBuf> {
     (data.is_dir() && is_only_ours(&data)).then_some(directory)
 }
 
-/// Whether the user alone can write it.
+/// Whether only the user can write to it.
 fn is_only_ours(data: &std::fs::Metadata) -> bool {
     data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o022 == 0
 }
 
-/// The library at `path`, if programs may load it and it has its `length` and has not been changed.
+/// Opens the library at `path`, if programs may load it, it has `length` bytes and it has not been changed.
 fn open(path: &Path, length: usize) -> Option<Cached> {
-    // Whatever it is, opening it must not block.
+    // Whatever the file is, opening it must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    // There are file systems without locks; where it is locked, it is being removed.
+    // Some file systems have no locks. If the file is locked exclusively, it is being removed.
     let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
     if locked == Err(Errno::WOULDBLOCK) {
         return None;
@@ -117,7 +116,7 @@ fn open(path: &Path, length: usize) -> Option<Cached> {
     let data = file.metadata().ok()?;
     let sound = data.is_file()
         && is_only_ours(&data)
-        // Somebody may have removed it before it was locked.
+        // The file may have been removed before it was locked.
         && data.nlink() > 0
         && data.len() == length as u64
         && data.modified().ok()? == SystemTime::UNIX_EPOCH + WHOLE;
@@ -126,7 +125,7 @@ fn open(path: &Path, length: usize) -> Option<Cached> {
     }
     let used = data.accessed().ok()?.elapsed();
     if used.is_ok_and(|used| used > DAY) {
-        // Where it cannot be noted, it is written again one day.
+        // If its use cannot be noted, it is removed and written again one day.
         let _ = note_use(&file);
     }
     Some(Cached {
@@ -135,9 +134,9 @@ fn open(path: &Path, length: usize) -> Option<Cached> {
     })
 }
 
-/// Notes that `file` is used now.
+/// Notes that `file` is used now, in its access time.
 fn note_use(file: &File) -> rustix::io::Result<()> {
-    // What has changed it meanwhile is to be seen in its time of modification.
+    // The modification time must still show a change that has happened meanwhile.
     let unchanged = Timespec {
         tv_sec: 0,
         tv_nsec: rustix::fs::UTIME_OMIT,
@@ -145,7 +144,7 @@ fn note_use(file: &File) -> rustix::io::Result<()> {
     set_times(file, unchanged)
 }
 
-/// Notes that `file` is whole, and used now.
+/// Marks `file` as complete, and as used now.
 fn note_whole(file: &File) -> rustix::io::Result<()> {
     let whole = Timespec {
         tv_sec: WHOLE.as_secs() as i64,
@@ -166,20 +165,20 @@ fn set_times(file: &File, last_modification: Timespec) -> rustix::io::Result<()>
     rustix::fs::futimens(file, &times)
 }
 
-/// Writes the library beside `path` first: it is there as a whole, or not at all.
+/// Writes the library to a temporary file beside `path` and renames it: `path` holds all of it or does not exist.
 fn write(directory: &Path, path: &Path, bytes: &[u8]) -> Option<()> {
     let draft = private_dir::create_in(directory, "new-").ok()?;
     let file = draft.path().join("library");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut open = File::from(rustix::fs::open(&file, flags, Mode::from_raw_mode(0o755)).ok()?);
     open.write_all(bytes).ok()?;
-    // It is to be whole after a crash of the machine too.
+    // It must be complete even after a crash of the machine.
     open.sync_all().ok()?;
     note_whole(&open).ok()?;
     std::fs::rename(&file, path).ok()
 }
 
-/// Removes what nobody has used for long, and what was left when somebody was killed while writing.
+/// Removes libraries that have not been used for long, and temporary files of commands that were killed.
 fn remove_others(directory: &Path, ours: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;
@@ -206,7 +205,7 @@ fn remove_others(directory: &Path, ours: &Path) {
     }
 }
 
-/// Whether somebody has it locked; a program that is being recorded may load it yet.
+/// Whether the file is locked: a program that is being recorded may still load it.
 fn is_in_use(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
@@ -304,7 +303,7 @@ mod tests {
         let locked = open(&in_use, 6).unwrap();
         set_used(&in_use, old);
         let recent = place("recent", SystemTime::now());
-        // One that is found when another is written.
+        // A library that is found when another one is written.
         place("new", SystemTime::now());
         assert!(!unused.exists() && in_use.exists() && recent.exists());
         drop(locked);

@@ -1,4 +1,4 @@
-//! `gputrail check`: looks for what is wrong with a trace, on standard output.
+//! `gputrail check`: prints the defects of a trace.
 
 use crate::cli::Check;
 use crate::figures::{bytes, count, grouped};

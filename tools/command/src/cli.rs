@@ -1,4 +1,4 @@
-//! The command line, as clap reads it, and the help, which starts with examples.
+//! The command line, parsed by clap, and its help, which starts with examples.
 
 use crate::flight::{Keep, Trigger};
 use crate::merge::Offset;
@@ -168,10 +168,10 @@ pub enum Command {
     Summary(Summary),
     Hotspots(Hotspots),
     Library(Library),
-    /// What `record` runs to ask whether agents can be sampled as it is asked to
+    /// Internal: checks whether agents can be sampled as requested
     #[command(hide = true)]
     ProbeSampling(ProbeSampling),
-    /// What `record` runs to look at a tool before it loads it into a program
+    /// Internal: checks whether a library is a tool before a program loads it
     #[command(hide = true)]
     ProbeTool(ProbeTool),
 }
@@ -193,27 +193,26 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub buffer_size: Size,
 
-    /// What happens when the memory is full: `lossless` lets the program wait where it may wait, `discard` drops
-    /// records and counts them
+    /// What to do when the memory is full: `lossless` lets the program wait where it can wait, `discard` drops records
+    /// and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
 
-    /// Keep only what happens last, the last SIZE (64M) of records of each process or the last TIME (30s) as far as
-    /// --buffers reaches, and write it out when something triggers that, while the program goes on; and what there is
-    /// when it ends
+    /// Keep only the latest records of each process, SIZE (64M) of them or those of the last TIME (30s) as far as
+    /// --buffers reaches; write them out when one of the triggers fires, while the program goes on, and at its end
     #[arg(long, value_name = "SIZE|TIME", conflicts_with = "policy")]
     pub flight_recorder: Option<Keep>,
 
-    /// Write out what is kept after each call that takes at least as long
+    /// Write out the kept records after each call that takes at least this long
     #[arg(long, value_name = "TIME", value_parser = scope::time, requires = "flight_recorder")]
     pub slower_than: Option<Duration>,
 
-    /// Write out what is kept when an API call of this name begins, and with each marker, range or external id of it; *
-    /// and ? stand for any letters
+    /// Write out the kept records when an API call with this name begins, and at each marker, range or external id with
+    /// it; * and ? are wildcards
     #[arg(long, value_name = "NAME", value_parser = scope::name, requires = "flight_recorder")]
     pub dump_on: Option<String>,
 
-    /// Write out what is kept when gputrail gets this signal: USR1 or USR2
+    /// Write out the kept records when gputrail gets this signal: USR1 or USR2
     #[arg(
         long,
         value_name = "SIGNAL",
@@ -222,7 +221,7 @@ pub struct Record {
     )]
     pub trigger: Trigger,
 
-    /// Write out what is kept so often at most
+    /// Maximum number of times that the kept records are written out
     #[arg(
         long,
         value_name = "N",
@@ -231,8 +230,7 @@ pub struct Record {
     )]
     pub dumps: u32,
 
-    /// A tool to load into the program: a library that was made with gputrail.h, see docs/guide.md. May be given
-    /// several times
+    /// A tool to load into the program: a library built with gputrail.h, see docs/guide.md. May be given several times
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
 
@@ -253,7 +251,7 @@ pub struct Record {
     #[command(flatten)]
     pub sampling: Sampling,
 
-    /// No summary; only errors and warnings are said
+    /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -262,19 +260,19 @@ pub struct Record {
     pub program: Vec<OsString>,
 }
 
-/// What a trace holds beyond what it always does
+/// Optional contents of a trace.
 #[derive(Args, Copy, Clone, Debug, Default)]
 pub struct Contents {
-    /// Show the arguments of calls that enqueue work too; makes the trace larger
+    /// Show the arguments of calls that enqueue work, too; this makes the trace larger
     #[arg(long)]
     pub arguments: bool,
 
-    /// Keep each sample of the program counter with all that is known of it, for `gputrail hotspots --format csv`; some
-    /// 25 bytes a sample
+    /// Keep each sample of the program counter with all of its fields, for `gputrail hotspots --format csv`; about 25
+    /// bytes a sample
     #[arg(long)]
     pub raw_samples: bool,
 
-    /// Compress the trace; it opens as it is
+    /// Compress the trace; viewers open it without unpacking
     #[arg(long)]
     pub compress: bool,
 }
@@ -283,19 +281,19 @@ pub struct Contents {
 #[derive(Args)]
 #[command(next_help_heading = "What to record, and when")]
 pub struct Scope {
-    /// Record nothing for so long after the start
+    /// Record nothing for this time after the start
     #[arg(long, value_name = "TIME", value_parser = scope::time)]
     pub delay: Option<Duration>,
 
-    /// End the recording so long after it began; the program goes on
+    /// End the recording after this time; the program goes on
     #[arg(long, value_name = "TIME", value_parser = scope::time)]
     pub duration: Option<Duration>,
 
-    /// Begin with the first API call, marker, range or external id of this name; * and ? stand for any letters
+    /// Begin with the first API call, marker, range or external id with this name; * and ? are wildcards
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub start_on: Option<String>,
 
-    /// End with the first one of this name after that
+    /// End with the next one with this name
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub stop_on: Option<String>,
 
@@ -304,17 +302,17 @@ pub struct Scope {
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 
-    /// Record only API calls of this name (their work all the same), or, with ! before it, all others. May be given
+    /// Record only API calls with this name (but all of their work), or, with ! before it, all others. May be given
     /// more than once
     #[arg(long = "call", value_name = "NAME", value_parser = scope::name)]
     pub calls: Vec<String>,
 
-    /// Record only kernels of this name, or, with ! before it, all others. May be given more than once
+    /// Record only kernels with this name, or, with ! before it, all others. May be given more than once
     #[arg(long = "kernel", value_name = "NAME", value_parser = scope::name)]
     pub kernels: Vec<String>,
 }
 
-/// Where kernels spend their time
+/// Sampling of kernels.
 #[derive(Args)]
 #[command(next_help_heading = "Where kernels spend their time")]
 pub struct Sampling {
@@ -328,22 +326,22 @@ pub struct Sampling {
     #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: Option<(u64, SamplingUnit)>,
 
-    /// What takes the samples of OpenCL on processors. `timer`, where perf events are forbidden: timers send the
-    /// program's threads signals, which may interrupt its system calls, and reach 250 Hz
+    /// How samples of OpenCL on processors are taken. Use `timer` if perf events are forbidden: timers send signals to
+    /// the program's threads, which may interrupt system calls, and reach 250 Hz
     #[arg(long, value_enum, default_value_t, requires = "pc_sampling")]
     pub sampling_source: SamplingSource,
 
-    /// Have OpenCL programs built with line information, for source lines. PoCL before 4 gives lines only to code that
-    /// it does not optimise, which runs several times slower; PoCL 6 at full speed. Programs that are loaded as
-    /// binaries have none
+    /// Build OpenCL programs with line information, for source lines. PoCL before version 4 has lines only for code
+    /// that it does not optimise, which runs several times slower; PoCL 6 has them at full speed. Programs that are
+    /// loaded as binaries have none
     #[arg(long)]
     pub kernel_debug_info: bool,
 }
 
-/// The interval of samples where none is named, in nanoseconds.
+/// The default sampling interval, in nanoseconds.
 const DEFAULT_INTERVAL: u64 = 1_000_000;
 
-/// What takes samples.
+/// How samples are taken.
 #[derive(Copy, Clone, Default, ValueEnum)]
 pub enum SamplingSource {
     /// Perf events
@@ -363,7 +361,7 @@ impl From<SamplingSource> for SampleSource {
 }
 
 impl Sampling {
-    /// Adds what was asked for to `scope`.
+    /// Adds these options to `scope`.
     pub fn add_to(&self, scope: &mut scope::Scope) {
         let (interval, unit) = self.interval.unwrap_or_else(|| {
             let source = SampleSource::from(self.sampling_source);
@@ -402,7 +400,7 @@ impl From<Scope> for scope::Scope {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = CONVERT_EXAMPLES)]
 pub struct Convert {
-    /// Captures (.gputrail), all of which go into one trace
+    /// Captures (.gputrail), which become one trace
     #[arg(required = true, value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
 
@@ -413,7 +411,7 @@ pub struct Convert {
     #[command(flatten)]
     pub contents: Contents,
 
-    /// No summary; only errors and warnings are said
+    /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -426,7 +424,7 @@ pub struct Demo {
     #[arg(short, long, value_name = "OUT", default_value = "demo.pftrace")]
     pub output: OsString,
 
-    /// Which run to simulate: the same seed makes the same records
+    /// The run to simulate: equal seeds make equal records
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
@@ -434,16 +432,16 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub steps: u64,
 
-    /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which knows why waves wait
+    /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which records why waves wait
     #[arg(long, value_name = "METHOD", value_parser = sampling_method)]
     pub pc_sampling: Option<SamplingMethod>,
 
-    /// From one sample of a compute unit to the next [default: 50us, or 65536cycles where the method is stochastic]
+    /// Time from one sample of a compute unit to the next [default: 50us, or 65536cycles if the method is stochastic]
     #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: Option<(u64, SamplingUnit)>,
 
-    /// Count samples by dispatch, address and reason as they are taken, and record only the numbers: for very many of
-    /// them
+    /// Count samples by dispatch, address and reason as they are taken, and record only the counts: for very many
+    /// samples
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
 
@@ -454,13 +452,13 @@ pub struct Demo {
     #[command(flatten)]
     pub contents: Contents,
 
-    /// No summary; only errors and warnings are said
+    /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
 }
 
 impl Demo {
-    /// How its devices are sampled, if they are.
+    /// The sampling configuration of its devices, if they are sampled.
     pub fn sampling(&self) -> Option<Request> {
         let method = self.pc_sampling?;
         let (interval, unit) = self.interval.unwrap_or(match method {
@@ -475,11 +473,11 @@ impl Demo {
     }
 }
 
-/// Make one trace of several, of one machine or of several
+/// Merge several traces into one, of one machine or of several
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = MERGE_EXAMPLES, after_help = MERGE_NOTES)]
 pub struct Merge {
-    /// Traces, also by Perfetto's own tools, and captures (.gputrail)
+    /// Traces, including those of Perfetto's own tools, and captures (.gputrail)
     #[arg(required = true, value_name = "TRACE|CAPTURE")]
     pub inputs: Vec<PathBuf>,
 
@@ -487,11 +485,11 @@ pub struct Merge {
     #[arg(short, long, value_name = "OUT")]
     pub output: OsString,
 
-    /// What to add to the times of an input (numbered from 1), in nanoseconds; may be given for several
+    /// The time to add to an input (numbered from 1), in nanoseconds; may be given for several
     #[arg(long, value_name = "INPUT=NANOSECONDS", allow_hyphen_values = true)]
     pub offset: Vec<Offset>,
 
-    /// Only errors and warnings are said
+    /// Print only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -513,25 +511,25 @@ pub struct View {
     pub port: Option<u16>,
 }
 
-/// Tell what is inside a trace or a capture, and how complete it is
+/// Show the contents of a trace or a capture, and how complete it is
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = INFO_EXAMPLES)]
 pub struct Info {
-    /// A trace of any origin, also a compressed one, or a capture (.gputrail)
+    /// A trace of any origin, compressed or not, or a capture (.gputrail)
     #[arg(value_name = "TRACE|CAPTURE")]
     pub file: PathBuf,
 }
 
-/// Look for what is wrong with a trace
+/// Check a trace for defects
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = CHECK_EXAMPLES, after_help = CHECK_NOTES)]
 pub struct Check {
-    /// A trace of any origin, also a compressed one
+    /// A trace of any origin, compressed or not
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
 }
 
-/// Tell where the time went: calls, kernels, memory operations, devices and their gaps
+/// Show where the time went: calls, kernels, memory operations, devices and their gaps
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = SUMMARY_EXAMPLES, after_help = SUMMARY_NOTES)]
 pub struct Summary {
@@ -539,12 +537,12 @@ pub struct Summary {
     #[arg(required = true, value_name = "TRACE|CAPTURE")]
     pub files: Vec<PathBuf>,
 
-    /// How the tables are written
+    /// Format of the tables
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
 }
 
-/// Tell where kernels spend their time: samples by kernel, source line and instruction
+/// Show where kernels spend their time: samples by kernel, source line and instruction
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = HOTSPOTS_EXAMPLES, after_help = HOTSPOTS_NOTES)]
 pub struct Hotspots {
@@ -552,23 +550,23 @@ pub struct Hotspots {
     #[arg(required = true, value_name = "TRACE|CAPTURE")]
     pub files: Vec<PathBuf>,
 
-    /// Only kernels of this name, with all of their lines and instructions; * and ? stand for any letters
+    /// Only kernels with this name, with all of their lines and instructions; * and ? are wildcards
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
 
-    /// Of captures and traces with both: only samples taken this way, as rows of CSV
+    /// Only samples taken with this method, as rows of CSV; for files with both methods
     #[arg(long, value_name = "METHOD", value_parser = sampling_method)]
     pub method: Option<SamplingMethod>,
 
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub format: HotspotsFormat,
 }
 
-/// How hotspots are written.
+/// The output format of hotspots.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HotspotsFormat {
-    /// For eyes, next to the source text
+    /// For reading, beside the source text
     Table,
     /// One object with all kernels, lines and instructions
     Json,
@@ -580,20 +578,20 @@ fn sampling_method(name: &str) -> Result<SamplingMethod, String> {
     SamplingMethod::from_name(name).ok_or_else(|| "expected host-trap or stochastic".into())
 }
 
-/// Ask whether an agent can be sampled so, in this process
+/// Checks, in this process, whether an agent can be sampled as requested
 #[derive(Args)]
 pub struct ProbeSampling {
-    /// Method and interval, as a scope says them
+    /// Method and interval, in the syntax of a scope
     #[arg(value_parser = scope::sampling)]
     pub request: Request,
 }
 
-/// Look whether a library is a tool, in this process
+/// Checks, in this process, whether a library is a tool
 #[derive(Args)]
 pub struct ProbeTool {
-    /// Our library
+    /// The injected library
     pub library: PathBuf,
-    /// The tool's
+    /// The tool
     pub tool: PathBuf,
 }
 
@@ -601,15 +599,15 @@ pub struct ProbeTool {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
 pub struct Library {
-    /// Where to write it; an older file there is replaced
+    /// The file to write; an older file is replaced
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 
-    /// Name of the captures that the printed GPUTRAIL_CAPTURE asks for
+    /// File name of the captures, for the printed GPUTRAIL_CAPTURE
     #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
     pub capture: OsString,
 
-    /// Write the C header that goes with it too
+    /// Write the C header of this version, too
     #[arg(long, value_name = "HEADER")]
     pub header: Option<PathBuf>,
 }

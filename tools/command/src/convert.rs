@@ -11,7 +11,7 @@ use gputrail::capture::Reader;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
-    // Whoever names captures wants all of them: one that cannot be read stops us before anything is written.
+    // A user who names captures wants all of them: if one cannot be read, nothing is written.
     let mut incomplete = false;
     for capture in &arguments.captures {
         let reader = Reader::open(capture).map_err(|error| anyhow!(error))?;
@@ -27,7 +27,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         Some(name) => Output::named(name)?,
         None => Output::beside(&arguments.captures[0])?,
     };
-    // An interruption ends the writing as an error does, and leaves nothing behind.
+    // An interruption ends the writing like an error, and leaves no file.
     let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;

@@ -16,7 +16,7 @@ use gputrail::source::sim;
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Demo) -> Result<u8, Failure> {
     let output = Output::named(&arguments.output)?;
-    // An interruption ends the writing as an error does, and leaves nothing behind.
+    // An interruption ends the writing like an error, and leaves no file.
     let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;
@@ -44,7 +44,7 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How another process has configured the simulated devices, for trying what happens then: `host-trap,20us`.
+/// A sampling configuration of the simulated devices by another process, to try out that case: `host-trap,20us`.
 const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 
 fn record(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {

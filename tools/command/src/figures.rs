@@ -1,14 +1,14 @@
-//! Numbers as people read them.
+//! Formatting of numbers for people.
 
 use gputrail::record::Nanos;
 
-/// A number of things of which there may be one.
+/// A number and the noun that it counts, in the plural unless it is 1.
 pub fn count(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", grouped(number))
 }
 
-/// With spaces between thousands.
+/// The number with spaces between thousands.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Three digits and a unit.
+/// The time with three digits and a unit.
 pub fn time(time: Nanos) -> String {
     let nanos = time.0 as f64;
     let (value, unit) = match time.0 {
@@ -48,7 +48,7 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// Not longer than `most` characters; the middle goes.
+/// The name, shortened in the middle to at most `most` characters.
 pub fn shortened(name: &str, most: usize) -> String {
     let characters: Vec<char> = name.chars().collect();
     if characters.len() <= most {

@@ -1,5 +1,5 @@
-//! `gputrail record --flight-recorder`: how much is kept, what has it written out, and the traces that are made of that
-//! while the program goes on.
+//! `gputrail record --flight-recorder`: how much is kept, the triggers that have it written out, and the traces that
+//! are made of these dumps while the program goes on.
 
 use crate::cli::{Contents, Record};
 use crate::output::Output;
@@ -15,9 +15,9 @@ use std::time::Duration;
 /// How much is kept.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many bytes of records, per process.
+    /// The latest records of each process, of this size.
     Bytes(Size),
-    /// What happened in the last so long, as far as the memory reaches.
+    /// The records of this latest period, as far as the memory reaches.
     Time(Duration),
 }
 
@@ -25,7 +25,7 @@ impl FromStr for Keep {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Keep, String> {
-        // A minute is `min` here: `64m` is a size.
+        // A minute is `min` here, since `64m` is a size.
         let keep = match text.ends_with('s') || text.ends_with("min") {
             true => scope::time(text).ok().map(Keep::Time),
             false => text.parse().ok().map(Keep::Bytes),
@@ -36,7 +36,7 @@ impl FromStr for Keep {
     }
 }
 
-/// The signal that has it written out.
+/// The signal that triggers a dump.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Trigger(pub libc::c_int);
 
@@ -52,11 +52,11 @@ impl FromStr for Trigger {
     }
 }
 
-/// A flight recorder that the command line asks for.
+/// The flight recorder that the command line requests.
 pub struct Asked<'a> {
-    /// For the session.
+    /// The settings of the session.
     pub flight: Flight,
-    /// Its dumps.
+    /// The maker of traces from its dumps.
     pub traces: Traces<'a>,
 }
 
@@ -71,7 +71,7 @@ pub struct Traces<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// What `arguments` ask for, if they do.
+    /// The flight recorder that `arguments` request, if any.
     pub fn of(arguments: &Record, output: &'a Output, workshop: &'a Path) -> Option<Asked<'a>> {
         let (sender, dumps) = channel();
         let keep = match arguments.flight_recorder? {
@@ -97,7 +97,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Traces<'_> {
-    /// Makes a trace of each dump of the program `pid`, until the session is over.
+    /// Makes a trace of each dump of the program `pid`, until the session has ended.
     pub fn make(self, pid: u32) {
         for dump in &self.dumps {
             if let Some(failed) = &dump.failed {
@@ -117,7 +117,7 @@ impl Traces<'_> {
                 ),
             }
             for capture in &dump.captures {
-                // The directory goes in the end.
+                // If this fails, the directory is removed at the end.
                 let _ = std::fs::remove_file(capture);
             }
         }
@@ -126,7 +126,7 @@ impl Traces<'_> {
     fn trace(&self, pid: u32, dump: &FlightDump) -> anyhow::Result<PathBuf> {
         let of_all = match self.output.is_file() {
             true => self.output.path(pid)?,
-            // Beside a device or a pipe nothing can be put.
+            // No file can be put beside a device or a pipe.
             false => PathBuf::from(format!("gputrail-{pid}.pftrace")),
         };
         let mut name = of_all.file_stem().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! `gputrail hotspots`: where kernels spend their time, on standard output.
+//! `gputrail hotspots`: prints where kernels spend their time.
 
 mod csv;
 mod json;
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The kernels that are asked for.
+/// The kernels that `arguments` select.
 fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kernel>, Failure> {
     let files = arguments.files.iter();
     let files = files.map(|file| file.display().to_string());

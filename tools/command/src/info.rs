@@ -1,4 +1,4 @@
-//! `gputrail info`: what is inside a trace or a capture, and how complete it is, on standard output.
+//! `gputrail info`: prints the contents of a trace or a capture, and how complete it is.
 
 use crate::cli::{Contents, Info};
 use crate::figures::{bytes, count, grouped, time};
@@ -15,9 +15,9 @@ use gputrail::trace::perfetto::reader;
 use std::fmt::{Display, Write};
 use std::path::Path;
 
-/// Width of what stands before each line.
+/// Width of the names before the lines.
 const NAMES: usize = 15;
-/// Findings, processes, devices and notes that are listed.
+/// Maximum number of findings, processes, devices and notes in a list.
 const MAX_LINES: usize = 20;
 
 /// Runs the command; the result is the exit code.
@@ -55,7 +55,7 @@ impl Lines {
         let _ = writeln!(self.text, "  {name:NAMES$}{text}");
     }
 
-    /// A list, of which the name stands before the first line only.
+    /// Writes a list; the name is before its first line only.
     fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
         let mut name = name;
         let mut list = list.into_iter();
@@ -78,7 +78,8 @@ fn span(first: Nanos, last: Nanos) -> String {
     )
 }
 
-/// How many samples there are, how many were dropped and how many invalid; and of how many the flame graph shows one.
+/// The number of samples, of dropped and of invalid ones, and how many samples one sample of the flame graph stands
+/// for.
 fn samples([samples, dropped, invalid]: [u64; 3], shown_one_of: u64) -> Option<String> {
     if [samples, dropped, invalid] == [0; 3] {
         return None;

@@ -1,4 +1,4 @@
-//! The files that commands look into: captures and traces.
+//! The input files of commands: captures and traces.
 
 use crate::Failure;
 use crate::cli::Contents;
@@ -12,19 +12,19 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// What a capture begins with.
+/// The first bytes of a capture.
 const CAPTURE: &[u8] = b"GPUTRAIL";
 
-/// A file to look into.
+/// An input file.
 pub enum Input {
-    /// A capture, its names and clocks read.
+    /// A capture, whose names and clocks have been read.
     Capture(Box<Reader>),
-    /// A trace, or what is taken for one.
+    /// A trace, or a file that is read as one.
     Trace(File),
 }
 
 impl Input {
-    /// Opens a file and looks at what it is.
+    /// Opens a file and determines its format.
     pub fn open(path: &Path) -> Result<Input> {
         let cannot = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(cannot)?;
@@ -45,7 +45,7 @@ impl Input {
     }
 }
 
-/// Returns an error for a file that is neither a capture nor a trace: nothing in it could be read.
+/// Returns an error for a file in which no packet could be read: it is neither a capture nor a trace.
 pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
     if outcome.packets > 0 {
         return Ok(());
@@ -56,7 +56,7 @@ pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
     }
 }
 
-/// Passes the content of all files, captures or a trace, to `consumer`. Returns what could not be read.
+/// Passes the contents of all files, captures or one trace, to `consumer`. Returns the parts that could not be read.
 pub fn read(
     files: &[PathBuf],
     contents: Contents,

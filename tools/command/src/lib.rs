@@ -1,5 +1,5 @@
-//! What the `gputrail` command does: it records programs into Perfetto traces. `gputrail --help` starts with
-//! examples. What it says itself goes to standard error, each line after `gputrail: `.
+//! The `gputrail` command, which records programs into Perfetto traces. `gputrail --help` starts with examples. Its own
+//! messages go to standard error, each line after `gputrail: `.
 
 mod agents;
 mod ahead;
@@ -36,12 +36,12 @@ use cli::Command;
 pub use library::{Carried, CarriedLibrary};
 use std::process::ExitCode;
 
-/// Exit code of a failure of our own.
+/// Exit code of a failure of gputrail itself.
 const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Says something on standard error, every line of it as ours.
+/// Prints a message to standard error, each line after `gputrail: `.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::to_standard_error(&format!($($text)*))
@@ -49,7 +49,7 @@ macro_rules! say {
 }
 use say;
 
-/// Why we end without what we were asked for.
+/// The reason why a command ends without a result.
 #[derive(Debug)]
 struct Failure {
     /// Our exit code.
@@ -59,7 +59,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// The program to record is not there.
+    /// The program to record does not exist.
     fn not_found(error: anyhow::Error) -> Failure {
         Failure {
             code: NOT_FOUND,
@@ -90,7 +90,7 @@ pub fn run(carried: Carried) -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are what was asked for; they go to standard output.
+            // Help and version were requested, so they go to standard output.
             let code = if error.use_stderr() { FAILED } else { 0 };
             let _ = error.print();
             return code.into();
@@ -127,7 +127,7 @@ pub fn run(carried: Carried) -> ExitCode {
     }
 }
 
-/// An error and its causes. Many an error names its cause itself: then the cause is not said again.
+/// An error and its causes. Some errors include the text of their cause: then it is not repeated.
 fn in_words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -147,7 +147,7 @@ fn to_standard_error(text: &str) {
         .lines()
         .map(|line| format!("gputrail: {line}\n"))
         .collect();
-    // Where nobody listens any more, there is nobody to tell.
+    // If standard error is closed, there is no place for the message.
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 

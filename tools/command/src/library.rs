@@ -23,7 +23,7 @@ const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
 const PREFIX: &str = "gputrail-";
 /// The header of the C API of the injected library.
 const HEADER: &str = include_str!("../../../include/gputrail.h");
-/// A socket's path has room for 107 bytes: what we put behind a directory's name takes up to 48.
+/// Maximum length of a parent directory's name: a socket's path has 107 bytes, and our part of it takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
 /// The libraries that the command carries.
@@ -86,7 +86,7 @@ fn candidates() -> Vec<PathBuf> {
     [
         variable("XDG_RUNTIME_DIR"),
         variable("TMPDIR"),
-        // Nothing of it goes to a disk.
+        // A file system in memory.
         Some("/dev/shm".into()),
         Some("/tmp".into()),
         cache,
@@ -116,7 +116,7 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
         bail!("other users may replace files there");
     }
     for abandoned in private_dir::abandoned_in(parent, PREFIX) {
-        // What cannot be removed does no harm.
+        // A directory that cannot be removed does no harm.
         let _ = std::fs::remove_dir_all(abandoned);
     }
     let directory = private_dir::create_in(parent, PREFIX)?;
@@ -177,7 +177,7 @@ pub fn write_out(
         .parent()
         .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
-    // Written in another place and renamed: programs that have an older file loaded keep it.
+    // Written to a temporary file and renamed: programs that have loaded an older file keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
     for (library, path) in [
         (carried.symbols, &parent.join(SYMBOLS_FILE_NAME)),
@@ -204,7 +204,7 @@ pub fn write_out(
     Ok(())
 }
 
-/// `text` as a word of a shell.
+/// `text`, quoted for a shell.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-:%+,@=".contains(byte);
     if !text.is_empty() && text.iter().all(plain) {

@@ -1,4 +1,4 @@
-//! `gputrail merge`: one trace of several, and of captures, of one machine or of several.
+//! `gputrail merge`: makes one trace of several traces and captures, of one machine or of several.
 
 use crate::cli::{Contents, Merge};
 use crate::figures::{bytes, count, time};
@@ -20,10 +20,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Findings of each input that are said.
+/// Maximum number of findings that are printed for each input.
 const MAX_FINDINGS: usize = 5;
 
-/// An offset that the user gives: `2=-1500000`, which input and how many nanoseconds.
+/// An offset from the user: `2=-1500000` is the number of the input, and nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Offset {
     /// Number of the input, from 1.
@@ -46,7 +46,7 @@ impl FromStr for Offset {
     }
 }
 
-/// A trace to be merged: its file, and the inputs that it comes from.
+/// A trace to be merged: its file, and the inputs from which it was made.
 struct Piece {
     path: PathBuf,
     inputs: Vec<usize>,
@@ -56,7 +56,7 @@ struct Piece {
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Merge) -> Result<u8, Failure> {
     let output = Output::named(&arguments.output)?;
-    // An interruption ends the writing as an error does, and leaves nothing behind.
+    // An interruption ends the writing like an error, and leaves no file.
     let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;

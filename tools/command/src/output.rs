@@ -1,4 +1,4 @@
-//! Where traces go: names, checks before anything runs, and files that appear only when whole.
+//! The output files of traces: their names, checks before anything runs, and files that appear only when complete.
 
 use crate::{private_dir, say};
 use anyhow::{Context, Result, bail};
@@ -12,23 +12,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Begins the names of the folders where captures and traces are made.
+/// Prefix of the names of the folders in which captures and traces are made.
 const WORKSHOP_PREFIX: &str = ".gputrail-";
 
-/// An output that has been found writable.
+/// An output that can be written.
 #[derive(Debug)]
 pub struct Output {
     pattern: Pattern,
-    /// Whether the user named it: then it replaces what is there.
+    /// Whether the user named it: if so, it replaces an existing file.
     named: bool,
-    /// The directory that it lies in.
+    /// Its directory.
     directory: PathBuf,
-    /// A device or pipe, written as it is and never replaced.
+    /// Whether it is a device or a pipe, which is written directly and never replaced.
     special: bool,
 }
 
 impl Output {
-    /// An output that the user named, with its `%` variables.
+    /// An output that the user named, with `%` variables.
     pub fn named(name: &OsStr) -> Result<Output> {
         let what = || format!("output {}", name.display());
         let pattern = Pattern::parse(name).with_context(what)?;
@@ -38,7 +38,7 @@ impl Output {
                 what()
             );
         }
-        // The name with some process id: the directory is the same with any.
+        // The name with any process id: the directory does not depend on it.
         let mut path = expand(&pattern, 0).with_context(what)?;
         if let Ok(target) = path.canonicalize() {
             path = target;
@@ -57,7 +57,7 @@ impl Output {
         Output::in_directory_of(path, pattern, true, special)
     }
 
-    /// The output of a program when the user named none: `PROGRAM-PID.pftrace` here.
+    /// The default output of a program: `PROGRAM-PID.pftrace` in the current directory.
     pub fn of_program(program: &OsStr) -> Result<Output> {
         let name = Path::new(program)
             .file_name()
@@ -69,7 +69,7 @@ impl Output {
         Output::in_directory_of(name.into(), pattern, false, false)
     }
 
-    /// The output for `input` when the user named none: its name with another extension.
+    /// The default output for `input`: its name with another extension.
     pub fn beside(input: &Path) -> Result<Output> {
         let path = input.with_extension("pftrace");
         Output::in_directory_of(
@@ -106,8 +106,8 @@ impl Output {
         })
     }
 
-    /// A private directory on the output's disk, for what is made on the way: whoever chose the
-    /// output chose the disk that fills. Making it shows whether the output can be written.
+    /// A private directory on the output's disk for temporary files: the user who chose the output chose the disk that
+    /// fills. Creating it shows whether the output can be written.
     pub fn workshop(&self) -> Result<TempDir> {
         let directory = if self.special {
             std::env::temp_dir()
@@ -127,7 +127,8 @@ impl Output {
         })
     }
 
-    /// Says of each recording that was cut off because its `gputrail` was killed how its captures can be converted.
+    /// Prints, for each recording that was cut off because its `gputrail` was killed, how its captures can be
+    /// converted.
     pub fn mention_abandoned(&self) {
         for folder in private_dir::abandoned_in(&self.directory, WORKSHOP_PREFIX) {
             let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -148,18 +149,18 @@ impl Output {
         }
     }
 
-    /// Whether it is a file, that others can be put beside.
+    /// Whether it is a regular file, so that other files can be put beside it.
     pub fn is_file(&self) -> bool {
         !self.special
     }
 
-    /// The name for process `pid`. One that the user did not choose is moved aside when it is taken.
+    /// The name for process `pid`. A default name that exists already gets a number.
     pub fn path(&self, pid: u32) -> Result<PathBuf> {
         let path = expand(&self.pattern, pid)?;
         Ok(if self.named { path } else { free_name(&path) })
     }
 
-    /// Puts the finished `file` at `path`, as a whole; returns where it came to lie.
+    /// Moves the complete `file` to `path` atomically, and returns the path at which it is.
     pub fn deliver(&self, file: &Path, path: &Path) -> io::Result<PathBuf> {
         if self.special {
             io::copy(
@@ -169,7 +170,7 @@ impl Output {
             return Ok(path.to_owned());
         }
         if self.named {
-            // The file that a link names is replaced or created, not the link.
+            // The target of a link is replaced or created, not the link.
             move_file(file, &link_target(path))?;
             return Ok(path.to_owned());
         }
@@ -178,7 +179,7 @@ impl Output {
             match rustix::fs::renameat_with(CWD, file, CWD, &path, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(path),
                 Err(Errno::EXIST) => path = free_name(&path),
-                // A file system that knows no such rename, or another file system.
+                // A file system without this kind of rename, or another file system.
                 Err(_) => {
                     let path = free_name(&path);
                     move_file(file, &path)?;
@@ -189,9 +190,9 @@ impl Output {
     }
 }
 
-/// The file that `path` names at the end of its links, whether it exists or not.
+/// The file to which `path` leads through links, whether it exists or not.
 fn link_target(path: &Path) -> PathBuf {
-    /// As many as the system follows.
+    /// The maximum that the system follows.
     const MAX_LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -206,7 +207,7 @@ fn link_target(path: &Path) -> PathBuf {
     target
 }
 
-/// Renames, or copies to another file system and renames there.
+/// Renames the file, or copies it to the other file system and renames it there.
 fn move_file(file: &Path, path: &Path) -> io::Result<()> {
     match std::fs::rename(file, path) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
@@ -222,7 +223,7 @@ fn move_file(file: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// `path`, or with `-2`, `-3`, ... before its extension when that is taken.
+/// `path`, or if it exists with `-2`, `-3`, ... before its extension.
 pub fn free_name(path: &Path) -> PathBuf {
     let free = |path: &PathBuf| path.symlink_metadata().is_err();
     gputrail::collect::session::numbered(path)
@@ -250,7 +251,7 @@ mod tests {
         private_dir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap()
     }
 
-    /// Makes a file as a trace is made, and delivers it.
+    /// Makes a file in the way a trace is made, and delivers it.
     fn deliver(output: &Output, path: &Path, text: &str) -> PathBuf {
         let workshop = output.workshop().unwrap();
         let file = workshop.path().join("trace");

@@ -1,5 +1,4 @@
-//! Temporary directories that only the user can read, and the check that nobody else can replace what lies in a
-//! directory.
+//! Temporary directories that only the user can read, and the check that nobody else can replace files in a directory.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -20,12 +19,13 @@ pub fn create_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
         .tempdir_in(parent)
 }
 
-/// A lock on a directory, held until it is dropped or the process ends: others know by it that the directory is in use.
+/// A lock on a directory, held until it is dropped or the process ends. It shows other commands that the directory is
+/// in use.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held open")] Option<OwnedFd>);
 
 impl Lock {
-    /// Locks `directory`; on a file system without locks, nothing is locked.
+    /// Locks `directory`; does nothing on a file system without locks.
     pub fn take(directory: &Path) -> Lock {
         Lock(open(directory).filter(try_lock))
     }
@@ -40,8 +40,8 @@ fn try_lock(file: &OwnedFd) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// The user's directories in `parent` whose names begin with `prefix`, that are not locked, and that have not changed
-/// for a minute: left behind by commands that were killed.
+/// The user's directories in `parent` whose names begin with `prefix`, that are not locked and have not changed for a
+/// minute: commands that were killed have left them.
 pub fn abandoned_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();
@@ -62,7 +62,7 @@ pub fn abandoned_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A directory may be locked a moment after it was created.
+/// Minimum age of an abandoned directory: a directory is locked shortly after its creation.
 const RECENT: Duration = Duration::from_secs(60);
 
 /// Returns whether only the user and root can replace the files in `directory`.

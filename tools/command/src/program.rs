@@ -1,4 +1,4 @@
-//! The program that is recorded: found, started, waited for.
+//! The recorded program: finding it, starting it, waiting for it.
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
@@ -13,9 +13,9 @@ use std::process::{Child, Command, ExitStatus};
 
 /// A program that can be started.
 pub struct Program {
-    /// As the user wrote it, and as it will see itself.
+    /// Its name as given by the user, which becomes its argument 0.
     pub name: OsString,
-    /// Where it is.
+    /// The path of its file.
     pub path: PathBuf,
     arguments: Vec<OsString>,
 }
@@ -44,7 +44,7 @@ impl Program {
             .envs(variables())
             .spawn();
         let started = match started {
-            // A script without a first line that says what runs it: a shell does, as shells do.
+            // A script without an interpreter in its first line is run by a shell, as shells do.
             Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) && is_text(&self.path) => {
                 Command::new("/bin/sh")
                     .arg(&self.path)
@@ -121,7 +121,7 @@ fn executable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file looks like text, by the test that shells use: no zero byte early on.
+/// Whether a file looks like text, by the test of shells: no zero byte near the begin.
 fn is_text(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
@@ -129,7 +129,7 @@ fn is_text(path: &Path) -> bool {
     read.is_ok() && !start.contains(&0)
 }
 
-/// The code that a shell would report for this end: 128 and the signal when one killed it.
+/// The exit code that a shell reports for this status: 128 and the number of the signal that killed the program.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()
@@ -137,7 +137,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.unwrap_or(i32::from(crate::FAILED)) as u8
 }
 
-/// How it ended in words, when that is worth words.
+/// How the program died, as text; `None` if it ended by itself.
 pub fn death(status: ExitStatus) -> Option<String> {
     let signal = status.signal()?;
     let core = if status.core_dumped() {
@@ -198,7 +198,7 @@ mod tests {
             crate::private_dir::create_in(&std::env::temp_dir(), "gputrail-test-").unwrap();
         let script = directory.path().join("script");
         let make = |text: &str| {
-            // Written by another process: a file that some other test's child still has open for writing cannot be
+            // Written by another process: a file that the child of another test still has open for writing cannot be
             // executed.
             let draft = directory.path().join("draft");
             std::fs::write(&draft, text).unwrap();

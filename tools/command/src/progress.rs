@@ -1,10 +1,10 @@
-//! Shows that a long conversion goes on, and ends it when the user wants that.
+//! The progress of long conversions, and their interruption by the user.
 
 use crate::signals;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Shorter conversions show nothing.
+/// Shorter conversions show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A conversion begins.
+    /// Begins the progress of a conversion.
     pub fn new() -> Progress {
         Progress {
             terminal: io::stderr().is_terminal(),
@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// What is written to `file` through this is the progress.
+    /// A writer to `file` that counts bytes as progress.
     pub fn through<W: Write>(&mut self, file: W) -> Counting<'_, W> {
         Counting {
             file,
@@ -40,7 +40,7 @@ impl Progress {
     fn add(&mut self, bytes: usize) -> io::Result<()> {
         self.bytes += bytes as u64;
         if signals::taken() != self.signals {
-            // Not the kind `Interrupted`, after which writers try again.
+            // Not the kind `Interrupted`, after which writers retry.
             return Err(io::Error::other("interrupted"));
         }
         if self.terminal && Instant::now() >= self.next {
@@ -64,7 +64,7 @@ impl Drop for Progress {
     }
 }
 
-/// A writer that counts.
+/// A writer that counts bytes.
 pub struct Counting<'a, W> {
     file: W,
     progress: &'a mut Progress,

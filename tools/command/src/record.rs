@@ -1,4 +1,4 @@
-//! `gputrail record`: runs a program with our layer, and makes a trace of what it recorded.
+//! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
 
 use crate::ahead::{Ahead, Running};
 use crate::cli::{Contents, Record};
@@ -31,26 +31,26 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Processes recorded at a time; each takes memory for its pool.
+/// Maximum number of processes recorded at a time; each takes memory for its pool.
 const PROCESSES: usize = 128;
-/// Processes that were not traced are explained up to this many.
+/// Maximum number of processes without a trace that are explained.
 const MAX_FINDINGS: usize = 5;
-/// Kept free on the output's disk, so that a capture that filled it can still say so. A disk that has no room for this
-/// much has none for a trace.
+/// Space kept free on the output's disk, so that a capture that has filled the disk can still note that. A disk without
+/// this space has none for a trace.
 const RESERVE: u64 = 256 << 10;
 
-/// What a recording gave.
+/// The result of a recording.
 struct Recorded {
     pid: u32,
     status: ExitStatus,
-    /// The trace, where it could be made meanwhile.
+    /// The trace, if it was made while the program ran.
     ahead: Option<(PathBuf, Parts)>,
     finished: Finished,
-    /// Why processes with OpenCL were not traced.
+    /// The reasons why processes with OpenCL were not traced.
     findings: Vec<String>,
 }
 
-/// Runs the command, which carries the injected library; the result is the exit code.
+/// Runs the command with the `carried` libraries; the result is the exit code.
 pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let (buffers, policy) = match arguments.flight_recorder {
         Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
@@ -77,7 +77,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
     scope.dump_on = arguments.dump_on;
-    // What is not to be shown, and not to be kept either, need not be recorded.
+    // Arguments that are neither shown nor kept need not be recorded.
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;
     let mut recorded = record(
@@ -135,7 +135,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     if arguments.open
         && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
     {
-        // The program's code is what the caller waits for.
+        // The caller waits for the program's exit code.
         say!("{error:#}");
     }
     Ok(program::exit_code(recorded.status))
@@ -191,7 +191,7 @@ fn record(
                 &mut making,
                 &mut reserve,
             );
-            // The session ends first: it tells how a process died by looking at one that is not reaped yet.
+            // The session ends first: it finds out how a process died while that has not been reaped yet.
             let known = server.attached();
             let finished = server.finish();
             waited?;
@@ -209,7 +209,7 @@ fn record(
     })
 }
 
-/// What the program's environment gets.
+/// The variables that are added to the program's environment.
 fn variables(
     unpacked: &Unpacked,
     tools: &[PathBuf],
@@ -230,7 +230,7 @@ fn variables(
     variables
 }
 
-/// Waits until the program has ended. It is not reaped. `reserve` is given back as soon as nobody needs it.
+/// Waits until the program has ended, without reaping it. `reserve` is released as soon as it is no longer needed.
 fn wait(
     child: &Child,
     signals: &Signals,
@@ -246,7 +246,7 @@ fn wait(
     loop {
         let more = trace.advance();
         if !more && trace.is_taken_over() && server.attached().len() == 1 {
-            // Nobody records any more. There is time for it now, while the program is torn down.
+            // Nothing is being recorded any more. There is time for this while the program is torn down.
             trace.settle();
             drop(reserve.take());
         }
@@ -260,7 +260,7 @@ fn wait(
         ];
         let ending = trace.ending();
         files.extend(ending.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)));
-        // A signal that interrupts it has made the other file readable.
+        // A signal that interrupts the wait has made the other descriptor readable.
         let _ = rustix::event::poll(
             &mut files,
             Some(&pause.try_into().expect("a second at most")),
@@ -277,7 +277,7 @@ fn wait(
         }
         let (interrupts, forward) = signals.news();
         for signal in forward {
-            // It can only have ended meanwhile, which the next round sees.
+            // This fails only if the process has ended meanwhile, which the next iteration notices.
             let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
         if interrupts >= 2 && !killed {
@@ -293,7 +293,7 @@ fn wait(
 }
 
 impl Recorded {
-    /// The captures, that of the program itself first.
+    /// The captures; the program's own comes first.
     fn captures(&self) -> Vec<PathBuf> {
         let mut processes: Vec<_> = self.finished.processes.iter().collect();
         processes.sort_by_key(|capture| (capture.pid != self.pid, capture.process));
@@ -327,7 +327,7 @@ impl Recorded {
                 };
                 say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
             }
-            // A capture that was full already could not take that either.
+            // A capture that was already full could not take this either.
             if let (Some(lost), None) = (&capture.lost, capture.capture_error) {
                 say!("what {who} had not written when it ended is lost: {lost}");
             }
@@ -355,7 +355,7 @@ impl Recorded {
         }
     }
 
-    /// What the summary is to know besides.
+    /// The facts that the summary needs from the recording.
     fn known(&self, scope: &Scope) -> Known<'static> {
         let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
                   were gone too soon to look";
@@ -367,7 +367,7 @@ impl Recorded {
         Known {
             unseen: match nothing {
                 true => Some(unseen),
-                // What was waited for may not have come.
+                // The event that starts the recording may not have occurred.
                 false if scope.waits() => {
                     Some("what it was to begin with did not come (--start-on, --delay)")
                 }
@@ -378,7 +378,7 @@ impl Recorded {
     }
 }
 
-/// Moves the captures beside the trace.
+/// Moves the captures to the directory of the trace.
 fn keep_captures(processes: &[ProcessCapture], trace: &Path, quiet: bool) -> Result<(), Failure> {
     for capture in processes {
         let name = match processes {
@@ -398,7 +398,7 @@ fn keep_captures(processes: &[ProcessCapture], trace: &Path, quiet: bool) -> Res
     Ok(())
 }
 
-/// Leaves the captures where they are, and says what to do with them.
+/// Leaves the captures in place, and returns a message about what to do with them.
 fn keep(captures: &[PathBuf], workshop: TempDir) -> String {
     if captures.is_empty() {
         return String::new();
@@ -410,7 +410,7 @@ fn keep(captures: &[PathBuf], workshop: TempDir) -> String {
     )
 }
 
-/// A file that takes some space on the output's disk, and gives it back.
+/// A file that occupies space on the output's disk until it is dropped.
 struct Reserve(PathBuf);
 
 impl Reserve {
@@ -420,7 +420,7 @@ impl Reserve {
         let take = || {
             let file = File::create_new(&path)?;
             match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE) {
-                // A file system that cannot take room without writing.
+                // A file system that cannot allocate space without writing.
                 Err(Errno::OPNOTSUPP) => (&file).write_all(&vec![0; RESERVE as usize]),
                 taken => taken.map_err(std::io::Error::from),
             }

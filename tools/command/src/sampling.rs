@@ -1,6 +1,6 @@
-//! Whether what `record --pc-sampling` asks for can be done: asked before the program starts, so that a request which
-//! no agent can meet is refused with what they can. What they can is asked in a process of its own, and only where it
-//! matters: it takes loading the OpenCL drivers, which costs more than sampling a short program.
+//! Checks before the program starts whether the sampling that `record --pc-sampling` requests is possible, so that an
+//! impossible request is refused with the possible ones. The agents are queried in a process of its own, and only if
+//! necessary: the query loads the OpenCL drivers, which costs more than sampling a short program.
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
@@ -10,9 +10,9 @@ use gputrail::source::opencl;
 use gputrail::source::perf::SampleSource;
 use std::process::{Command, Stdio};
 
-/// Whether an agent may do what `scope` asks for. What processors of the host can do needs but the system's leave:
-/// whether the program finds one, it will see. For all else another process asks the agents; where it finds none the
-/// answer is yes, too.
+/// Checks whether an agent may do the sampling in `scope`. The sampling of host processors needs only permission from
+/// the system; whether there is such a device, the program will see. For all other requests another process queries the
+/// agents. If it finds no agents, the request is accepted, too.
 pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
     let Some(request) = scope.sampling else {
         return Ok(());
@@ -38,20 +38,20 @@ pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
             let why = String::from_utf8_lossy(&output.stdout);
             Err(Failure::from(anyhow!("{}", why.trim_end())))
         }
-        // A driver that crashes there is no reason not to try.
+        // A driver that crashes in that process is no reason to refuse.
         _ => Ok(()),
     }
 }
 
-/// What says in a program's environment what is to take its samples.
+/// The environment variable and value that select the source of samples in the program.
 pub fn variable(source: SampleSource) -> Option<(&'static str, &'static str)> {
     (source == SampleSource::Timers).then_some((SampleSource::VARIABLE, SampleSource::TIMER))
 }
 
-/// The exit code that says no.
+/// The exit code of a refusal.
 const REFUSED: u8 = 3;
 
-/// `gputrail probe-sampling`: the result is the exit code; what is wrong is on standard output.
+/// `gputrail probe-sampling`: the result is the exit code; the reason of a refusal goes to standard output.
 pub fn answer(request: &Request) -> Result<u8, Failure> {
     let devices = opencl::all_devices().unwrap_or_default();
     let mut can = false;

@@ -1,5 +1,5 @@
-//! Signals that reach us while a program runs: taken by the program, which the terminal signals too, or forwarded to
-//! it, and never the end of a trace.
+//! Signals while a program runs. The program receives signals from the terminal itself; others are forwarded to it. A
+//! signal never interrupts the making of a trace.
 
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,27 +7,26 @@ use rustix::process::Signal;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-/// Ctrl-C, or anything like it, so far.
+/// Number of interruptions so far (Ctrl-C and the like).
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-/// Signals of any kind so far, each of which wants an end.
+/// Number of signals so far that ask the command to end.
 static TAKEN_SO_FAR: AtomicU32 = AtomicU32::new(0);
-/// Bit n: signal n is to be forwarded.
+/// Signals to be forwarded: bit n is signal n.
 static FORWARD: AtomicU32 = AtomicU32::new(0);
-/// How often somebody has asked for what a flight recorder keeps.
+/// Number of requested dumps of a flight recorder.
 static TRIGGERS: AtomicU32 = AtomicU32::new(0);
-/// What wakes us.
+/// The descriptor that wakes the main loop.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
 const TAKEN: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// Signals are ours from now on, those apart that whoever started us wants ignored.
+/// Handlers for the signals, except those that the parent process has set to be ignored.
 pub struct Signals {
     wake: OwnedFd,
 }
 
 impl Signals {
-    /// Takes the signals. A program started later gets its own defaults: handlers do not survive
-    /// exec.
+    /// Installs the handlers. A program started later gets its own defaults: handlers do not survive exec.
     pub fn take() -> io::Result<Signals> {
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         WAKE.store(wake.as_raw_fd(), Ordering::Release);
@@ -36,29 +35,29 @@ impl Signals {
                 handle(signal, take as *const () as usize)?;
             }
         }
-        // A file that grows too large is an error to report, for us and not for the program.
+        // A file that grows too large is an error to report for this command, but not for the program.
         if disposition(libc::SIGXFSZ)? != libc::SIG_IGN {
             handle(libc::SIGXFSZ, pass as *const () as usize)?;
         }
         Ok(Signals { wake })
     }
 
-    /// Takes a signal that triggers something, see [`Signals::has_triggered`].
+    /// Installs a handler for a signal that triggers a dump, see [`Signals::has_triggered`].
     pub fn trigger_by(&self, signal: libc::c_int) -> io::Result<()> {
         handle(signal, trigger as *const () as usize)
     }
 
-    /// Whether that signal has come since this was asked last.
+    /// Whether that signal has come since the last call.
     pub fn has_triggered(&self) -> bool {
         TRIGGERS.swap(0, Ordering::AcqRel) != 0
     }
 
-    /// Readable when a signal has come.
+    /// A descriptor that is readable when a signal has come.
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// How often the terminal, or somebody like it, has interrupted; and what is to be forwarded.
+    /// The number of interruptions, and the signals to be forwarded.
     pub fn news(&self) -> (u32, impl Iterator<Item = Signal>) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wake, &mut count);
@@ -71,12 +70,12 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // The handlers stay, and the number of the file may become another file's.
+        // The handlers stay installed, and the descriptor's number may be reused for another file.
         WAKE.store(-1, Ordering::Release);
     }
 }
 
-/// How often a signal of any kind has asked us to end.
+/// Number of signals so far that ask the command to end.
 pub fn taken() -> u32 {
     TAKEN_SO_FAR.load(Ordering::Acquire)
 }

@@ -1,9 +1,9 @@
-//! What a command was asked for goes to standard output.
+//! Output of commands on standard output.
 
 use crate::Failure;
 use std::io::{ErrorKind, Write};
 
-/// Prints. Where nobody reads any more, the rest is not missed.
+/// Prints `text`. If the reader has closed the pipe, the rest is dropped silently.
 pub fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! `gputrail summary`: where the time of a recording went, as tables on standard output.
+//! `gputrail summary`: prints where the time of a recording went, as tables.
 
 use crate::cli::{Contents, Summary as Arguments};
 use crate::input;
@@ -38,7 +38,7 @@ const TIMES: [Column; 5] = [
     column("StdDev", "stddev_ns"),
 ];
 
-/// The same, for bytes.
+/// The columns of [`spread`], for bytes.
 const SIZES: [Column; 5] = [
     column("Average", "average_bytes"),
     column("Median", "median_bytes"),

@@ -1,4 +1,4 @@
-//! The summary that stands at the end of a recording: what happened, what failed, what took the time.
+//! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
 use crate::figures::{bytes, count, grouped, shortened, time};
 use crate::say;
@@ -9,15 +9,15 @@ use gputrail::source;
 use gputrail::trace::capture::Report;
 use std::fmt::Write;
 
-/// Lines of each list.
+/// Maximum number of lines of each list.
 const MAX_LINES: usize = 5;
 
-/// What is known of a trace besides what is in it.
+/// Facts about a trace that it does not contain.
 #[derive(Default)]
 pub struct Known<'a> {
-    /// Why there may be nothing in it.
+    /// The reason why it may be empty.
     pub unseen: Option<&'a str>,
-    /// Whether something is missing that has been said already.
+    /// Whether it is incomplete for a reason that has been printed.
     pub incomplete: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Known<'a> {
 pub fn print(made: &Made, known: &Known<'_>) {
     let nothing = made.report.calls == 0 && made.report.work() == 0;
     let mut text = match known.unseen {
-        // Its counts end where it was cut, and so would mislead.
+        // Its counts end at the cut, and so would mislead.
         _ if made.cut => String::new(),
         Some(reason) if nothing => format!("nothing was recorded: {reason}\n"),
         None if nothing => "nothing was recorded\n".into(),
@@ -110,7 +110,7 @@ fn failures(text: &mut String, summary: &Summary) {
     }
 }
 
-/// A line of a table: what, and its times.
+/// A row of a table: a name, and the times.
 type Row = (String, Distribution);
 
 fn kernels(summary: &Summary) -> Vec<Row> {
@@ -121,7 +121,7 @@ fn kernels(summary: &Summary) -> Vec<Row> {
         .collect()
 }
 
-/// Functions by time. Those that only ask for information stand in one line.
+/// Functions by time. Functions that only query information share one line.
 fn calls(summary: &Summary) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut queries = Distribution::default();
@@ -141,7 +141,7 @@ fn calls(summary: &Summary) -> Vec<Row> {
         [] => {}
         [one] => rows.push((std::mem::take(one), queries)),
         several => {
-            // The functions are in the order of their times.
+            // The functions are ordered by their times.
             let name = format!("{} and {} other queries", several[0], several.len() - 1);
             rows.push((name, queries));
         }
@@ -200,7 +200,7 @@ fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     };
 }
 
-/// What a reader of the trace should know.
+/// Remarks for readers of the trace.
 fn remarks(text: &mut String, report: &Report) {
     let mut remark = |number: u64, one: &str, what: &str| {
         if number > 0 {

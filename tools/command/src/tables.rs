@@ -1,4 +1,4 @@
-//! Tables on standard output: as aligned text, JSON, CSV and Markdown.
+//! Tables on standard output, as aligned text, JSON, CSV and Markdown.
 
 use crate::figures::{bytes, grouped, shortened, time};
 use clap::ValueEnum;
@@ -6,13 +6,13 @@ use gputrail::record::Nanos;
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 
-/// Widest text in a table for eyes.
+/// Maximum width of a text in an aligned table.
 const WIDEST: usize = 60;
 
-/// How tables are written.
+/// The format of tables.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For eyes, with units
+    /// For reading, with units
     Table,
     /// One object; times in nanoseconds
     Json,
@@ -79,23 +79,23 @@ impl Serialize for Cell {
     }
 }
 
-/// A column: its title for people and its key for programs.
+/// A column: its title for people, and its key for programs.
 #[derive(Copy, Clone, Debug)]
 pub struct Column {
     pub title: &'static str,
     pub key: &'static str,
 }
 
-/// A table. Its first column is a text.
+/// A table. Its first column contains texts.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its title for people and its key for programs.
+    /// Its title for people, and its key for programs.
     pub name: Column,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// Writes tables. Those without rows are left out where people read.
+/// Writes tables. In formats for people, tables without rows are left out.
 pub fn write(tables: &[Table], format: Format) -> String {
     let filled = tables.iter().filter(|table| !table.rows.is_empty());
     match format {
@@ -158,7 +158,7 @@ fn markdown(table: &Table) -> String {
     text
 }
 
-/// Each line begins with the name of its table, by which a table can be selected.
+/// Each line begins with the name of its table, by which rows can be selected.
 fn csv(table: &Table) -> String {
     let keys = table.columns.iter().map(|column| column.key.to_owned());
     let mut text = format!("table,{}\n", keys.collect::<Vec<_>>().join(","));
@@ -200,7 +200,7 @@ impl Serialize for Row<'_> {
 }
 
 impl Table {
-    /// Whether a column holds texts.
+    /// Whether a column contains texts.
     fn is_text(&self, place: usize) -> bool {
         let texts = |row: &Vec<Cell>| matches!(row[place], Cell::Text(_));
         self.rows.iter().any(texts)

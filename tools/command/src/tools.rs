@@ -1,5 +1,5 @@
-//! `gputrail record --tool`: tools are looked at before the program runs, each in a process of its own, since a library
-//! that is none may do anything when it is opened.
+//! `gputrail record --tool`: tools are checked before the program runs, each in a process of its own, since a library
+//! that is not a tool may do anything when it is opened.
 
 use crate::Failure;
 use anyhow::{Context, Result, bail};
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Names tools to the library in the program, separated by colons.
+/// The environment variable that names tools to the injected library, separated by colons.
 pub const VARIABLE: &str = "GPUTRAIL_TOOLS";
-/// Longer than any tool takes to say what it is: what takes longer hangs.
+/// Maximum time in which a tool identifies itself; one that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the tools are that the command line names.
+/// The absolute paths of the tools on the command line.
 pub fn paths(asked: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let find = |path: &PathBuf| {
         let found = path
@@ -35,7 +35,7 @@ pub fn paths(asked: &[PathBuf]) -> Result<Vec<PathBuf>> {
     asked.iter().map(find).collect()
 }
 
-/// The variable's value: these tools, then those that it names already.
+/// The variable's value: these tools, then those that it already names.
 pub fn value(tools: &[PathBuf]) -> OsString {
     let existing = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let all = tools
@@ -45,7 +45,7 @@ pub fn value(tools: &[PathBuf]) -> OsString {
     all.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
-/// Looks at each of `tools` in a process of its own, with our library there as it will be in the program.
+/// Checks each of `tools` in a process of its own, with the injected library as in the program.
 pub fn probe(tools: &[PathBuf], library: &Path) -> Result<(), Failure> {
     for tool in tools {
         look_at(tool, library).with_context(|| format!("--tool {}", tool.display()))?;
@@ -87,7 +87,7 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
     let mut said = String::new();
     if let Some(mut output) = output {
         use std::io::Read;
-        // What cannot be read is not said.
+        // Output that cannot be read is left out.
         let _ = output.read_to_string(&mut said);
     }
     let reason = said
@@ -100,7 +100,7 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
     )
 }
 
-/// Begins the line that says why a library is no tool.
+/// Prefix of the line with the reason why a library is not a tool.
 const REASON: &str = "gputrail-probe: ";
 
 type Initialise = extern "C" fn() -> i32;

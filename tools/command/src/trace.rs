@@ -1,5 +1,5 @@
-//! Makes a trace of captures: on the output's disk, where it gets its name only when it is whole; on another disk where
-//! that one is full; and cut where no disk has room.
+//! Makes a trace of captures on the output's disk, where it gets its name when it is complete; on another disk if that
+//! one is full; cut if no disk has enough space.
 
 use crate::cli::Contents;
 use crate::output::{Output, free_name};
@@ -21,17 +21,17 @@ use tempfile::TempDir;
 
 /// A trace that was made.
 pub struct Made {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What was put into it.
+    /// The counts of its contents.
     pub report: Report,
-    /// What it shows.
+    /// The summary of its contents.
     pub summary: Summary,
-    /// Whether its end is missing, because no disk had room for it.
+    /// Whether its end is missing, because no disk had space for it.
     pub cut: bool,
 }
 
-/// What a trace is made of, and where.
+/// The settings of a trace to be made.
 pub struct Order<'a> {
     pub captures: &'a [PathBuf],
     pub output: &'a Output,
@@ -39,14 +39,14 @@ pub struct Order<'a> {
     pub path: &'a Path,
     /// A private directory on the output's disk.
     pub workshop: &'a Path,
-    /// What it holds.
+    /// Its optional contents.
     pub contents: Contents,
-    /// Whether captures may be removed when the trace needs their room.
+    /// Whether captures may be removed if the trace needs their space.
     pub captures_may_go: bool,
 }
 
 impl Order<'_> {
-    /// Makes the trace. Captures that cannot be read at all are said to be, and left out.
+    /// Makes the trace. Captures that cannot be read at all are reported and left out.
     pub fn make(&self) -> Result<Made> {
         let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
@@ -61,7 +61,7 @@ impl Order<'_> {
         }
     }
 
-    /// What a trace of the order is made with.
+    /// The options of the conversion.
     pub fn options(contents: Contents) -> Options {
         Options {
             arguments: contents.arguments,
@@ -70,14 +70,14 @@ impl Order<'_> {
         }
     }
 
-    /// Gives its name to a trace that has been made already, in `file`.
+    /// Gives its name to a trace in `file` that has been made already.
     pub fn deliver(&self, file: &Path, parts: Parts) -> Result<Made> {
         let path = self.output.deliver(file, self.path);
         let path = path.with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(parts.at(path))
     }
 
-    /// Makes the trace on another disk, and brings it home when the captures have made room.
+    /// Makes the trace on another disk, and moves it to the output's disk when the captures have made space.
     fn make_in(&self, place: &TempDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
         let file = place.path().join("trace");
         let parts = match self.write(&readers, &file) {
@@ -85,7 +85,7 @@ impl Order<'_> {
             Err(failed) if is_full(&failed.error.source) => return self.cut(failed, first),
             Err(failed) => return Err(anyhow!(failed.error)),
         };
-        // A removed file gives its room back when nobody has it open any more.
+        // The space of a removed file is freed when it is no longer open.
         drop(readers);
         let _ = std::fs::remove_file(first);
         if self.captures_may_go {
@@ -131,7 +131,7 @@ impl Order<'_> {
         }
     }
 
-    /// Delivers the whole packets that there was room for.
+    /// Delivers the complete packets that there was space for.
     fn cut(&self, failed: Box<Failed>, file: &Path) -> Result<Made> {
         let Failed { error, parts } = *failed;
         let written = error.written;
@@ -148,7 +148,7 @@ impl Order<'_> {
     }
 }
 
-/// What has been counted.
+/// The counts of a trace.
 pub struct Parts {
     pub report: Report,
     pub summary: Summary,
@@ -171,13 +171,13 @@ struct Failed {
     parts: Parts,
 }
 
-/// Whether there was no room, or no more than a quota or a limit allows.
+/// Whether the disk was full, or a quota or limit was reached.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// A private directory on another disk than `full`.
+/// A private directory on a disk other than that of `full`.
 fn other_disk(full: &Path) -> Option<TempDir> {
     let device = |path: &Path| std::fs::metadata(path).map(|data| data.dev()).ok();
     let full = device(full)?;
@@ -187,11 +187,11 @@ fn other_disk(full: &Path) -> Option<TempDir> {
         .find_map(|place| private_dir::create_in(&place, ".gputrail-").ok())
 }
 
-/// Moves a file to `path`, or to a name like it that is free.
+/// Moves a file to `path`, or to a similar name that is free.
 pub fn keep_file(file: &Path, path: &Path) -> Result<PathBuf> {
     let path = free_name(path);
     if std::fs::rename(file, &path).is_err() {
-        // Another file system. Nothing that stands there meanwhile is written to, and no link followed.
+        // Another file system. A file that appears at the path meanwhile is not overwritten, and no link is followed.
         let mut from = File::open(file)?;
         let mut to = File::options()
             .write(true)

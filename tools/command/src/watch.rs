@@ -1,5 +1,5 @@
-//! Looks at what the program and its children have loaded while they run, to be able to say why
-//! nothing was recorded: an OpenCL library without our layer.
+//! Examines the libraries that the program and its children load, to explain why nothing was recorded: an OpenCL
+//! library without our layer.
 
 use crate::library::FILE_NAME;
 use gputrail::source::opencl;
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What loaders are called, also those that Python wheels bring along under longer names.
+/// Part of the names of loaders, including the longer names in Python wheels.
 const LOADER: &str = "libOpenCL";
-/// Drivers, which programs can be linked with directly.
+/// Drivers with which programs can be linked directly.
 const DRIVERS: [&str; 7] = [
     "libpocl",
     "libnvidia-opencl",
@@ -27,17 +27,17 @@ const DRIVERS: [&str; 7] = [
     "libintelocl",
 ];
 
-/// The processes seen so far.
+/// The processes found so far.
 pub struct Watch {
     root: u32,
     library: PathBuf,
-    /// What it shows as where it is loaded: it may lie elsewhere.
+    /// The path of our layer as the memory maps show it, which may differ from `library`.
     loaded_as: PathBuf,
     seen: BTreeMap<u32, Sighting>,
     /// Processes that may not be examined, and their names.
     hidden: BTreeMap<u32, String>,
-    /// Children made by fork of processes that are recorded: they attach with their first call, so there is nothing to
-    /// explain if they make none.
+    /// Forked children of recorded processes: they attach with their first call, so one without calls needs no
+    /// explanation.
     forked: BTreeSet<u32>,
     next: Instant,
     pause: Duration,
@@ -72,18 +72,18 @@ impl Watch {
         }
     }
 
-    /// How long to wait for the next look.
+    /// The time to wait before the next look.
     pub fn pause(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Looks at all processes that have not `attached`, if it is time. Looks become rarer, so that
-    /// they cost nothing in a long run.
+    /// Examines all processes that have not `attached`, if it is time. Looks become rarer, so that they cost nothing in
+    /// a long run.
     pub fn look(&mut self, attached: &[u32]) {
         if !self.pause().is_zero() {
             return;
         }
-        // With their parents.
+        // Each process with its parent.
         let mut processes = vec![(self.root, 0)];
         let mut index = 0;
         while index < processes.len() && processes.len() < 1000 {
@@ -179,23 +179,23 @@ impl Sighting {
     }
 }
 
-/// What a look at a process gave.
+/// The result of examining a process.
 enum Look {
     Nothing,
     Saw(Sighting),
     Forbidden,
 }
 
-/// Whether `child` was made by fork of `parent` and has not become another program since: its stack begins at the same
+/// Whether `child` was forked from `parent` and has not executed another program since: its stack begins at the same
 /// address, which is random otherwise.
 fn is_fork(child: u32, parent: u32) -> bool {
-    /// The number of the field in /proc/PID/stat, counted from the one behind the name.
+    /// The index of the field in /proc/PID/stat, counted from the field after the name.
     const STACK_START: usize = 25;
     let stack_start = |pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, fields) = stat.rsplit_once(") ")?;
         let address: u64 = fields.split(' ').nth(STACK_START)?.parse().ok()?;
-        // Reads as 0 or 1 where it is hidden.
+        // It reads as 0 or 1 if it is hidden.
         (address > 1).then_some(address)
     };
     let child = stack_start(child);
@@ -232,7 +232,7 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
         program: name_of(pid),
         loader,
         driver,
-        // Another gputrail may have the same file loaded.
+        // Another gputrail may have loaded the same file.
         layer_loaded: layer_named && loaded.contains(&loaded_as),
         other_layer: layers_of(&environment)
             .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
@@ -242,7 +242,7 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
     })
 }
 
-/// Files in the lines of /proc/PID/maps, each once.
+/// The files in the lines of /proc/PID/maps, each once.
 fn loaded_libraries(maps: &str) -> Vec<&Path> {
     let mut paths: Vec<&Path> = maps
         .lines()
@@ -252,7 +252,7 @@ fn loaded_libraries(maps: &str) -> Vec<&Path> {
     paths
 }
 
-/// The layers that an environment names.
+/// The layers in an environment.
 fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
     let prefix = format!("{}=", opencl::LAYERS_VARIABLE);
     environment
@@ -262,7 +262,7 @@ fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
         .map(|layer| Path::new(OsStr::from_bytes(layer)))
 }
 
-/// A loader that reads the variable has its name in its text.
+/// Whether a loader supports layers: such a loader contains the name of the variable.
 fn knows_layers(loader: &Path) -> bool {
     let name = opencl::LAYERS_VARIABLE.as_bytes();
     std::fs::read(loader).map_or(true, |bytes| {

@@ -1,8 +1,8 @@
-//! The library that `gputrail record` puts into the programs it records, and that tools in C link with: an OpenCL
-//! layer and the C API in one, so that what a tool asks for is what the layer does.
+//! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer and
+//! the C API in one library, so that the tools configure the layer that runs.
 //!
-//! It holds the layer's two entry points; what they do is in [`gputrail::source::opencl`]. The functions of the C API
-//! come from [`gputrail::tool::c`].
+//! It contains the layer's two entry points, which call [`gputrail::source::opencl`]. The functions of the C API come
+//! from [`gputrail::tool::c`].
 
 #[cfg(target_os = "linux")]
 mod layer {
@@ -52,8 +52,8 @@ mod layer {
         }
     }
 
-    /// The copy of this library that the process had before this one, if it had: a program that is linked with it
-    /// talks to that one, so that one has to be the layer.
+    /// `clInitLayer` of a copy of this library that the process loaded earlier, if there is one: a program that is
+    /// linked with the library uses that copy, so it has to be the layer.
     fn elder() -> Option<InitLayer> {
         let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
         // SAFETY: the library is in the process already, so opening it runs nothing; it is never unloaded.
@@ -61,11 +61,11 @@ mod layer {
         // SAFETY: a function of this name in a library of that soname has this type.
         let function = *unsafe { found.get::<InitLayer>("clInitLayer") }.ok()?;
         let _ = found.into_raw();
-        // Compared by library: the linker may resolve the own `clInitLayer` to that of the earlier copy.
+        // The copies are compared by address: the linker may resolve our own `clInitLayer` to that of the earlier copy.
         (base_of(function as *const c_void) != base_of(elder as *const c_void)).then_some(function)
     }
 
-    /// Where the library begins that holds `address`.
+    /// The base address of the library that contains `address`.
     fn base_of(address: *const c_void) -> usize {
         // SAFETY: zeros are valid for it.
         let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };

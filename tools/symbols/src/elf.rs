@@ -1,4 +1,4 @@
-//! Reads an ELF file: its symbols, its DWARF lines, and x86 instructions.
+//! A reader of ELF files: symbols, DWARF lines, and x86 instructions.
 
 use crate::{LineStatus, MAX_FRAMES, MAX_INSTRUCTIONS, truncated};
 use addr2line::{Context, LookupResult};
@@ -31,9 +31,9 @@ impl SpecializedFormatterTraitOptions for Format {
 
 /// An opened ELF file.
 pub struct Elf {
-    /// In the order of their addresses.
+    /// The functions, in the order of their addresses.
     symbols: Vec<Range>,
-    /// Sections with instructions, in the order of their addresses.
+    /// The sections with instructions, in the order of their addresses.
     code: Vec<Section>,
     architecture: Architecture,
     /// The line information; `None` where the file has none, and the reason where it is damaged.

@@ -52,7 +52,7 @@ pub use functions::File;
 #[cfg(not(feature = "reader"))]
 pub enum File {}
 
-/// UTF-8 text that belongs to the reader; a null `start` means that there is none.
+/// UTF-8 text that belongs to the reader; a null `start` means no text.
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct Text {

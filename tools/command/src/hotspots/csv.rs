@@ -1,4 +1,4 @@
-//! A row for each sample, in the columns of rocprofv3's PC sampling files.
+//! One row for each sample, in the columns of rocprofv3's PC sampling files.
 
 use crate::cli::{Contents, Hotspots as Arguments};
 use crate::input;
@@ -13,17 +13,17 @@ const COLUMNS: &str = "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Inst
 const STOCHASTIC_COLUMNS: &str =
     ",\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"";
 
-/// Rows are printed when this much of them has come together.
+/// Rows are printed when this many bytes have been collected.
 const ENOUGH: usize = 64 << 10;
 
-/// The rows on their way out.
+/// The rows to be printed.
 struct Rows {
     kernel: Option<WildMatch>,
-    /// The method that all rows are of: their columns differ.
+    /// The method of all rows: the columns depend on it.
     method: Option<SamplingMethod>,
     text: String,
     rows: u64,
-    /// Samples taken in another way.
+    /// Number of samples taken with the other method.
     others: u64,
     failed: Option<Failure>,
 }
@@ -117,7 +117,7 @@ fn header(method: SamplingMethod) -> String {
 }
 
 fn row(text: &mut String, sample: &Sample<'_>) {
-    // What has no text is told by its address: an empty cell would lose where it was.
+    // An instruction without text is shown by its address: an empty cell would lose it.
     let instruction = match sample.instruction {
         "" => format!("{:#x}", sample.offset),
         instruction => instruction.replace('"', "\"\""),
@@ -155,7 +155,7 @@ mod tests {
     use gputrail::code::aggregate::Outcome;
     use gputrail::record::{Nanos, ProcessId, StallReason};
 
-    /// The first lines of files that rocprofv3 wrote.
+    /// The first lines of files written by rocprofv3.
     const ROCPROFV3_HOST_TRAP: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id""#;
     const ROCPROFV3_STOCHASTIC: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id","Wave_Issued_Instruction","Instruction_Type","Stall_Reason","Wave_Count""#;
 

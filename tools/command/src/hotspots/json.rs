@@ -1,9 +1,9 @@
-//! Hotspots for programs.
+//! Hotspots as JSON.
 
 use gputrail::analysis::hotspots::{Instruction, Kernel, Report, SourceLine, Tally};
 use serde_json::{Map, Value, json};
 
-/// One object with everything.
+/// One object with all kernels, lines and instructions.
 pub fn write(report: &Report, kernels: &[&Kernel]) -> String {
     let sampled = report.sampled.iter().map(|how| {
         json!({
@@ -28,7 +28,7 @@ fn share(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-/// What is said of any tally, with its share of `all`.
+/// The fields of any tally, with its share of `all`.
 fn tally(tally: &Tally, all: u64) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("samples".into(), tally.samples.into());

@@ -1,4 +1,4 @@
-//! Hotspots for eyes: a table of kernels, and each kernel's source text with what its lines and instructions took.
+//! Hotspots as text: a table of kernels, and each kernel's source text with the samples of its lines and instructions.
 
 use crate::figures::{count, grouped, shortened, time};
 use gputrail::analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
@@ -6,30 +6,30 @@ use gputrail::record::{Nanos, SamplingUnit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Kernels that are listed, unless they were asked for by name.
+/// Number of kernels in the list, unless they were selected by name.
 const KERNELS: usize = 20;
-/// Widest name of a kernel.
+/// Maximum width of a kernel's name.
 const NAME: usize = 48;
-/// Kernels that are shown in detail, unless they were asked for by name.
+/// Number of kernels with details, unless they were selected by name.
 const DETAILED: usize = 3;
-/// Lines and instructions of a kernel that are shown, unless it was asked for by name.
+/// Number of lines and instructions of a kernel, unless it was selected by name.
 const LINES: usize = 12;
 const INSTRUCTIONS: usize = 4;
-/// Functions without lines.
+/// Number of functions without lines.
 const FUNCTIONS: usize = 5;
-/// Widest source text and instruction.
+/// Maximum width of source text and instructions.
 const WIDEST: usize = 64;
-/// Lines that are shown around one that was sampled.
+/// Number of lines around a sampled one.
 const AROUND: u32 = 2;
-/// Reasons that are shown.
+/// Number of reasons.
 const REASONS: usize = 3;
 
-/// How a report looks.
+/// The style of a report.
 #[derive(Copy, Clone)]
 struct Paint {
-    /// With the colours of a terminal.
+    /// Whether to use the colours of a terminal.
     on: bool,
-    /// With what only stochastic samples tell: whether waves issued, and why not.
+    /// Whether to show columns of stochastic samples: whether waves issued, and why not.
     waves: bool,
 }
 
@@ -49,7 +49,7 @@ impl Paint {
         self.with("2", text)
     }
 
-    /// The share of samples that issued, as a column.
+    /// The share of samples whose wave issued, as a column.
     fn issued(self, tally: &Tally) -> String {
         match tally.issue_rate() {
             _ if !self.waves => String::new(),
@@ -58,18 +58,18 @@ impl Paint {
         }
     }
 
-    /// What stands above the columns of shares.
+    /// The titles of the columns of shares.
     fn titles(self) -> String {
         let issued = if self.waves { "   issued" } else { "" };
         format!("{:>9}{issued}", "share")
     }
 
-    /// As wide as [`Paint::issued`].
+    /// An empty column as wide as [`Paint::issued`].
     fn blank_issued(self) -> &'static str {
         if self.waves { "         " } else { "" }
     }
 
-    /// As wide as the columns of shares.
+    /// Empty columns as wide as the columns of shares.
     fn blank(self) -> &'static str {
         if self.waves {
             "                  "
@@ -78,7 +78,7 @@ impl Paint {
         }
     }
 
-    /// A share, as hot as it is.
+    /// A share, in a colour that depends on it.
     fn share(self, share: f64) -> String {
         let text = format!("{:5.1} %", 100.0 * share);
         match share {
@@ -89,7 +89,7 @@ impl Paint {
     }
 }
 
-/// Writes the report. `all` has everything of `kernels` shown.
+/// Writes the report. With `all`, everything of `kernels` is shown.
 pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> String {
     let waves = kernels.iter().any(|kernel| kernel.tally.stochastic > 0);
     let paint = Paint { on: colours, waves };
@@ -139,7 +139,7 @@ fn part(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-/// Why waves waited, in percent of the samples.
+/// The reasons why waves waited, in percent of the samples.
 fn reasons(tally: &Tally) -> String {
     let leading = tally.leading();
     let leading = leading.iter().take(REASONS).map(|(why, samples)| {
@@ -214,7 +214,7 @@ fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Pain
     without_line(text, kernel, whole, paint);
 }
 
-/// As much of a line of code as there is room for: its beginning says most.
+/// The beginning of a line of code, cut to the maximum width.
 fn cut(code: &str) -> String {
     match code.chars().count() {
         0..=WIDEST => code.to_owned(),
@@ -222,7 +222,7 @@ fn cut(code: &str) -> String {
     }
 }
 
-/// One row of a kernel's details: what it took, where, its text, and why waves waited.
+/// One row of a kernel's details: its share, its position, its text, and why waves waited.
 fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, paint: Paint) {
     let reasons = reasons(tally);
     let what = format!("{place} {}", cut(what));
@@ -288,7 +288,7 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     }
 }
 
-/// Lines that were not sampled, where their text is known.
+/// Lines without samples, if their text is known.
 fn context(
     text: &mut String,
     kernel: &Kernel,
@@ -306,7 +306,7 @@ fn context(
     }
 }
 
-/// What is executed there: the instruction, or where it is.
+/// The text of an instruction, or its address.
 fn named(instruction: &Instruction) -> String {
     match &instruction.text[..] {
         "" => format!("{:#x}", instruction.offset),
@@ -314,7 +314,7 @@ fn named(instruction: &Instruction) -> String {
     }
 }
 
-/// The function that an instruction is in.
+/// The function that contains an instruction.
 fn function(instruction: &Instruction) -> &str {
     let name = instruction
         .frames
@@ -327,7 +327,7 @@ fn function(instruction: &Instruction) -> &str {
     }
 }
 
-/// The name of a function of C++ as its author wrote it.
+/// The demangled name of a C++ function.
 fn demangled(name: &str) -> String {
     let symbol = cpp_demangle::Symbol::new(name).ok();
     let demangled = symbol.and_then(|symbol| symbol.demangle().ok());
@@ -376,7 +376,7 @@ fn some_instructions(
     }
 }
 
-/// Instructions that no line is known of, and what would help.
+/// Instructions without a known line, and the remedy.
 fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     let instructions = kernel.instructions.iter();
     let all: Vec<_> = instructions.filter(|one| one.line.is_none()).collect();
