@@ -477,7 +477,7 @@ proptest! {
             trace[place] = byte;
         }
         for finding in check(&trace[..]).findings.list() {
-            prop_assert!(finding.place.offset <= trace.len() as u64);
+            prop_assert!(finding.position.offset <= trace.len() as u64);
         }
         info(&trace[..]);
         struct Everything;
