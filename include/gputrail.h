@@ -50,16 +50,13 @@
 
 /* The most argument values in one record. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
-/*
- * Version of the C API, which tools are built for: raised when one built for an earlier version would no
- * longer work.
- */
+/* Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work. */
 #define GPUTRAIL_API_VERSION 2
 
 /* Values of gputrail_status. */
 enum {
     GPUTRAIL_OK = 0, /* it is done */
-    GPUTRAIL_END = 1, /* there are no more */
+    GPUTRAIL_END = 1, /* no more elements */
     GPUTRAIL_NULL_POINTER = -1, /* a required pointer is null */
     GPUTRAIL_INVALID_ARGUMENT = -2, /* invalid argument */
     GPUTRAIL_WRONG_SIZE = -3, /* the size field of a structure is not its size in any version of this library */
@@ -77,7 +74,7 @@ enum {
     GPUTRAIL_UNKNOWN_KIND = -15, /* nothing produces records of this kind for buffers: see gputrail_kind_producer */
     GPUTRAIL_UNKNOWN_OPERATION = -16, /* unknown operation or domain */
     GPUTRAIL_NOT_ALONE = -17, /* this kind of records requires another one, which was not selected */
-    GPUTRAIL_BUSY = -18, /* not from within a callback */
+    GPUTRAIL_BUSY = -18, /* not allowed within a callback */
     GPUTRAIL_LAYOUT = -19, /* invalid buffer sizes */
     GPUTRAIL_OUT_OF_MEMORY = -20, /* the system refused memory */
     GPUTRAIL_NO_THREAD = -21, /* the system refused a thread */
@@ -116,10 +113,7 @@ typedef uint64_t gputrail_correlation_id;
 /* An id chosen by the client, pushed and popped per thread and kind. */
 typedef uint64_t gputrail_external_id;
 
-/*
- * A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for
- * kernels).
- */
+/* A piece of asynchronous work on an agent, unique in its process (rocprofiler-sdk: dispatch id, for kernels). */
 typedef uint64_t gputrail_work_id;
 
 /* A string of the names store. */
@@ -344,8 +338,8 @@ enum {
 };
 
 /*
- * The kind of an external id (CUPTI: CUpti_ExternalCorrelationKind, same values). Tools register kinds
- * from 16 on.
+ * The kind of an external id (CUPTI: CUpti_ExternalCorrelationKind, same values). Tools register kinds from 16
+ * on.
  */
 typedef uint32_t gputrail_external_kind;
 enum {
@@ -703,8 +697,8 @@ typedef struct gputrail_attributes {
   /* Threads that may record into a buffer at a time, where its options say nothing else. */
   uint32_t threads;
   /*
-   * GPUTRAIL_THREAD_IDS_SYSTEM or another of them: what records of threads that make their first call from now on call
-   * their thread.
+   * GPUTRAIL_THREAD_IDS_SYSTEM or another of them: what records of threads that make their first call from now on
+   * call their thread.
    */
   uint32_t thread_ids;
   /* Whether completions say when work was queued and submitted: 1 or 0. Where they do not, these times are 0. */
@@ -752,8 +746,8 @@ typedef struct GPUTRAIL_ALIGNED(8) gputrail_record_header {
   /* The size of the record including this header, in words of 8 bytes; at least 1. */
   uint16_t words;
   /*
-   * The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps
-   * show losses.
+   * The number of the record in its lane, from 0, wrapping. Dropped records consume numbers, so that gaps show
+   * losses.
    */
   uint32_t sequence;
 } gputrail_record_header;
@@ -937,8 +931,8 @@ typedef struct gputrail_buffer_options {
   uint32_t threads;
   /*
    * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come when they have
-   * completed, with their times (see gputrail_times_of). Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were written, which
-   * costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+   * completed, with their times (see gputrail_times_of). Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were
+   * written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
    */
   uint32_t format;
   /* The callback thread that delivers; usually one that all buffers share which have none. */
@@ -973,8 +967,8 @@ typedef struct gputrail_batch {
 } gputrail_batch;
 
 /*
- * Gets a batch and the user data of gputrail_buffer_create, on a thread of the library or on one that flushes; never on
- * two threads at a time. It must not throw.
+ * Gets a batch and the user data of gputrail_buffer_create, on a thread of the library or on one that flushes; never
+ * on two threads at a time. It must not throw.
  */
 typedef void (*gputrail_batch_function)(const struct gputrail_batch *batch, void *user_data);
 
@@ -1030,9 +1024,9 @@ typedef struct gputrail_block {
 } gputrail_block;
 
 /*
- * Supplies a block, ahead of need: writes memory, bytes and, if it likes, max_records. If it leaves
- * memory null, it is called again a little later; records for which no block is left until then are dropped and counted.
- * It must not throw.
+ * Supplies a block, ahead of need: writes memory, bytes and, if it likes, max_records. If it leaves memory
+ * null, it is called again a little later; records for which no block is left until then are dropped and counted. It
+ * must not throw.
  */
 typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
 
@@ -1045,8 +1039,8 @@ typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
                                            void *user_data);
 
 /*
- * Called around the creation of a thread of the library, on the thread that creates it: with made 0 before, and with 1
- * afterwards, also if it could not be created. It must not throw.
+ * Called around the creation of a thread of the library, on the thread that creates it: with made 0 before, and with
+ * 1 afterwards, also if it could not be created. It must not throw.
  */
 typedef void (*gputrail_thread_function)(int32_t made, void *user_data);
 
@@ -1087,8 +1081,8 @@ typedef struct gputrail_callback {
   /* The record of the work, the wait or the object that is reported, or null. */
   const struct gputrail_record_header *record;
   /*
-   * The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value that
-   * it left at the exit of the enqueue.
+   * The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
+   * that it left at the exit of the enqueue.
    */
   uint64_t user_data;
   /* The kernel that is launched or has completed, where one is: gputrail_kernel_name tells its name, also here. */
@@ -1096,8 +1090,9 @@ typedef struct gputrail_callback {
   /* 0. */
   uint32_t reserved;
   /*
-   * Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it. record
-   * is its gputrail_record_code_object; where it was loaded may be known later than that it was, or never.
+   * Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it.
+   * record is its gputrail_record_code_object; where it was loaded may be known later than that it was, or
+   * never.
    */
   const uint8_t *code;
   /* Bytes of machine code. */
@@ -1105,8 +1100,8 @@ typedef struct gputrail_callback {
 } gputrail_callback;
 
 /*
- * Called for the operations of a subscriber, with the user data of gputrail_subscribe, possibly on several threads at a
- * time. Its own calls are not observed. It must not throw.
+ * Called for the operations of a subscriber, with the user data of gputrail_subscribe, possibly on several threads
+ * at a time. Its own calls are not observed. It must not throw.
  */
 typedef void (*gputrail_callback_function)(struct gputrail_callback *callback, void *user_data);
 
@@ -1119,8 +1114,8 @@ typedef struct gputrail_argument {
   /* Its type in C. The text is never freed. */
   const char *type_name;
   /*
-   * Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that a
-   * record keeps is the id of it, for gputrail_string.
+   * Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that
+   * a record keeps is the id of it, for gputrail_string.
    */
   uint64_t value;
   /* How records keep it: GPUTRAIL_ARGUMENT_TYPE_SIGNED or another of them, or 0 if they do not. */
@@ -1320,8 +1315,8 @@ typedef struct gputrail_record_api {
   /* The enclosing call on the same thread, or none. */
   gputrail_correlation_id ancestor;
   /*
-   * The latest external id pushed on the thread, of any kind; a thread without one inherits the main
-   * thread's. Read after the enter callbacks.
+   * The latest external id pushed on the thread, of any kind; a thread without one inherits the main thread's. Read
+   * after the enter callbacks.
    */
   gputrail_external_id external;
   /* The calling thread. */
@@ -1335,8 +1330,8 @@ typedef struct gputrail_record_api {
 } gputrail_record_api;
 
 /*
- * The argument values of a call, in the order of its gputrail_record_operation_name, which has their names and types. 24
- * bytes plus 8 for each value; the size in the header determines the number of values.
+ * The argument values of a call, in the order of its gputrail_record_operation_name, which has their names and types. 24 bytes plus
+ * 8 for each value; the size in the header determines the number of values.
  */
 typedef struct gputrail_record_arguments {
   /* Kind GPUTRAIL_KIND_ARGUMENTS. */
@@ -1418,8 +1413,8 @@ typedef struct gputrail_record_kernel_dispatch {
 } gputrail_record_kernel_dispatch;
 
 /*
- * The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so
- * no more records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ * The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so no more
+ * records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
  */
 typedef struct gputrail_record_retirement {
   /* Kind GPUTRAIL_KIND_RETIREMENT. */
@@ -1431,8 +1426,8 @@ typedef struct gputrail_record_retirement {
 } gputrail_record_retirement;
 
 /*
- * A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes
- * the record of the waiting work or call on the same lane. 32 bytes.
+ * A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes the record
+ * of the waiting work or call on the same lane. 32 bytes.
  */
 typedef struct gputrail_record_dependency {
   /* Kind GPUTRAIL_KIND_DEPENDENCY. */
@@ -1498,8 +1493,8 @@ typedef struct gputrail_record_memory_set {
 /*
  * An allocation or release of memory by the program. 80 bytes.
  *
- * Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast
- * the recording.
+ * Like rocprofiler-sdk, and unlike CUPTI, which has one record for the life of an allocation: it may outlast the
+ * recording.
  */
 typedef struct gputrail_record_allocation {
   /* Kind GPUTRAIL_KIND_MEMORY_ALLOCATION. */
@@ -1533,8 +1528,8 @@ typedef struct gputrail_record_allocation {
 } gputrail_record_allocation;
 
 /*
- * A wait of the host from work.enqueued to end, or a marker or barrier in a queue, which is work with
- * its own completion. 104 bytes.
+ * A wait of the host from work.enqueued to end, or a marker or barrier in a queue, which is work with its own
+ * completion. 104 bytes.
  */
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
@@ -1699,8 +1694,8 @@ typedef struct gputrail_record_host_trap_sample {
 } gputrail_record_host_trap_sample;
 
 /*
- * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with
- * the fields of a gputrail_record_host_trap_sample. 112 bytes.
+ * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with the fields
+ * of a gputrail_record_host_trap_sample. 112 bytes.
  */
 typedef struct gputrail_record_stochastic_sample {
   /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
@@ -1967,8 +1962,8 @@ typedef struct gputrail_record_event {
 } gputrail_record_event;
 
 /*
- * A piece of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8.
- * Pieces are in order; a piece at offset 0 starts the object again.
+ * A piece of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8. Pieces are in
+ * order; a piece at offset 0 starts the object again.
  */
 typedef struct gputrail_record_code_bytes {
   /* Kind GPUTRAIL_KIND_CODE_BYTES; its size covers the bytes. */
@@ -2058,8 +2053,8 @@ typedef struct gputrail_tool_description {
    */
   gputrail_initialise_function initialise;
   /*
-   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish: everything
-   * that was recorded until then has been delivered. May be null.
+   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish:
+   * everything that was recorded until then has been delivered. May be null.
    */
   gputrail_finalise_function finalise;
   /* Given to both. */
@@ -2071,9 +2066,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which
- * changes nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's
- * objects.
+ * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
+ * nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's objects.
  *
  * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
  *
@@ -2082,12 +2076,12 @@ extern "C" {
 gputrail_status gputrail_initialise(void);
 
 /*
- * Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works, and
- * then destroys all that it has created. The program goes on; the library can be initialised again.
+ * Stops the contexts that the caller has created, delivers the contents of its buffers, while everything still works,
+ * and then destroys all that it has created. The program goes on; the library can be initialised again.
  *
- * The users of the library in one process are independent: called by the program, this leaves the objects of tools alone,
- * and called in a callback of a tool or in its finalise, those of the program and of other tools. Objects that a
- * thread of a tool's own creates, outside of callbacks, are the program's.
+ * The users of the library in one process are independent: called by the program, this leaves the objects of tools
+ * alone, and called in a callback of a tool or in its finalise, those of the program and of other tools. Objects
+ * that a thread of a tool's own creates, outside of callbacks, are the program's.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a callback.
  */
@@ -2113,12 +2107,11 @@ gputrail_process_id gputrail_process(void);
 
 /*
  * Has the OpenCL loader put this library between the program and the runtimes, by adding its path to the variable
- * OPENCL_LAYERS. For programs that are linked with it; gputrail record and a library that is
- * named there already need none of it. To be called before the program's first OpenCL call, while no other
- * thread reads the environment.
+ * OPENCL_LAYERS. For programs that are linked with it; gputrail record and a library that is named there already
+ * need none of it. To be called before the program's first OpenCL call, while no other thread reads the environment.
  *
- * Errors: GPUTRAIL_TOO_LATE after the first OpenCL call; GPUTRAIL_NOT_INITIALISED; GPUTRAIL_NOT_AVAILABLE if this is no shared library, or its path
- * contains a colon.
+ * Errors: GPUTRAIL_TOO_LATE after the first OpenCL call; GPUTRAIL_NOT_INITIALISED; GPUTRAIL_NOT_AVAILABLE if
+ * this is no shared library, or its path contains a colon.
  */
 gputrail_status gputrail_observe_opencl(void);
 
@@ -2129,9 +2122,9 @@ const char *gputrail_status_name(gputrail_status status);
 const char *gputrail_status_message(gputrail_status status);
 
 /*
- * The last failure on the calling thread: returns its status, GPUTRAIL_OK if nothing has failed yet, and
- * writes what happened, ended by a 0 and cut to capacity bytes, to text, which may be null. A call that
- * succeeds changes nothing.
+ * The last failure on the calling thread: returns its status, GPUTRAIL_OK if nothing has failed yet, and writes what
+ * happened, ended by a 0 and cut to capacity bytes, to text, which may be null. A call that succeeds changes
+ * nothing.
  *
  * Errors: none of its own.
  */
@@ -2149,8 +2142,8 @@ gputrail_status gputrail_attributes_get(struct gputrail_attributes *attributes);
  * Lets attributes hold from now on (CUPTI: cuptiActivitySetAttribute, cuptiActivityEnableLatencyTimestamps,
  * cuptiSetThreadIdType). Those that an older tool's structure does not have stay as they are.
  *
- * Errors: GPUTRAIL_ATTRIBUTES_LOCKED once a context of the process has been started; GPUTRAIL_LAYOUT for sizes that
- * make no buffer; GPUTRAIL_INVALID_ARGUMENT; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER,
+ * Errors: GPUTRAIL_ATTRIBUTES_LOCKED once a context of the process has been started; GPUTRAIL_LAYOUT for sizes
+ * that make no buffer; GPUTRAIL_INVALID_ARGUMENT; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER,
  * GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_attributes_set(const struct gputrail_attributes *attributes);
@@ -2169,8 +2162,8 @@ gputrail_ticks gputrail_now(void);
 uint64_t gputrail_ticks_per_second(void);
 
 /*
- * Host time in nanoseconds of CLOCK_BOOTTIME; 0, which is not known, stays 0. The clocks are read again about
- * once a second: the same time may be told a little differently later.
+ * Host time in nanoseconds of CLOCK_BOOTTIME; 0, which is not known, stays 0. The clocks are read again about once a
+ * second: the same time may be told a little differently later.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -2188,8 +2181,8 @@ gputrail_status gputrail_device_time_to_nanos(gputrail_agent_id agent,
                                               gputrail_nanos *nanos);
 
 /*
- * How far the times that gputrail_device_time_to_nanos tells of an agent may be off, or with 0 for the agent those of
- * the host, in nanoseconds.
+ * How far the times that gputrail_device_time_to_nanos tells of an agent may be off, or with 0 for the agent those
+ * of the host, in nanoseconds.
  *
  * Errors: as for gputrail_device_time_to_nanos.
  */
@@ -2200,8 +2193,8 @@ gputrail_status gputrail_clock_error(gputrail_agent_id agent,
 const char *gputrail_kind_name(gputrail_kind kind);
 
 /*
- * The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot be
- * selected. The text is never freed.
+ * The producer of records of a kind for the buffers of tools, as a text, or null if there is none: such a kind cannot
+ * be selected. The text is never freed.
  */
 const char *gputrail_kind_producer(gputrail_kind kind);
 
@@ -2214,8 +2207,7 @@ gputrail_status gputrail_kind_by_name(const char *name, gputrail_kind *kind);
 
 /*
  * The kinds of records that this version knows, also those that are not produced for buffers: see
- * gputrail_kind_producer. count is always told;
- * a null kinds asks for it alone.
+ * gputrail_kind_producer. count is always told; a null kinds asks for it alone.
  *
  * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NULL_POINTER.
  */
@@ -2256,8 +2248,8 @@ gputrail_status gputrail_operation_by_name(gputrail_domain domain,
                                            struct gputrail_operation *operation);
 
 /*
- * The text of a string id, ended by a 0. length, which may be null, gets the length without the 0; a null to asks for
- * it alone.
+ * The text of a string id, ended by a 0. length, which may be null, gets the length without the 0; a null to asks
+ * for it alone.
  *
  * Errors: GPUTRAIL_NOT_FOUND; GPUTRAIL_TOO_SMALL, and nothing is written but the length;
  * GPUTRAIL_NOT_INITIALISED.
@@ -2364,8 +2356,8 @@ gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_co
 gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
 
 /*
- * Creates a buffer. deliver gets its records in batches until the buffer has been destroyed. A null options asks for
- * the usual values.
+ * Creates a buffer. deliver gets its records in batches until the buffer has been destroyed. A null options asks
+ * for the usual values.
  *
  * Errors: GPUTRAIL_LAYOUT for invalid buffer sizes; GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD;
  * GPUTRAIL_TOO_MANY with 32 buffers in the process; GPUTRAIL_INVALID_ARGUMENT for an unknown policy or format;
@@ -2393,8 +2385,8 @@ gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 
 /*
- * Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its real
- * completion comes later. Errors as for gputrail_buffer_flush.
+ * Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
+ * real completion comes later. Errors as for gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
 
@@ -2416,8 +2408,8 @@ gputrail_status gputrail_buffer_dropped_in_total(gputrail_buffer buffer,
  *
  * Returns GPUTRAIL_END, and a null *record, behind the last.
  *
- * Errors: GPUTRAIL_MALFORMED if what follows is no record; GPUTRAIL_INVALID_ARGUMENT if *record is not in
- * the batch; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
+ * Errors: GPUTRAIL_MALFORMED if what follows is no record; GPUTRAIL_INVALID_ARGUMENT if *record is not in the
+ * batch; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_batch_next(const struct gputrail_batch *batch,
                                     const struct gputrail_record_header **record);
@@ -2433,10 +2425,11 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
 
 /*
  * Makes a buffer whose blocks the tool supplies (CUPTI: cuptiActivityRegisterCallbacks). request is asked for them
- * ahead of need, from within this function on; complete gets each back with its records, when it is full or the buffer
- * is destroyed. partial, which may be null, is shown records in blocks that are not complete, where somebody flushes
- * or the watermark is reached; they come again with their block. All three are called on a thread of the library's or
- * on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in options are not used.
+ * ahead of need, from within this function on; complete gets each back with its records, when it is full or the
+ * buffer is destroyed. partial, which may be null, is shown records in blocks that are not complete, where somebody
+ * flushes or the watermark is reached; they come again with their block. All three are called on a thread of the
+ * library's or on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in options are
+ * not used.
  *
  * Errors: as for gputrail_buffer_create.
  */
@@ -2456,13 +2449,13 @@ gputrail_status gputrail_buffer_file_bytes(const struct gputrail_buffer_options 
                                            uint64_t *bytes);
 
 /*
- * Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds there
- * what was recorded when this one has died (gputrail_recover). The file is empty but for its length, which
+ * Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
+ * there what was recorded when this one has died (gputrail_recover). The file is empty but for its length, which
  * gputrail_buffer_file_bytes tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
  * there.
  *
- * Errors: GPUTRAIL_TOO_SMALL for a file that is; GPUTRAIL_INVALID_ARGUMENT for one that is not open for reading and
- * writing, or holds something; else as for gputrail_buffer_create.
+ * Errors: GPUTRAIL_TOO_SMALL for a file that is; GPUTRAIL_INVALID_ARGUMENT for one that is not open for reading
+ * and writing, or holds something; else as for gputrail_buffer_create.
  */
 gputrail_status gputrail_buffer_create_in_file(int32_t file,
                                                const struct gputrail_buffer_options *options,
@@ -2475,16 +2468,16 @@ gputrail_status gputrail_buffer_create_in_file(int32_t file,
  * (gputrail_buffer_create_in_file) and not delivered, on the calling thread. The contents of the file are not
  * trusted: gputrail_batch_next reports where bytes are no record. Records are delivered once.
  *
- * Errors: GPUTRAIL_MALFORMED for a file that holds no buffer of this version; GPUTRAIL_INVALID_ARGUMENT for one that
- * is not open for reading and writing; GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_MALFORMED for a file that holds no buffer of this version; GPUTRAIL_INVALID_ARGUMENT for one
+ * that is not open for reading and writing; GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_recover(int32_t file,
                                  gputrail_batch_function deliver,
                                  void *user_data);
 
 /*
- * Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers without
- * one share a thread: a callback that takes long delays all others there.
+ * Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers
+ * without one share a thread: a callback that takes long delays all others there.
  *
  * Errors: GPUTRAIL_TOO_MANY with 64 of them; GPUTRAIL_NO_THREAD, GPUTRAIL_NOT_INITIALISED,
  * GPUTRAIL_NULL_POINTER.
@@ -2499,8 +2492,8 @@ gputrail_status gputrail_callback_thread_create(gputrail_callback_thread *thread
 gputrail_status gputrail_callback_thread_destroy(gputrail_callback_thread thread);
 
 /*
- * Has a callback thread deliver what buffer gets from now on. The thread that did so before may still be at it when this
- * returns.
+ * Has a callback thread deliver what buffer gets from now on. The thread that did so before may still be at it when
+ * this returns.
  *
  * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NO_SUCH_THREAD, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2508,12 +2501,12 @@ gputrail_status gputrail_buffer_assign(gputrail_buffer buffer,
                                        gputrail_callback_thread thread);
 
 /*
- * Has tell called around the making of each thread of the library's from now on (rocprofiler-sdk:
+ * Has callback called around the making of each thread of the library's from now on (rocprofiler-sdk:
  * rocprofiler_at_internal_thread_create).
  *
  * Errors: GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
-gputrail_status gputrail_thread_watch(gputrail_thread_function tell,
+gputrail_status gputrail_thread_watch(gputrail_thread_function callback,
                                       void *user_data,
                                       gputrail_watch *watch);
 
@@ -2541,14 +2534,16 @@ gputrail_status gputrail_context_destroy(gputrail_context context);
 /*
  * Starts the services of a context. The first start locks them; their selections may still be changed.
  *
- * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STARTED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STARTED,
+ * GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_start(gputrail_context context);
 
 /*
  * Stops the services of a context. Calls in progress and work in flight are still recorded when they end.
  *
- * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STOPPED, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_BUSY from within a buffer's callback if the context samples; GPUTRAIL_STOPPED,
+ * GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_stop(gputrail_context context);
 
@@ -2581,9 +2576,8 @@ gputrail_status gputrail_context_trace_to(gputrail_context context,
 /*
  * Enables (on is not 0) or disables a kind of records for a buffer, also while the context is started.
  *
- * Errors: GPUTRAIL_NO_SUCH_SERVICE if the buffer has no service in the context; GPUTRAIL_NOT_ALONE, and
- * nothing is changed; GPUTRAIL_UNKNOWN_KIND, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER,
- * GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_NO_SUCH_SERVICE if the buffer has no service in the context; GPUTRAIL_NOT_ALONE, and nothing is
+ * changed; GPUTRAIL_UNKNOWN_KIND, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_enable_kind(gputrail_context context,
                                              gputrail_buffer buffer,
@@ -2591,13 +2585,13 @@ gputrail_status gputrail_context_enable_kind(gputrail_context context,
                                              int32_t on);
 
 /*
- * Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all others
- * (CUPTI: cuptiActivityEnableContext): on is 1 or 0, or -1, which removes the exception. Also while the context is
- * started.
+ * Enables or disables a kind of records for one context of a runtime, which supersedes the buffer's selection for all
+ * others (CUPTI: cuptiActivityEnableContext): on is 1 or 0, or -1, which removes the exception. Also while the
+ * context is started.
  *
- * Errors: GPUTRAIL_UNKNOWN_KIND for kinds whose records belong to no context of a runtime; GPUTRAIL_INVALID_ARGUMENT
- * for another on; GPUTRAIL_NO_SUCH_SERVICE if the buffer has no service in the context; GPUTRAIL_NO_SUCH_CONTEXT,
- * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_UNKNOWN_KIND for kinds whose records belong to no context of a runtime;
+ * GPUTRAIL_INVALID_ARGUMENT for another on; GPUTRAIL_NO_SUCH_SERVICE if the buffer has no service in the
+ * context; GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_context_enable_kind_in(gputrail_context context,
                                                 gputrail_buffer buffer,
@@ -2618,7 +2612,7 @@ gputrail_status gputrail_context_enable_operation(gputrail_context context,
                                                   int32_t on);
 
 /*
- * Configures callback tracing: call_back is called for the operations while the context is started. A null
+ * Configures callback tracing: callback is called for the operations while the context is started. A null
  * operations with a count of 0 asks for every operation of every domain.
  *
  * Errors: GPUTRAIL_LOCKED after the context's first start; GPUTRAIL_TOO_MANY with 23 subscribers in the process;
@@ -2627,7 +2621,7 @@ gputrail_status gputrail_context_enable_operation(gputrail_context context,
 gputrail_status gputrail_subscribe(gputrail_context context,
                                    const struct gputrail_operation *operations,
                                    size_t operation_count,
-                                   gputrail_callback_function call_back,
+                                   gputrail_callback_function callback,
                                    void *user_data,
                                    gputrail_subscriber *subscriber);
 
@@ -2676,8 +2670,8 @@ gputrail_status gputrail_enable_all_callbacks(gputrail_subscriber subscriber,
                                               int32_t on);
 
 /*
- * The operations, of those that this version knows, for which callbacks are enabled; the context need not be started. As
- * gputrail_kinds.
+ * The operations, of those that this version knows, for which callbacks are enabled; the context need not be started.
+ * As gputrail_kinds.
  *
  * Errors: also GPUTRAIL_NO_SUCH_SUBSCRIBER, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2697,9 +2691,9 @@ gputrail_status gputrail_callback_argument(const struct gputrail_callback *callb
                                            struct gputrail_argument *argument);
 
 /*
- * An argument of the call that a callback is about, for people: up to depth pointers are followed, as far as they lead
- * somewhere. Addresses that are not the program's are shown as they are, and nothing is read through void. Ended by a 0;
- * length, which may be null, gets the length without it.
+ * An argument of the call that a callback is about, for people: up to depth pointers are followed, as far as they
+ * lead somewhere. Addresses that are not the program's are shown as they are, and nothing is read through void.
+ * Ended by a 0; length, which may be null, gets the length without it.
  *
  * Errors: as for gputrail_callback_argument; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
  */
@@ -2731,47 +2725,48 @@ gputrail_status gputrail_operation_argument(struct gputrail_operation operation,
                                             struct gputrail_argument *argument);
 
 /*
- * Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as they are. It keeps what waits for its
- * other half, at most 262144 of each.
+ * Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as
+ * they are. It keeps what waits for its other half, at most 262144 of each.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_timeline_create(gputrail_timeline *timeline);
 
 /*
- * Takes in a batch, to be called with every batch of a buffer, and calls tell once for each piece of work that is complete
- * by it, on the calling thread.
+ * Takes in a batch, to be called with every batch of a buffer, and calls callback once for each piece of work that
+ * is complete by it, on the calling thread.
  *
  * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NULL_POINTER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_timeline_add(gputrail_timeline timeline,
                                       const struct gputrail_batch *batch,
-                                      gputrail_work_function tell,
+                                      gputrail_work_function callback,
                                       void *user_data);
 
 /*
- * Destroys a timeline, and calls tell, which may be null, for the work of which only one record has come.
+ * Destroys a timeline, and calls callback, which may be null, for the work of which only one record has come.
  *
  * Errors: GPUTRAIL_NO_SUCH_TIMELINE, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_timeline_destroy(gputrail_timeline timeline,
-                                          gputrail_work_function tell,
+                                          gputrail_work_function callback,
                                           void *user_data);
 
 /*
  * Finalises a tool before the program ends: its finalise is called, on this thread, or, if this is in a callback, on
- * one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys it.
+ * one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys
+ * it.
  *
  * Errors: GPUTRAIL_NO_SUCH_TOOL, also for one that has been finalised; GPUTRAIL_NO_THREAD.
  */
 gputrail_status gputrail_tool_finish(gputrail_tool tool);
 
 /*
- * Looks whether a library is a tool, without initialising it: gputrail record asks this in a process of its own before
- * it runs a program. gputrail_last_error tells why it is none.
+ * Looks whether a library is a tool, without initialising it: gputrail record asks this in a process of its own
+ * before it runs a program. gputrail_last_error tells why it is none.
  *
- * Errors: GPUTRAIL_NOT_FOUND if it cannot be opened or lacks the entry point; GPUTRAIL_NOT_AVAILABLE if it is built
- * for another version; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
+ * Errors: GPUTRAIL_NOT_FOUND if it cannot be opened or lacks the entry point; GPUTRAIL_NOT_AVAILABLE if it is
+ * built for another version; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_tool_probe(const char *path);
 
@@ -2865,10 +2860,11 @@ gputrail_status gputrail_recording_stop(void);
 gputrail_status gputrail_recording_flush(void);
 
 /*
- * Has gputrail record --flight-recorder, which keeps only what happens last, write that out soon, while the program goes
- * on.
+ * Has gputrail record --flight-recorder, which keeps only what happens last, write that out soon, while the program
+ * goes on.
  *
- * Errors: GPUTRAIL_NOT_FOUND if the process is not recorded; GPUTRAIL_NOT_AVAILABLE if its recording keeps everything.
+ * Errors: GPUTRAIL_NOT_FOUND if the process is not recorded; GPUTRAIL_NOT_AVAILABLE if its recording keeps
+ * everything.
  */
 gputrail_status gputrail_recording_dump(void);
 
@@ -2882,8 +2878,8 @@ gputrail_status gputrail_external_register_kind(const char *name,
                                                 gputrail_external_kind *kind);
 
 /*
- * The name of a kind of external ids, registered or not, ended by a 0. length, which may be null, gets the length without the 0;
- * a null to asks for it alone.
+ * The name of a kind of external ids, registered or not, ended by a 0. length, which may be null, gets the length
+ * without the 0; a null to asks for it alone.
  *
  * Errors: GPUTRAIL_NOT_FOUND; GPUTRAIL_TOO_SMALL, and nothing is written but the length.
  */
@@ -2926,10 +2922,11 @@ gputrail_status gputrail_external_name(gputrail_external_kind kind,
 
 /*
  * Has supply asked for the external id of each call of the operations, at its enter, on the thread that makes it,
- * while the context is started; a null operations with a count of 0 asks for those of every call. The id stands in the
- * call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
+ * while the context is started; a null operations with a count of 0 asks for those of every call. The id stands in
+ * the call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
  * (rocprofiler-sdk: rocprofiler_configure_external_correlation_id_request_service). Of several tools that supply one
- * for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked for.
+ * for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked
+ * for.
  *
  * subscriber is one as gputrail_subscribe gives it: operations are enabled and disabled by it, and
  * gputrail_unsubscribe ends the service.
@@ -2946,8 +2943,8 @@ gputrail_status gputrail_external_supply(gputrail_context context,
 /*
  * Starts a flight recorder, which keeps what happens last. A null options asks for the usual value.
  *
- * Errors: as for gputrail_buffer_create and gputrail_context_trace_to; GPUTRAIL_INVALID_ARGUMENT for a signal that
- * cannot be had.
+ * Errors: as for gputrail_buffer_create and gputrail_context_trace_to; GPUTRAIL_INVALID_ARGUMENT for a signal
+ * that cannot be had.
  */
 gputrail_status gputrail_flight_start(const struct gputrail_flight_options *options,
                                       gputrail_flight *flight);
@@ -3005,15 +3002,16 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
                                                  size_t *count);
 
 /*
- * Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A context
- * can sample several agents; one context of the process has this service. The configuration is valid for as long as the
- * context is there.
+ * Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
+ * context can sample several agents; one context of the process has this service. The configuration is valid for as
+ * long as the context is there.
  *
- * Errors: GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or the
- * process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects counters;
- * GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first start;
- * GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
- * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback. gputrail_last_error names what the agent can do.
+ * Errors: GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
+ * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects
+ * counters; GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first
+ * start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback.
+ * gputrail_last_error names what the agent can do.
  */
 gputrail_status gputrail_context_sample(gputrail_context context,
                                         gputrail_buffer buffer,
@@ -3021,7 +3019,8 @@ gputrail_status gputrail_context_sample(gputrail_context context,
                                         const struct gputrail_sampling_options *options);
 
 /*
- * Configures PC sampling by a period, as CUPTI does. interval, which may be null, gets the interval in the agent's unit.
+ * Configures PC sampling by a period, as CUPTI does. interval, which may be null, gets the interval in the agent's
+ * unit.
  *
  * Errors: also GPUTRAIL_INVALID_ARGUMENT if no period is set, or one that does not exist.
  */
@@ -3039,8 +3038,8 @@ gputrail_status gputrail_context_sample_every(gputrail_context context,
 gputrail_status gputrail_context_collects_counters(gputrail_context context);
 
 /*
- * The name of a type of instruction in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU say, or null for
- * one that this version does not know. The text is never freed.
+ * The name of a type of instruction in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU say, or null
+ * for one that this version does not know. The text is never freed.
  */
 const char *gputrail_instruction_type_name(gputrail_instruction_type of);
 
@@ -3053,8 +3052,8 @@ gputrail_status gputrail_instruction_type_by_name(const char *name,
                                                   gputrail_instruction_type *found);
 
 /*
- * The name of a reason in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT say, or null
- * for one that this version does not know. The text is never freed.
+ * The name of a reason in rocprofiler-sdk, ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT say, or
+ * null for one that this version does not know. The text is never freed.
  */
 const char *gputrail_not_issued_name(gputrail_not_issued of);
 
@@ -3066,8 +3065,8 @@ const char *gputrail_not_issued_name(gputrail_not_issued of);
 gputrail_status gputrail_not_issued_by_name(const char *name, gputrail_not_issued *found);
 
 /*
- * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC say, or null for one that this version does
- * not know. The text is never freed.
+ * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC say, or null for one that this version
+ * does not know. The text is never freed.
  */
 const char *gputrail_stall_reason_name(gputrail_stall_reason of);
 

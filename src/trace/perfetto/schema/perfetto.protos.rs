@@ -565,8 +565,8 @@ pub struct Callstack {
     #[prost(uint64, repeated, packed = "false", tag = "2")]
     pub frame_ids: ::prost::alloc::vec::Vec<u64>,
 }
-/// gputrail's own: what was sampled, and how often, exactly. An extension of TracePacket, which Perfetto passes over. All that
-/// has an id is described once on its sequence, before it is referred to or in the same packet. Counts are of
+/// gputrail's own: what was sampled, and how often, exactly. An extension of TracePacket, which Perfetto passes over.
+/// All that has an id is described once on its sequence, before it is referred to or in the same packet. Counts are of
 /// what was not counted in packets before.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PcSamples {
@@ -686,8 +686,9 @@ pub mod pc_samples {
         pub kernel: ::core::option::Option<u32>,
         #[prost(uint32, optional, tag = "3")]
         pub address: ::core::option::Option<u32>,
-        /// By what the samples say of their waves, three numbers each: method (1 stochastic, 2 host-trap) << 24 | type of the
-        /// instruction that was issued << 16 | reason why none was << 8 | CUPTI's stall reason; samples; latency samples among them.
+        /// By what the samples say of their waves, three numbers each: method (1 stochastic, 2 host-trap) << 24 | type of
+        /// the instruction that was issued << 16 | reason why none was << 8 | CUPTI's stall reason; samples; latency samples
+        /// among them.
         #[prost(uint64, repeated, tag = "4")]
         pub outcomes: ::prost::alloc::vec::Vec<u64>,
     }
