@@ -21,7 +21,7 @@ use super::schema::{
 };
 use super::wire::{Encoder, Few, Fields};
 use crate::record::number_map::NumberMap;
-use crate::trace::model::{EventId, Launch, Resources, Stage, StageId, WorkKind};
+use crate::trace::model::{Argument, EventId, Launch, Resources, Stage, StageId, Value, WorkKind};
 
 /// Most stages and kernels that one sequence holds in its tables.
 const MAX_TABLE_ENTRIES: usize = 4096;
@@ -97,6 +97,23 @@ fn write_detail(packet: &mut Few<'_>, name: [u8; 8], value: Option<i64>) {
     }
 }
 
+/// An argument as a detail, whose value is a text.
+fn write_argument(packet: &mut Encoder, argument: &Argument<'_>) {
+    let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
+    packet.string(extra_data::NAME, argument.name);
+    match argument.value {
+        Value::Text(value) | Value::Json(value) => packet.string(extra_data::VALUE, value),
+        Value::Bool(value) => {
+            packet.string(extra_data::VALUE, if value { "true" } else { "false" })
+        }
+        Value::Uint(value) => packet.string(extra_data::VALUE, &value.to_string()),
+        Value::Int(value) => packet.few(|few| few.decimal(extra_data::VALUE, value)),
+        Value::Double(value) => packet.string(extra_data::VALUE, &value.to_string()),
+        Value::Pointer(value) => packet.string(extra_data::VALUE, &format!("{value:#x}")),
+    }
+    packet.close(message);
+}
+
 /// A detail that every version shows.
 #[derive(Copy, Clone, Debug)]
 pub struct Detail<'a> {
@@ -140,6 +157,8 @@ pub struct Work<'a> {
     pub waits: &'a [EventId],
     /// More about it.
     pub details: &'a [Detail<'a>],
+    /// Further values, written behind the details.
+    pub arguments: &'a [Argument<'a>],
 }
 
 /// Entries of one interning table: what stands for them, and the number sent.
@@ -327,6 +346,9 @@ impl WorkTrack {
                 DetailValue::Text(value) => packet.string(extra_data::VALUE, value),
             }
             packet.close(message);
+        }
+        for argument in work.arguments {
+            write_argument(packet, argument);
         }
         packet.close(body);
         packets.end(begun)

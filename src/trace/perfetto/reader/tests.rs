@@ -41,8 +41,8 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
         ..Agent::default()
     };
     writer.gpus(&[gpu]).unwrap();
-    let process = writer.process(42, "program", &[]).unwrap();
-    let thread = writer.thread(process, 43, "main").unwrap();
+    let process = writer.process(42, "program", &[], None).unwrap();
+    let thread = writer.thread(process, 43, "main", None).unwrap();
     let device = writer.device();
     let context = writer.context(42, ContextApi::OpenCl);
     let queue = writer.queue(QueueDescription {
@@ -63,6 +63,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
             waited: &[],
             api: None,
             annotations: &[],
+            flows: &[],
         };
         writer.begin(thread, *begin, &event).unwrap();
         writer.end(thread, *end).unwrap();
@@ -87,6 +88,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
             correlation: number,
             waits: &[],
             details: &[],
+            arguments: &[],
         };
         writer.work(device, &work).unwrap();
     }
@@ -215,8 +217,8 @@ fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
     }
     let mut writer =
         TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).expect("a vector");
-    let process = writer.process(42, "program", &[]).unwrap();
-    let thread = writer.thread(process, 43, "main").unwrap();
+    let process = writer.process(42, "program", &[], None).unwrap();
+    let thread = writer.thread(process, 43, "main", None).unwrap();
     let [label, size] = ["clEnqueue", "size"].map(|name| writer.name(name).unwrap());
     let sizes = [Annotation {
         name: size,
@@ -232,6 +234,7 @@ fn a_call_tells_its_correlation_id_and_whatever_else_stands_beside_it() {
             waited: &[],
             api: None,
             annotations,
+            flows: &[],
         };
         writer.begin(thread, 2_000_000, &event).unwrap();
     }
