@@ -33,7 +33,7 @@ pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> Stri
 
 /// Returns whether a recording with this description holds only a part of the calls and work: those that the scope
 /// selects, or the latest ones.
-#[cfg_attr(not(feature = "perfetto"), allow(dead_code))]
+#[cfg(feature = "perfetto")]
 pub(crate) fn is_selective(configuration: &str) -> bool {
     configuration.contains(SELECTED)
         || configuration.contains(&format!(", {} policy", Policy::Overwrite))

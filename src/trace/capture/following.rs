@@ -79,7 +79,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Takes in the next piece of the capture; `false` if there is none, for now. Errors are the consumer's.
+    /// Takes in the next piece of the capture; `false` if there is none yet. Errors are the consumer's.
     pub fn advance(&mut self) -> io::Result<bool> {
         match self.step() {
             Ok(more) => Ok(more),

@@ -151,7 +151,7 @@ impl<'a> Making<'a> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in the next piece; `false` if there is none, for now.
+    /// Takes in the next piece; `false` if there is none yet.
     fn advance(&self) -> bool {
         let mut stage = self.stage();
         match &mut *stage {
@@ -224,7 +224,7 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none, for now.
+    /// Takes in the next piece, after [`take_over`](Running::take_over); `false` if there is none yet.
     pub fn advance(&self) -> bool {
         self.is_taken_over() && self.making.advance()
     }
