@@ -175,10 +175,10 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
     let mut trace = TraceWriter::new(Vec::new(), 3, &clocks, &Machine::default())?;
     let interned = NAMES.map(|name| trace.name(name).expect("few names"));
     let category = trace.name("category").expect("few names");
-    let process = trace.process(PID, "program", &[])?;
+    let process = trace.process(PID, "program", &[], None)?;
     let tracks = [
-        trace.thread(process, 43, "one")?,
-        trace.thread(process, 44, "two")?,
+        trace.thread(process, 43, "one", None)?,
+        trace.thread(process, 44, "two", None)?,
     ];
     let counter = trace.process_counter(process, "bytes", CounterUnit::Bytes)?;
     let device = trace.device();
@@ -250,6 +250,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                     waited: &after,
                     api: api.then_some(GpuApi::OpenCl),
                     annotations: &beside,
+                    flows: &[],
                 };
                 if *instant {
                     trace.instant(tracks[*track], *time, &event)?;
@@ -271,7 +272,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                 expected.push(bare(*time, 2, *track, None));
             }
             Record::Value { time, value } => {
-                trace.value(counter, *time, *value)?;
+                trace.value(counter, *time, CounterValue::Int(*value))?;
                 expected.push(bare(*time, 4, 2, Some(*value)));
             }
             Record::Work {
@@ -326,6 +327,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                         correlation: *correlation,
                         waits: &after,
                         details: &details,
+                        arguments: &[],
                     },
                 )?;
                 let launch = launch.filter(|(_, workgroup)| !workgroup.contains(&0)).map(

@@ -82,19 +82,20 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
         waited: &[],
         api: None,
         annotations: &annotations,
+        flows: &[],
     };
     trace.instant(notes, START, &plain)?;
 
     // Two processes with the same numbers inside.
     for (index, pid) in [(1_u64, 4242), (2, 4243)] {
-        let process = trace.process(pid, "app", &["app", "--fast"])?;
-        let main = trace.thread(process, pid, "main")?;
-        let helper = trace.thread(process, pid + 10, "helper")?;
+        let process = trace.process(pid, "app", &["app", "--fast"], None)?;
+        let main = trace.thread(process, pid, "main", None)?;
+        let helper = trace.thread(process, pid + 10, "helper", None)?;
         let child = trace.child(main, "overhead")?;
         let notes = trace.process_child(process, "losses")?;
         let memory = trace.process_counter(process, "memory in use", CounterUnit::Bytes)?;
         for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
-            trace.value(memory, time, bytes)?;
+            trace.value(memory, time, CounterValue::Int(bytes))?;
         }
         let block = CounterIndex(index as u32 - 1);
         let counter = |what: &str, unit| CounterDescription {
@@ -200,6 +201,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
                         name: "queued",
                         value: DetailValue::Number(-1_500),
                     }],
+                    arguments: &[],
                 },
             )?;
             if call == 500 {

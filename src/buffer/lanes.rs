@@ -38,6 +38,9 @@ const FENCED: u32 = 1;
 const OPEN: u32 = 2;
 
 /// The lane in one slot.
+///
+/// Each slot has its own flag, beside the one that says that the thread's state is borrowed: a thread also borrows its state
+/// to open a lane, which waits for the lock that the destroyer of a buffer holds while it waits for this flag.
 #[repr(align(128))]
 struct Slot {
     /// 1 while the thread uses the lane.

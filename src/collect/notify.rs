@@ -44,7 +44,7 @@ pub(crate) struct Notifier<'a> {
 
 impl<'a> Notifier<'a> {
     /// Inside of `call`, on the thread that makes it.
-    #[cfg_attr(not(feature = "sim"), allow(dead_code))]
+    #[cfg(feature = "sim")]
     pub fn inside(host: &'a HostThread, call: &CallInProgress) -> Notifier<'a> {
         Notifier {
             board: host.board(),

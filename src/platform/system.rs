@@ -65,7 +65,7 @@ mod here {
     }
 
     /// Path of the library or program that `code` lies in, as the dynamic loader opened it.
-    #[cfg_attr(all(feature = "symbols", not(feature = "capi")), allow(dead_code))]
+    #[cfg(any(feature = "capi", not(feature = "symbols")))]
     pub fn library_of(code: *const ()) -> Option<PathBuf> {
         // SAFETY: plain data, for which zeros are valid.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };

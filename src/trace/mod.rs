@@ -6,6 +6,8 @@ pub mod capture;
 mod convert;
 #[cfg(feature = "perfetto")]
 mod directory;
+#[cfg(feature = "import")]
+pub mod import;
 pub mod model;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;

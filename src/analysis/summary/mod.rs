@@ -483,6 +483,7 @@ mod tests {
             status: 0,
             waits: &[],
             samples: None,
+            arguments: &[],
         }
     }
 

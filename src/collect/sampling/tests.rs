@@ -268,7 +268,7 @@ fn an_agent_that_is_unknown_or_cannot_be_sampled_is_named() {
     let context = bench.context();
     let refuse = |agent| refused(bench.sample(&context, agent, EVERY_MS)).to_string();
     let unknown = refuse(AgentId(9));
-    assert!(unknown.contains("sampling has the id 9"), "{unknown}");
+    assert!(unknown.contains("has the id 9"), "{unknown}");
     let listed = context.sampling_configurations(AgentId(9)).unwrap_err();
     assert!(listed.to_string().contains(&unknown), "{listed}");
     let never = Arc::new(Fake::default());

@@ -33,7 +33,7 @@ pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> Stri
 
 /// Returns whether a recording with this description holds only a part of the calls and work: those that the scope
 /// selects, or the latest ones.
-#[cfg_attr(not(feature = "perfetto"), allow(dead_code))]
+#[cfg(feature = "perfetto")]
 pub(crate) fn is_selective(configuration: &str) -> bool {
     configuration.contains(SELECTED)
         || configuration.contains(&format!(", {} policy", Policy::Overwrite))
@@ -332,7 +332,7 @@ mod tests {
         assert!(error("delay=5 apples").contains("500ms"));
         assert!(error("delay=-1s").contains("is not a time"));
         assert!(error("kind=kernel").contains("kernel-dispatch"));
-        assert!(error("start-on=").contains("not empty"));
+        assert!(error("start-on=").contains("must not be empty"));
         assert!(error("pc-sampling=often").contains("host-trap,1ms"));
         assert!(error("pc-sampling=host-trap,1 apple").contains("500ms"));
     }

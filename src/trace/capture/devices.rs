@@ -287,6 +287,7 @@ impl Devices {
             status: completion.map_or(0, |completion| completion.status.min(0)),
             waits: &waits,
             samples,
+            arguments: &[],
         })
     }
 

@@ -102,6 +102,7 @@ impl ThreadMarkers {
                         parent: Parent::Track(parent),
                         name: "markers",
                         kind,
+                        order: None,
                     })?),
                 };
                 if marker.what == MarkerKind::PUSH {
@@ -115,6 +116,7 @@ impl ThreadMarkers {
                         category,
                         time,
                         arguments,
+                        flows: &[],
                     })
                 })
             }
@@ -158,6 +160,7 @@ impl ThreadMarkers {
                 parent: Parent::Track(parent),
                 name: &kind_title(metadata, kind),
                 kind: TrackKind::Slices,
+                order: None,
             })?),
         };
         stream.consumer.slice(&Slice {
@@ -172,6 +175,7 @@ impl ThreadMarkers {
                 name: "external_id",
                 value: Value::Uint(marker.id),
             }],
+            flows: &[],
         })
     }
 
@@ -260,6 +264,7 @@ impl Ranges {
             parent: Parent::Process(self.process),
             name: "ranges",
             kind: TrackKind::Ranges,
+            order: None,
         })?;
         self.rows.push(Row { track, from, to });
         Ok(track)
@@ -295,6 +300,7 @@ fn begin(
             open,
             correlation: CorrelationId::NONE,
             arguments,
+            flows: &[],
         })
     })
 }

@@ -9,7 +9,7 @@ use super::devices::Devices;
 use crate::record::number_map::NumberMap;
 use crate::record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos};
 use crate::trace::model::{
-    CounterUnit, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
+    CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
 
 /// Maximum number of changes that are held back to be sorted by time: threads are read one after the other.
@@ -124,6 +124,7 @@ impl Memory {
                     parent: Parent::Process(process),
                     name: &name,
                     kind: TrackKind::Counter(CounterUnit::Bytes),
+                    order: None,
                 })?;
                 self.counters.entry(location).or_insert((track, 0))
             }
@@ -133,6 +134,8 @@ impl Memory {
         } else {
             in_use.saturating_add(bytes)
         };
-        stream.consumer.value(*track, change.time, *in_use as i64)
+        stream
+            .consumer
+            .value(*track, change.time, CounterValue::Int(*in_use as i64))
     }
 }

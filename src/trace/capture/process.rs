@@ -92,6 +92,7 @@ impl<'a> ProcessStream<'a> {
                 name: executable.rsplit('/').next().unwrap_or(executable),
                 rank: text(process.map(|process| process.rank)),
                 command: &command,
+                order: None,
             },
         )?;
         let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
@@ -295,6 +296,7 @@ impl<'a> ProcessStream<'a> {
             parent: Parent::Process(self.index),
             name: name.map_or("", |name| self.metadata.string(name)),
             kind: TrackKind::Thread(self.index, id),
+            order: None,
         })?;
         self.threads.push(Thread {
             id,
@@ -457,6 +459,7 @@ impl<'a> ProcessStream<'a> {
                 parent: Parent::Track(thread.track),
                 name: "overhead",
                 kind: TrackKind::Slices,
+                order: None,
             })?),
         };
         let detail = self.metadata.string(record.detail);
@@ -475,6 +478,7 @@ impl<'a> ProcessStream<'a> {
             open: false,
             correlation: record.correlation,
             arguments: &arguments[..usize::from(!detail.is_empty())],
+            flows: &[],
         })
     }
 }

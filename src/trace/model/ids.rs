@@ -29,6 +29,8 @@ ids! {
     SamplerIndex(u32);
     /// A kernel, or a kind of copy, fill or barrier. In one process, all work with the same id has the same name.
     StageId(u64);
+    /// A chain of arrows between slices, unique in the trace.
+    FlowId(u64);
     /// A piece of device work, unique in the trace. Calls and other work refer to it.
     EventId(u64);
 }

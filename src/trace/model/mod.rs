@@ -15,11 +15,11 @@
 //! | agents, queues | [`agent`](Agent) | [`agents`](Consumer::agents), [`queue`](Consumer::queue) | [`work`](Consumer::work) |
 //! | processes, tracks | [`track`](Track) | [`process`](Consumer::process), [`track`](Consumer::track) | |
 //! | API calls | [`call`](Call) | | [`call`](Consumer::call), [`end`](Consumer::end) |
-//! | ranges and other slices, markers | [`slice`](Slice) | | [`slice`](Consumer::slice), [`end`](Consumer::end), [`instant`](Consumer::instant) |
+//! | ranges and other slices, markers | [`slice`](Slice) | | [`slice`](Consumer::slice), [`end`](Consumer::end), [`end_slice`](Consumer::end_slice), [`instant`](Consumer::instant) |
 //! | counters of a track | [`track`](Track) | [`track`](Consumer::track) | [`value`](Consumer::value) |
 //! | counters of an agent | [`counter`](CounterBlock) | [`counters`](Consumer::counters) | [`counter_values`](Consumer::counter_values) |
 //! | samples of the program counter | [`samples`](Samples) | [`stack`](Consumer::stack) | [`samples`](Consumer::samples), [`stack_samples`](Consumer::stack_samples) |
-//! | dependencies | ids in [`Call`] and [`Work`] | | |
+//! | dependencies | ids in [`Call`] and [`Work`], [`FlowPoint`]s of slices and instants | | |
 //! | losses, notes | [`note`](Note) | | [`loss`](Consumer::loss), [`note`](Consumer::note) |
 //!
 //! # Rules for producers
@@ -78,15 +78,15 @@ pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use header::{Machine, SystemClocks, TraceHeader};
 pub use ids::{
-    AgentIndex, CounterIndex, EventId, FunctionIndex, ProcessIndex, QueueIndex, SamplerIndex,
-    StackIndex, StageId, TrackIndex,
+    AgentIndex, CounterIndex, EventId, FlowId, FunctionIndex, ProcessIndex, QueueIndex,
+    SamplerIndex, StackIndex, StageId, TrackIndex,
 };
 pub use note::{Loss, Note};
 pub use samples::{
     CodeAddress, CodeFrame, Configuration, OutcomeCount, RawSample, SampleCount, SampleTotals,
     Samples, SourceText, StackFrame, StackSamples,
 };
-pub use slice::{Argument, Instant, Slice, Value, category};
+pub use slice::{Argument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
 pub use track::{Parent, Process, Track, TrackKind};
 pub use work::{Launch, Resources, Stage, Work, WorkKind, WorkSamples};
 
@@ -177,6 +177,11 @@ pub trait Consumer: Send {
         Ok(())
     }
 
+    /// As [`end`](Consumer::end), with what became known of the slice since it began.
+    fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
+        self.end(end.track, end.time)
+    }
+
     /// A marker: something that happens at a point in time.
     fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
         let _ = instant;
@@ -190,7 +195,7 @@ pub trait Consumer: Send {
     }
 
     /// The counter of a track has `value` from `time` on.
-    fn value(&mut self, track: TrackIndex, time: Nanos, value: i64) -> io::Result<()> {
+    fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
         let _ = (track, time, value);
         Ok(())
     }
@@ -353,6 +358,10 @@ macro_rules! forward {
             $($to.end(track, end)?;)+
             Ok(())
         }
+        fn end_slice(&mut $self, end: &SliceEnd<'_>) -> io::Result<()> {
+            $($to.end_slice(end)?;)+
+            Ok(())
+        }
         fn instant(&mut $self, instant: &Instant<'_>) -> io::Result<()> {
             $($to.instant(instant)?;)+
             Ok(())
@@ -362,7 +371,12 @@ macro_rules! forward {
             $($to.work(work)?;)+
             Ok(())
         }
-        fn value(&mut $self, track: TrackIndex, time: Nanos, value: i64) -> io::Result<()> {
+        fn value(
+            &mut $self,
+            track: TrackIndex,
+            time: Nanos,
+            value: CounterValue,
+        ) -> io::Result<()> {
             $($to.value(track, time, value)?;)+
             Ok(())
         }

@@ -1,6 +1,6 @@
 //! Slices that are no API calls, markers, and the arguments of both.
 
-use super::TrackIndex;
+use super::{FlowId, TrackIndex};
 use crate::record::{CorrelationId, Nanos};
 
 /// Categories of slices.
@@ -26,6 +26,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// An address or handle, shown in hexadecimal.
     Pointer(u64),
+    /// A list or an object, as JSON.
+    Json(&'a str),
 }
 
 /// A named value of an event.
@@ -35,6 +37,15 @@ pub struct Argument<'a> {
     pub name: &'a str,
     /// Its value.
     pub value: Value<'a>,
+}
+
+/// A slice or an instant that a flow passes through. Viewers draw an arrow from each point of a flow to the next in time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct FlowPoint {
+    /// The flow.
+    pub flow: FlowId,
+    /// Whether the flow ends here. Its id may be used again afterwards.
+    pub last: bool,
 }
 
 /// A slice of a track.
@@ -57,6 +68,21 @@ pub struct Slice<'a> {
     pub correlation: CorrelationId,
     /// Further values.
     pub arguments: &'a [Argument<'a>],
+    /// The flows that pass through it.
+    pub flows: &'a [FlowPoint],
+}
+
+/// The end of the innermost [open](Slice::open) slice of a track, with what became known of the slice since it began.
+#[derive(Copy, Clone, Debug)]
+pub struct SliceEnd<'a> {
+    /// The track.
+    pub track: TrackIndex,
+    /// When the slice ends.
+    pub time: Nanos,
+    /// Further values of the slice.
+    pub arguments: &'a [Argument<'a>],
+    /// Further flows that pass through the slice.
+    pub flows: &'a [FlowPoint],
 }
 
 /// A marker.
@@ -72,4 +98,6 @@ pub struct Instant<'a> {
     pub time: Nanos,
     /// Further values.
     pub arguments: &'a [Argument<'a>],
+    /// The flows that pass through it.
+    pub flows: &'a [FlowPoint],
 }

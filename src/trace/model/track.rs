@@ -14,6 +14,8 @@ pub struct Process<'a> {
     pub rank: &'a str,
     /// Its command line.
     pub command: &'a [&'a str],
+    /// Its place among the processes, lowest first, where the recording gives one.
+    pub order: Option<i32>,
 }
 
 /// The parent of a track.
@@ -53,4 +55,6 @@ pub struct Track<'a> {
     pub name: &'a str,
     /// Its content.
     pub kind: TrackKind,
+    /// Its place among the tracks beside it, lowest first, where the recording gives one.
+    pub order: Option<i32>,
 }

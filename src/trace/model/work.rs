@@ -1,6 +1,6 @@
 //! Work of agents: kernels, copies, fills, barriers.
 
-use super::{AgentIndex, EventId, ProcessIndex, QueueIndex, StageId};
+use super::{AgentIndex, Argument, EventId, ProcessIndex, QueueIndex, StageId};
 use crate::record::{CorrelationId, Nanos, ThreadId};
 
 /// The kind of a piece of work.
@@ -121,6 +121,8 @@ pub struct Work<'a> {
     pub waits: &'a [EventId],
     /// Its samples, if it was sampled.
     pub samples: Option<&'a WorkSamples>,
+    /// Further values.
+    pub arguments: &'a [Argument<'a>],
 }
 
 /// The samples of a piece of work.

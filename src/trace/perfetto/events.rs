@@ -9,7 +9,7 @@ use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
 use super::wire::{Encoder, Open, ShortFields, Start};
-use crate::trace::model::{EventId, Value};
+use crate::trace::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
 #[derive(Copy, Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Event<'a> {
     pub api: Option<super::schema::GpuApi>,
     /// Further values.
     pub annotations: &'a [Annotation<'a>],
+    /// The flows that pass through it.
+    pub flows: &'a [FlowPoint],
 }
 
 /// The constant fields at the begin of each call of one function, encoded once.
@@ -198,7 +200,43 @@ impl EventTrack {
         for annotation in event.annotations {
             write_annotation(encoder, annotation);
         }
+        write_flows(encoder, event.flows);
         write_ties(encoder, event.submitted, event.waited, event.api);
+        encoder.close(body);
+        packets.end(packet)
+    }
+
+    /// Ends the innermost open slice, with further values of the slice.
+    pub fn end_with<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        names: &Names,
+        time: u64,
+        annotations: &[Annotation<'_>],
+        flows: &[FlowPoint],
+    ) -> io::Result<()> {
+        self.ready(packets)?;
+        let (packet, ()) = packets.begin(&mut self.sequence, time, |fields| {
+            fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
+        });
+        let encoder = packets.encoder();
+        let known = |annotation: &Annotation<'_>| self.annotations.has_name(annotation.name);
+        if !annotations.iter().all(known) {
+            let interned = encoder.open(field::trace_packet::INTERNED_DATA);
+            for Annotation { name, .. } in annotations {
+                if !self.annotations.has_name(*name) {
+                    self.annotations.mark_name(*name);
+                    names.entry(encoder, field::interned_data::DEBUG_ANNOTATION_NAMES, *name);
+                }
+            }
+            encoder.close(interned);
+        }
+        let body = encoder.open(field::trace_packet::TRACK_EVENT);
+        encoder.uint(field::track_event::TYPE, track_event::Type::SliceEnd as u64);
+        for annotation in annotations {
+            write_annotation(encoder, annotation);
+        }
+        write_flows(encoder, flows);
         encoder.close(body);
         packets.end(packet)
     }
@@ -300,15 +338,21 @@ impl EventTrack {
         &mut self,
         packets: &mut Packets<W>,
         time: u64,
-        value: i64,
+        value: CounterValue,
     ) -> io::Result<()> {
         self.ready(packets)?;
-        packets.short_packet(&mut self.sequence, time, |packet| {
-            let body = packet.open(field::trace_packet::TRACK_EVENT);
-            packet.uint(field::track_event::TYPE, track_event::Type::Counter as u64);
-            packet.uint(field::track_event::COUNTER_VALUE, value as u64);
-            packet.close(body);
-        })
+        let (packet, ()) = packets.begin(&mut self.sequence, time, |_| ());
+        let encoder = packets.encoder();
+        let body = encoder.open(field::trace_packet::TRACK_EVENT);
+        encoder.uint(field::track_event::TYPE, track_event::Type::Counter as u64);
+        match value {
+            CounterValue::Int(value) => encoder.int(field::track_event::COUNTER_VALUE, value),
+            CounterValue::Double(value) => {
+                encoder.double(field::track_event::DOUBLE_COUNTER_VALUE, value)
+            }
+        }
+        encoder.close(body);
+        packets.end(packet)
     }
 
     #[inline]
@@ -424,6 +468,17 @@ fn write_ties(
     }
 }
 
+/// The flows that pass through an event.
+fn write_flows(packet: &mut Encoder, flows: &[FlowPoint]) {
+    for FlowPoint { flow, last } in flows {
+        let field = match last {
+            false => field::track_event::FLOW_IDS,
+            true => field::track_event::TERMINATING_FLOW_IDS,
+        };
+        packet.fixed64(field, flow.0);
+    }
+}
+
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
     let message = packet.open(field::track_event::DEBUG_ANNOTATIONS);
     packet.uint(field::debug_annotation::NAME_IID, annotation.name.iid());
@@ -434,6 +489,7 @@ fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
         Value::Double(value) => packet.double(field::debug_annotation::DOUBLE_VALUE, value),
         Value::Text(value) => packet.string(field::debug_annotation::STRING_VALUE, value),
         Value::Pointer(value) => packet.uint(field::debug_annotation::POINTER_VALUE, value),
+        Value::Json(value) => packet.string(field::debug_annotation::LEGACY_JSON_VALUE, value),
     }
     packet.close(message);
 }

@@ -17,9 +17,9 @@ use crate::record::{ContextId, CorrelationId, Nanos, ProcessId};
 use crate::trace::model;
 use crate::trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterValue, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
-    SamplerIndex, Samples, Slice, StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader,
-    TrackIndex, TrackKind, Value, Work, category,
+    CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
+    SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,
+    TraceHeader, TrackIndex, TrackKind, Value, Work, category,
 };
 use calls::KnownFunction;
 
@@ -137,7 +137,7 @@ impl<'a> Exporter<'a> {
         &mut self,
         (name, category): (&str, &str),
         correlation: CorrelationId,
-        arguments: &[Argument<'_>],
+        (arguments, flows): (&[Argument<'_>], &[FlowPoint]),
         write: impl FnOnce(&mut TraceWriter<Out<'a>>, &Event<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let label = match self.writer.name(name) {
@@ -157,6 +157,7 @@ impl<'a> Exporter<'a> {
             waited: &[],
             api: None,
             annotations: &annotations,
+            flows,
         };
         write(&mut self.writer, &event)
     }
@@ -198,7 +199,9 @@ impl Consumer for Exporter<'_> {
             name += &format!(" ({})", process.rank);
             title += &format!(" ({})", process.rank);
         }
-        let track = self.writer.process(process.pid.0, &name, process.command)?;
+        let track = self
+            .writer
+            .process(process.pid.0, &name, process.command, process.order)?;
         self.processes.push(ProcessPlace {
             pid: process.pid,
             name: process.name.to_owned(),
@@ -223,7 +226,7 @@ impl Consumer for Exporter<'_> {
         let place = match (track.kind, process, parent) {
             (TrackKind::Thread(process, thread), ..) => {
                 let process = declared(self.processes.get(process.0 as usize))?;
-                writer.thread(process.track, thread.0, name)?
+                writer.thread(process.track, thread.0, name, track.order)?
             }
             (TrackKind::Samples, process, _) => {
                 let samples = StackTrack::new(declared(process)?, name);
@@ -304,7 +307,7 @@ impl Consumer for Exporter<'_> {
         self.event(
             named,
             slice.correlation,
-            slice.arguments,
+            (slice.arguments, slice.flows),
             |writer, event| {
                 writer.begin(track, slice.start.0, event)?;
                 match slice.end {
@@ -325,9 +328,17 @@ impl Consumer for Exporter<'_> {
         let track = self.events(instant.track)?;
         let named = (instant.name, instant.category);
         let none = CorrelationId::NONE;
-        self.event(named, none, instant.arguments, |writer, event| {
+        let values = (instant.arguments, instant.flows);
+        self.event(named, none, values, |writer, event| {
             writer.instant(track, instant.time.0, event)
         })
+    }
+
+    fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
+        let track = self.events(end.track)?;
+        let annotations = self.annotations(end.arguments);
+        self.writer
+            .end_with(track, end.time.0, &annotations, end.flows)
     }
 
     #[inline]
@@ -335,7 +346,7 @@ impl Consumer for Exporter<'_> {
         self.write_work(work)
     }
 
-    fn value(&mut self, track: TrackIndex, time: Nanos, value: i64) -> io::Result<()> {
+    fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
         let track = self.events(track)?;
         self.writer.value(track, time.0, value)
     }
@@ -402,7 +413,8 @@ impl Consumer for Exporter<'_> {
         ];
         let arguments = arguments.map(|(name, value)| Argument { name, value });
         let named = ("records lost", OWN);
-        self.event(named, CorrelationId::NONE, &arguments, |writer, event| {
+        let none = CorrelationId::NONE;
+        self.event(named, none, (&arguments, &[]), |writer, event| {
             writer.instant(track, loss.time.0, event)
         })
     }
@@ -413,7 +425,7 @@ impl Consumer for Exporter<'_> {
             self.writer.ended_early();
         }
         let (named, none) = ((note.name, OWN), CorrelationId::NONE);
-        self.event(named, none, note.arguments, |writer, event| {
+        self.event(named, none, (note.arguments, &[]), |writer, event| {
             writer.instant(track, note.time.0, event)
         })
     }

@@ -148,6 +148,7 @@ impl StackTrack {
             tid: Some(i64::from(INVENTED | pid)),
             thread_name: Some(self.name.clone()),
             reference_timestamp_us: Some(first),
+            legacy_sort_index: None,
         };
         writer.sample_packet(&mut sequence, None, Data::ThreadDescriptor(thread))?;
         Ok((sequence, first))

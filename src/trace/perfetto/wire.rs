@@ -253,6 +253,14 @@ impl Encoder {
         self.at += key + 8;
     }
 
+    /// An unsigned integer of the type `fixed64`.
+    pub fn fixed64(&mut self, field: Field, value: u64) {
+        let room = self.room();
+        let key = put(room, 0, u64::from(field << 3 | FIXED64));
+        *first(&mut room[key..]) = value.to_le_bytes();
+        self.at += key + 8;
+    }
+
     /// Writes a string.
     #[inline]
     pub fn string(&mut self, field: Field, value: &str) {

@@ -20,7 +20,7 @@ use super::schema::{
 };
 use super::wire::{Encoder, Fields, ShortFields};
 use crate::record::number_map::NumberMap;
-use crate::trace::model::{EventId, Launch, Resources, Stage, StageId, WorkKind};
+use crate::trace::model::{Argument, EventId, Launch, Resources, Stage, StageId, Value, WorkKind};
 
 /// Maximum number of stages and kernels in the tables of one sequence.
 const MAX_TABLE_ENTRIES: usize = 4096;
@@ -96,6 +96,23 @@ fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>)
     }
 }
 
+/// An argument as a detail, whose value is a text.
+fn write_argument(packet: &mut Encoder, argument: &Argument<'_>) {
+    let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
+    packet.string(extra_data::NAME, argument.name);
+    match argument.value {
+        Value::Text(value) | Value::Json(value) => packet.string(extra_data::VALUE, value),
+        Value::Bool(value) => {
+            packet.string(extra_data::VALUE, if value { "true" } else { "false" })
+        }
+        Value::Uint(value) => packet.string(extra_data::VALUE, &value.to_string()),
+        Value::Int(value) => packet.short_fields(|fields| fields.decimal(extra_data::VALUE, value)),
+        Value::Double(value) => packet.string(extra_data::VALUE, &value.to_string()),
+        Value::Pointer(value) => packet.string(extra_data::VALUE, &format!("{value:#x}")),
+    }
+    packet.close(message);
+}
+
 /// A property that every version of Perfetto shows.
 #[derive(Copy, Clone, Debug)]
 pub struct Detail<'a> {
@@ -139,6 +156,8 @@ pub struct RenderStageEvent<'a> {
     pub waits: &'a [EventId],
     /// Further properties.
     pub details: &'a [Detail<'a>],
+    /// Further values, written behind the details.
+    pub arguments: &'a [Argument<'a>],
 }
 
 /// The entries of one interning table: keys, and the numbers that were sent.
@@ -326,6 +345,9 @@ impl WorkTrack {
                 DetailValue::Text(value) => packet.string(extra_data::VALUE, value),
             }
             packet.close(message);
+        }
+        for argument in work.arguments {
+            write_argument(packet, argument);
         }
         packet.close(body);
         packets.end(begun)

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::counters::CounterTrack;
-use super::events::{Event, EventTrack, Heading, Tie, TiedCall};
+use super::events::{Annotation, Event, EventTrack, Heading, Tie, TiedCall};
 use super::header;
 use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
@@ -22,7 +22,7 @@ use super::work::{
     WorkTrack,
 };
 use crate::trace::model::{
-    Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, Machine, SystemClocks,
+    Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, FlowPoint, Machine, SystemClocks,
 };
 
 /// The sequence of the packets that describe the trace itself.
@@ -197,8 +197,14 @@ impl<W: Write> TraceWriter<W> {
         }))
     }
 
-    /// Declares a process.
-    pub fn process(&mut self, pid: u32, name: &str, command: &[&str]) -> io::Result<ProcessTrack> {
+    /// Declares a process. Viewers sort processes by `order`, lowest first.
+    pub fn process(
+        &mut self,
+        pid: u32,
+        name: &str,
+        command: &[&str],
+        order: Option<i32>,
+    ) -> io::Result<ProcessTrack> {
         let uuid = self.uuid(Kind::Process, pid, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
@@ -208,6 +214,7 @@ impl<W: Write> TraceWriter<W> {
                     .iter()
                     .map(|&argument| argument.to_owned())
                     .collect(),
+                legacy_sort_index: order,
                 process_name: known(name),
                 ..ProcessDescriptor::default()
             }),
@@ -216,8 +223,14 @@ impl<W: Write> TraceWriter<W> {
         Ok(ProcessTrack { uuid, pid })
     }
 
-    /// Declares the track of a thread. `name` may be empty.
-    pub fn thread(&mut self, process: ProcessTrack, tid: u32, name: &str) -> io::Result<Track> {
+    /// Declares the track of a thread. `name` may be empty. Viewers sort the threads of a process by `order`, lowest first.
+    pub fn thread(
+        &mut self,
+        process: ProcessTrack,
+        tid: u32,
+        name: &str,
+        order: Option<i32>,
+    ) -> io::Result<Track> {
         let uuid = self.uuid(Kind::Thread, process.pid, tid);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
@@ -225,6 +238,7 @@ impl<W: Write> TraceWriter<W> {
             thread: Some(ThreadDescriptor {
                 pid: Some(process.pid as i32),
                 tid: Some(i64::from(tid)),
+                legacy_sort_index: order,
                 thread_name: known(name),
                 reference_timestamp_us: None,
             }),
@@ -444,8 +458,20 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].end(&mut self.packets, time)
     }
 
+    /// Ends the innermost open slice of a track, with further values of the slice.
+    pub fn end_with(
+        &mut self,
+        track: Track,
+        time: u64,
+        annotations: &[Annotation<'_>],
+        flows: &[FlowPoint],
+    ) -> io::Result<()> {
+        let track = &mut self.tracks[track.0 as usize];
+        track.end_with(&mut self.packets, &self.names, time, annotations, flows)
+    }
+
     /// Writes the value that a counter has from `time` on.
-    pub fn value(&mut self, counter: Track, time: u64, value: i64) -> io::Result<()> {
+    pub fn value(&mut self, counter: Track, time: u64, value: CounterValue) -> io::Result<()> {
         self.tracks[counter.0 as usize].value(&mut self.packets, time, value)
     }
 

@@ -30,6 +30,7 @@ fn event<'a>(label: Label<'a>, category: Name) -> Event<'a> {
         waited: &[],
         api: None,
         annotations: &[],
+        flows: &[],
     }
 }
 
@@ -70,15 +71,16 @@ fn work(event: u64, start: u64, queue: HardwareQueue, stage: Stage<'_>) -> Rende
         correlation: 9,
         waits: &[],
         details: &[],
+        arguments: &[],
     }
 }
 
 #[test]
 fn slices_come_back_on_their_tracks_with_their_times() {
     let mut writer = writer();
-    let process = writer.process(4242, "app", &["app", "-x"]).unwrap();
-    let one = writer.thread(process, 1, "main").unwrap();
-    let two = writer.thread(process, 2, "").unwrap();
+    let process = writer.process(4242, "app", &["app", "-x"], None).unwrap();
+    let one = writer.thread(process, 1, "main", None).unwrap();
+    let two = writer.thread(process, 2, "", None).unwrap();
     let category = writer.name("opencl").unwrap();
     let name = writer.name("clFinish").unwrap();
     writer
@@ -120,8 +122,8 @@ fn slices_come_back_on_their_tracks_with_their_times() {
 fn a_call_carries_its_ids_and_values() {
     use crate::trace::perfetto::schema::debug_annotation::{self, NameField};
     let mut writer = writer();
-    let process = writer.process(1, "app", &[]).unwrap();
-    let thread = writer.thread(process, 1, "").unwrap();
+    let process = writer.process(1, "app", &[], None).unwrap();
+    let thread = writer.thread(process, 1, "", None).unwrap();
     let category = writer.name("opencl").unwrap();
     let error = writer.name("error").unwrap();
     let annotations = [Annotation {
@@ -275,8 +277,8 @@ fn full_tables_are_dropped_and_what_is_used_is_sent_again() {
 #[test]
 fn a_reset_sends_names_defaults_and_clock_again() {
     let mut writer = writer();
-    let process = writer.process(1, "app", &[]).unwrap();
-    let thread = writer.thread(process, 1, "").unwrap();
+    let process = writer.process(1, "app", &[], None).unwrap();
+    let thread = writer.thread(process, 1, "", None).unwrap();
     let category = writer.name("opencl").unwrap();
     let name = writer.name("clFlush").unwrap();
     for time in [100, 200, 300] {

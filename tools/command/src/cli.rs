@@ -52,7 +52,14 @@ Where gputrail cannot be the parent (containers, job launchers), see `gputrail l
 const CONVERT_EXAMPLES: &str = "\
 Examples:
   gputrail convert run.gputrail                       makes run.pftrace
-  gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace";
+  gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace
+  gputrail convert profile.json.gz                    of PyTorch's profiler, or of Chrome";
+
+const CONVERT_NOTES: &str = "\
+Reads captures (.gputrail), Perfetto traces, and Chrome trace events as PyTorch's profiler writes them (JSON); plain, or packed
+with gzip or zstd. The content decides, not the name. docs/convert.md lists what becomes of each field.
+
+Exit codes: 0 on success; 1 when an input was damaged, and all else was converted; 125 when gputrail itself fails.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -396,15 +403,15 @@ impl From<Scope> for scope::Scope {
     }
 }
 
-/// Make a trace from captures
+/// Make a trace from captures and from files of other programs
 #[derive(Args)]
-#[command(help_template = TEMPLATE, before_help = CONVERT_EXAMPLES)]
+#[command(help_template = TEMPLATE, before_help = CONVERT_EXAMPLES, after_help = CONVERT_NOTES)]
 pub struct Convert {
-    /// Captures (.gputrail), which become one trace
-    #[arg(required = true, value_name = "CAPTURE")]
-    pub captures: Vec<PathBuf>,
+    /// Files and folders, all of which go into one trace; `-` is standard input
+    #[arg(required = true, value_name = "IN")]
+    pub inputs: Vec<PathBuf>,
 
-    /// The trace [default: the first capture's name with .pftrace, never replacing an older file]
+    /// The trace [default: the first input's name with .pftrace, never replacing an older file]
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
 

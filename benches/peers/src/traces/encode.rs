@@ -35,8 +35,8 @@ pub fn by_hand() {
     let category = trace.name("opencl").expect("a first name");
     let names =
         ["clSetKernelArg", "clEnqueueNDRangeKernel"].map(|name| trace.name(name).expect("few"));
-    let process = trace.process(4242, "app", &[]).expect("a sink");
-    let thread = trace.thread(process, 4242, "").expect("a sink");
+    let process = trace.process(4242, "app", &[], None).expect("a sink");
+    let thread = trace.thread(process, 4242, "", None).expect("a sink");
     let device = trace.device();
     let context = trace.context(4242, ContextApi::OpenCl);
     let queue = trace.queue(QueueDescription {
@@ -61,6 +61,7 @@ pub fn by_hand() {
                 waited: &[],
                 api: enqueues.then_some(GpuApi::OpenCl),
                 annotations: &[],
+                flows: &[],
             };
             trace.begin(thread, time, &call).expect("a sink");
             trace.end(thread, time + 300).expect("a sink");
@@ -95,6 +96,7 @@ pub fn by_hand() {
                     value: DetailValue::Number(-900),
                 },
             ],
+            arguments: &[],
         };
         trace.work(device, &work).expect("a sink");
     }

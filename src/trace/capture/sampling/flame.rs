@@ -156,6 +156,7 @@ impl Flame {
             parent: Parent::Process(process),
             name: &name,
             kind: TrackKind::Samples,
+            order: None,
         })?;
         let mut declared = HashSet::new();
         for samples in self.shown.chunks(BATCH) {

@@ -10,7 +10,9 @@ use crate::code::aggregate::Outcome;
 use crate::record::number_map::NumberMap;
 use crate::record::{AgentId, Nanos, NotIssued};
 use crate::trace::capture::devices::Devices;
-use crate::trace::model::{CounterUnit, Parent, ProcessIndex, Stream, Track, TrackKind};
+use crate::trace::model::{
+    CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackKind,
+};
 
 /// Length of the first spans, ns.
 const SPAN: u64 = 100_000;
@@ -126,6 +128,7 @@ impl Stalls {
                 parent: Parent::Process(process),
                 name: &format!("{title} waves"),
                 kind: TrackKind::Slices,
+                order: None,
             })?;
             for way in 0..WAYS {
                 if spans.spans.values().all(|counts| counts[way] == 0) {
@@ -135,10 +138,13 @@ impl Stalls {
                     parent: Parent::Track(parent),
                     name: &format!("{title} {}", name(way)),
                     kind: TrackKind::Counter(CounterUnit::Percent),
+                    order: None,
                 })?;
                 let mut value = |span: u64, value: u64| {
                     let time = Nanos(span * spans.length);
-                    stream.consumer.value(counter, time, value as i64)
+                    stream
+                        .consumer
+                        .value(counter, time, CounterValue::Int(value as i64))
                 };
                 let mut last = None;
                 for (span, counts) in &spans.spans {

@@ -108,6 +108,7 @@ impl Exporter<'_> {
             waited: call.waited,
             api: function.api.filter(|_| is_tied(call)),
             annotations: &annotations,
+            flows: &[],
         };
         self.writer.begin(track, call.start.0, &event)?;
         self.end_call(call)

@@ -65,6 +65,7 @@ impl Exporter<'_> {
                 correlation: work.correlation.0,
                 waits: work.waits,
                 details: details.get(),
+                arguments: work.arguments,
             },
             Submission {
                 queued: work.queued.map(since_start),

@@ -456,6 +456,7 @@ impl Replaying<'_> {
                     parent: Parent::Process(process),
                     name: "",
                     kind: TrackKind::Thread(process, tid),
+                    order: None,
                 })?,
             },
             open: Vec::new(),
@@ -548,6 +549,7 @@ impl Replaying<'_> {
                 name: "",
                 rank: "",
                 command: &[],
+                order: None,
             },
         )?;
         Ok(process)
@@ -623,6 +625,7 @@ impl Replaying<'_> {
                     parent: Parent::Process(process),
                     name: "",
                     kind,
+                    order: None,
                 })?
             }
         };
@@ -639,6 +642,7 @@ impl Replaying<'_> {
             open: true,
             correlation: CorrelationId::NONE,
             arguments: &[],
+            flows: &[],
         };
         let consumer = &mut *self.stream.consumer;
         match (event.kind, thread) {
@@ -690,6 +694,7 @@ impl Replaying<'_> {
             status: held.status,
             waits: &[],
             samples: None,
+            arguments: &[],
         })
     }
 

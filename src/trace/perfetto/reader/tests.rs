@@ -43,8 +43,8 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
         ..Agent::default()
     };
     writer.gpus(&[gpu]).unwrap();
-    let process = writer.process(42, "program", &[]).unwrap();
-    let thread = writer.thread(process, 43, "main").unwrap();
+    let process = writer.process(42, "program", &[], None).unwrap();
+    let thread = writer.thread(process, 43, "main", None).unwrap();
     let device = writer.device();
     let context = writer.context(42, ContextApi::OpenCl);
     let queue = writer.queue(QueueDescription {
@@ -65,6 +65,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
             waited: &[],
             api: None,
             annotations: &[],
+            flows: &[],
         };
         writer.begin(thread, *begin, &event).unwrap();
         writer.end(thread, *end).unwrap();
@@ -89,6 +90,7 @@ fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
             correlation: number,
             waits: &[],
             details: &[],
+            arguments: &[],
         };
         writer.work(device, &work).unwrap();
     }
@@ -217,8 +219,8 @@ fn a_call_has_its_correlation_id_beside_any_other_annotations() {
     }
     let mut writer =
         TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).expect("a vector");
-    let process = writer.process(42, "program", &[]).unwrap();
-    let thread = writer.thread(process, 43, "main").unwrap();
+    let process = writer.process(42, "program", &[], None).unwrap();
+    let thread = writer.thread(process, 43, "main", None).unwrap();
     let [label, size] = ["clEnqueue", "size"].map(|name| writer.name(name).unwrap());
     let sizes = [Annotation {
         name: size,
@@ -234,6 +236,7 @@ fn a_call_has_its_correlation_id_beside_any_other_annotations() {
             waited: &[],
             api: None,
             annotations,
+            flows: &[],
         };
         writer.begin(thread, 2_000_000, &event).unwrap();
     }
@@ -296,7 +299,7 @@ fn work_before_its_call_is_found() {
 #[test]
 fn a_negative_duration_is_found() {
     let endless = [(2_000_000, 2_000_500, 2_000_100, -5_i64 as u64)];
-    one_finding(&trace_of(&endless), "lasts -5 ns");
+    one_finding(&trace_of(&endless), "duration of -5 ns");
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod debug_annotation {
     pub const DOUBLE_VALUE: u32 = 5;
     pub const STRING_VALUE: u32 = 6;
     pub const POINTER_VALUE: u32 = 7;
+    pub const LEGACY_JSON_VALUE: u32 = 9;
     pub const NAME: u32 = 10;
     pub const DICT_ENTRIES: u32 = 11;
     pub const ARRAY_VALUES: u32 = 12;
@@ -327,6 +328,7 @@ pub mod perf_sample {
 pub mod process_descriptor {
     pub const PID: u32 = 1;
     pub const CMDLINE: u32 = 2;
+    pub const LEGACY_SORT_INDEX: u32 = 3;
     pub const PROCESS_NAME: u32 = 6;
     pub const START_TIMESTAMP_NS: u32 = 7;
     pub const PROCESS_LABELS: u32 = 8;
@@ -344,6 +346,7 @@ pub mod system_info {
 pub mod thread_descriptor {
     pub const PID: u32 = 1;
     pub const TID: u32 = 2;
+    pub const LEGACY_SORT_INDEX: u32 = 3;
     pub const THREAD_NAME: u32 = 5;
     pub const REFERENCE_TIMESTAMP_US: u32 = 6;
 }
@@ -423,6 +426,9 @@ pub mod track_event {
     pub const COUNTER_VALUE: u32 = 30;
     pub const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
     pub const SOURCE_LOCATION_IID: u32 = 34;
+    pub const DOUBLE_COUNTER_VALUE: u32 = 44;
+    pub const FLOW_IDS: u32 = 47;
+    pub const TERMINATING_FLOW_IDS: u32 = 48;
     pub const CORRELATION_ID: u32 = 52;
     pub const CALLSTACK_IID: u32 = 56;
     pub const GPU_CORRELATION: u32 = 3000;

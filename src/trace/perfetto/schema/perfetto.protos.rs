@@ -772,6 +772,12 @@ pub struct TrackEvent {
     /// The track, unless the sequence's default is meant.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: ::core::option::Option<u64>,
+    /// Arrows lead from each event of a flow to the next one in time.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: ::prost::alloc::vec::Vec<u64>,
+    /// As flow_ids, and the flow ends here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: ::prost::alloc::vec::Vec<u64>,
     /// In Perfetto these two are extensions of TrackEvent (message GpuTrackEvent). Versions that do
     /// not know them count an error, unless an ExtensionDescriptor declares them.
     #[prost(message, optional, tag = "3000")]
@@ -780,7 +786,7 @@ pub struct TrackEvent {
     pub gpu_api: ::core::option::Option<i32>,
     #[prost(oneof = "track_event::NameField", tags = "10, 23")]
     pub name_field: ::core::option::Option<track_event::NameField>,
-    #[prost(oneof = "track_event::CounterValueField", tags = "30")]
+    #[prost(oneof = "track_event::CounterValueField", tags = "30, 44")]
     pub counter_value_field: ::core::option::Option<track_event::CounterValueField>,
 }
 /// Nested message and enum types in `TrackEvent`.
@@ -837,10 +843,12 @@ pub mod track_event {
         #[prost(string, tag = "23")]
         Name(::prost::alloc::string::String),
     }
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
     pub enum CounterValueField {
         #[prost(int64, tag = "30")]
         CounterValue(i64),
+        #[prost(double, tag = "44")]
+        DoubleCounterValue(f64),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -853,7 +861,7 @@ pub struct TrackEventDefaults {
 pub struct DebugAnnotation {
     #[prost(oneof = "debug_annotation::NameField", tags = "1, 10")]
     pub name_field: ::core::option::Option<debug_annotation::NameField>,
-    #[prost(oneof = "debug_annotation::Value", tags = "2, 3, 4, 5, 6, 7, 17")]
+    #[prost(oneof = "debug_annotation::Value", tags = "2, 3, 4, 5, 6, 7, 9, 17")]
     pub value: ::core::option::Option<debug_annotation::Value>,
 }
 /// Nested message and enum types in `DebugAnnotation`.
@@ -879,6 +887,8 @@ pub mod debug_annotation {
         StringValue(::prost::alloc::string::String),
         #[prost(uint64, tag = "7")]
         PointerValue(u64),
+        #[prost(string, tag = "9")]
+        LegacyJsonValue(::prost::alloc::string::String),
         #[prost(uint64, tag = "17")]
         StringValueIid(u64),
     }
@@ -954,6 +964,8 @@ pub struct ProcessDescriptor {
     pub pid: ::core::option::Option<i32>,
     #[prost(string, repeated, tag = "2")]
     pub cmdline: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(int32, optional, tag = "3")]
+    pub legacy_sort_index: ::core::option::Option<i32>,
     #[prost(string, optional, tag = "6")]
     pub process_name: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(int64, optional, tag = "7")]
@@ -967,6 +979,8 @@ pub struct ThreadDescriptor {
     pub pid: ::core::option::Option<i32>,
     #[prost(int64, optional, tag = "2")]
     pub tid: ::core::option::Option<i64>,
+    #[prost(int32, optional, tag = "3")]
+    pub legacy_sort_index: ::core::option::Option<i32>,
     #[prost(string, optional, tag = "5")]
     pub thread_name: ::core::option::Option<::prost::alloc::string::String>,
     /// Where samples of the thread count from, CLOCK_MONOTONIC.

@@ -1,0 +1,250 @@
+//! The files of a command line, opened and put into recordings.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::joined::Joined;
+use super::{Format, Report, Source, format};
+use crate::capture::{ReadError, Reader};
+use crate::trace::capture::{Captures, Options};
+use crate::trace::model::{Consumer, Producer};
+use crate::trace::perfetto::reader::Replay;
+
+/// Input that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system cannot read it.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A capture is damaged from its beginning.
+    #[error(transparent)]
+    Capture(#[from] ReadError),
+    /// It has no known format.
+    #[error("{} is {found}; expected one of: {}", path.display(), supported())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// What it looks like.
+        found: String,
+    },
+    /// No file of a folder has a known format.
+    #[error("{}: none of the {files} files of this folder has a known format; expected one of: {}", path.display(), supported())]
+    NothingKnown {
+        /// The folder.
+        path: PathBuf,
+        /// How many files it has.
+        files: usize,
+    },
+}
+
+fn supported() -> String {
+    Format::ALL.map(Format::name).join(", ")
+}
+
+/// Files that belong together: one run in one format.
+#[derive(Debug)]
+pub struct Recording {
+    format: Format,
+    sources: Vec<Source>,
+}
+
+impl Recording {
+    /// Its format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Its files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Passes the recording to `consumer`.
+    fn produce(
+        &self,
+        options: &Options,
+        consumer: &mut dyn Consumer,
+        report: &mut Report,
+    ) -> io::Result<()> {
+        match self.format {
+            Format::Capture => captures(&self.sources, options, consumer, report),
+            Format::Perfetto => perfetto(&self.sources[0], consumer, report),
+            Format::ChromeTrace => Err(io::Error::other(
+                "the reader of trace events is not there yet",
+            )),
+        }
+    }
+}
+
+/// All inputs of a conversion.
+#[derive(Debug)]
+pub struct Inputs {
+    recordings: Vec<Recording>,
+    options: Options,
+}
+
+impl Inputs {
+    /// Opens files and folders; `-` is standard input. Files of a folder that have no known format are left out.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Inputs, OpenError> {
+        let mut inputs = Inputs {
+            recordings: Vec::new(),
+            options: Options::default(),
+        };
+        for path in paths {
+            let path = path.as_ref();
+            if path.is_dir() {
+                inputs.add_folder(path)?;
+                continue;
+            }
+            let source = open(path)?;
+            match Format::recognise(source.head()) {
+                Some(format) => inputs.add(format, source),
+                None => {
+                    return Err(OpenError::Unknown {
+                        path: path.to_owned(),
+                        found: format::describe(source.head()),
+                    });
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// How captures are passed on.
+    pub fn with_options(self, options: Options) -> Inputs {
+        Inputs { options, ..self }
+    }
+
+    /// The recordings, in the order of the stream.
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// The number of bytes on disk, and a counter for each file of how many of them have been read.
+    pub fn progress(&self) -> (u64, Vec<Arc<AtomicU64>>) {
+        let sources = self.recordings.iter().flat_map(Recording::sources);
+        let (lengths, counters): (Vec<u64>, Vec<_>) = sources
+            .map(|source| (source.length(), source.progress()))
+            .unzip();
+        (lengths.iter().sum(), counters)
+    }
+
+    fn add_folder(&mut self, path: &Path) -> Result<(), OpenError> {
+        let failed = |source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let entries = fs::read_dir(path).map_err(failed)?;
+        let entries: io::Result<Vec<_>> = entries.collect();
+        let mut files: Vec<PathBuf> = entries
+            .map_err(failed)?
+            .into_iter()
+            .map(|entry| entry.path())
+            .filter(|path| path.is_file())
+            .collect();
+        files.sort();
+        let before = self.recordings.len();
+        for file in &files {
+            let source = open(file)?;
+            if let Some(format) = Format::recognise(source.head()) {
+                self.add(format, source);
+            }
+        }
+        if self.recordings.len() == before {
+            return Err(OpenError::NothingKnown {
+                path: path.to_owned(),
+                files: files.len(),
+            });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, format: Format, source: Source) {
+        let folder = |source: &Source| source.name().parent().map(Path::to_owned);
+        let belongs = |recording: &&mut Recording| {
+            recording.format == format
+                && format.is_in_parts()
+                // All captures of a command line are of one machine.
+                && (format == Format::Capture
+                    || folder(&recording.sources[0]) == folder(&source))
+        };
+        match self.recordings.iter_mut().find(belongs) {
+            Some(recording) => recording.sources.push(source),
+            None => self.recordings.push(Recording {
+                format,
+                sources: vec![source],
+            }),
+        }
+    }
+}
+
+impl Producer for Inputs {
+    type Outcome = Report;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
+        let mut report = Report::default();
+        let mut joined = Joined::new(consumer);
+        for recording in &self.recordings {
+            for source in &recording.sources {
+                let file = (source.name().to_owned(), recording.format, source.length());
+                report.files.push(file);
+            }
+            recording.produce(&self.options, &mut joined, &mut report)?;
+            joined.next_recording();
+            for source in &recording.sources {
+                source.progress().store(source.length(), Ordering::Relaxed);
+            }
+        }
+        report.counts = joined.finish_all()?;
+        Ok(report)
+    }
+}
+
+fn open(path: &Path) -> Result<Source, OpenError> {
+    Source::open(path).map_err(|source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn captures(
+    sources: &[Source],
+    options: &Options,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let files: io::Result<Vec<_>> = sources.iter().map(Source::local_file).collect();
+    let files = files?;
+    let mut readers = Vec::new();
+    for (source, file) in sources.iter().zip(&files) {
+        match Reader::open(file.path()) {
+            Ok(reader) => readers.push(reader),
+            Err(error) => report.finding(source.name(), None, error.to_string(), "a capture"),
+        }
+    }
+    let outcome = Captures::new(&readers, options).produce(consumer)?;
+    report.captures = Some(outcome);
+    Ok(())
+}
+
+fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -> io::Result<()> {
+    let replayed = Replay::new(source.reader()?).produce(consumer)?;
+    let findings = replayed.outcome.findings.list();
+    for finding in findings {
+        report.finding(
+            source.name(),
+            Some(finding.position.offset),
+            finding.what.clone(),
+            "a Perfetto trace",
+        );
+    }
+    Ok(())
+}
