@@ -7,11 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::{Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind};
 use crate::code::aggregate::Address;
 use crate::record::{KernelId, Nanos, QueueId, WorkId};
-use crate::trace::model::{
-    Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind,
-};
 
 /// Most samples of one process that are shown.
 pub const MAX_SHOWN: usize = 1 << 19;
@@ -22,7 +20,7 @@ const BATCH: usize = 200;
 
 /// The queue of a sample's dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum SampledQueue {
+pub(crate) enum SampledQueue {
     /// It is known.
     Known(QueueId),
     /// It becomes known when the enqueue of the dispatch comes.
@@ -31,7 +29,7 @@ pub(super) enum SampledQueue {
 
 /// The properties that make the stack of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stack {
+pub(crate) struct Stack {
     pub queue: SampledQueue,
     pub kernel: KernelId,
     /// None: there are too many.
@@ -48,7 +46,7 @@ struct Shown {
 
 /// The samples of one process that are to be shown.
 #[derive(Debug, Default)]
-pub(super) struct Flame {
+pub(crate) struct Flame {
     shown: Vec<Shown>,
     stacks: Vec<Stack>,
     numbers: HashMap<Stack, u32>,
