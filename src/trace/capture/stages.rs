@@ -95,7 +95,7 @@ impl Stages {
 
 /// The name of a function without its return type and parameters: `nn::gelu<half, 8>` of `void nn::gelu<half, 8>(half*,
 /// long)`.
-pub(super) fn short_name(demangled: &str) -> &str {
+pub(crate) fn short_name(demangled: &str) -> &str {
     let mut depth = 0;
     let opens = |(_, letter): &(usize, char)| {
         depth += match letter {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::rocprofv3;
+
 /// A format of recordings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -11,11 +13,18 @@ pub enum Format {
     Perfetto,
     /// Chrome trace events in JSON.
     ChromeTrace,
+    /// A table of rocprofv3.
+    RocprofCsv,
 }
 
 impl Format {
     /// All formats that can be read.
-    pub const ALL: [Format; 3] = [Format::Capture, Format::Perfetto, Format::ChromeTrace];
+    pub const ALL: [Format; 4] = [
+        Format::Capture,
+        Format::Perfetto,
+        Format::ChromeTrace,
+        Format::RocprofCsv,
+    ];
 
     /// The format of a file with these first (unpacked) bytes.
     pub fn recognise(head: &[u8]) -> Option<Format> {
@@ -25,13 +34,16 @@ impl Format {
         if is_chrome_trace(head) {
             return Some(Format::ChromeTrace);
         }
+        if rocprofv3::is_csv(head) {
+            return Some(Format::RocprofCsv);
+        }
         is_perfetto(head).then_some(Format::Perfetto)
     }
 
     /// Whether files of this format that lie in one folder are parts of one recording.
     pub fn is_in_parts(self) -> bool {
         match self {
-            Format::Capture => true,
+            Format::Capture | Format::RocprofCsv => true,
             Format::Perfetto | Format::ChromeTrace => false,
         }
     }
@@ -42,6 +54,7 @@ impl Format {
             Format::Capture => "capture",
             Format::Perfetto => "Perfetto trace",
             Format::ChromeTrace => "Chrome trace events (JSON)",
+            Format::RocprofCsv => "table of rocprofv3 (CSV)",
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Format, Report, Source, format};
+use super::{Format, Report, Source, format, rocprofv3};
 use crate::capture::{ReadError, Reader};
 use crate::trace::capture::{Captures, Options};
 use crate::trace::model::{Consumer, Producer};
@@ -80,6 +80,7 @@ impl Recording {
             Format::ChromeTrace => Err(io::Error::other(
                 "the reader of trace events is not there yet",
             )),
+            Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
         }
     }
 }

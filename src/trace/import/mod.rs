@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | capture of gputrail | [`capture`](super::capture) | its magic number |
 //! | Perfetto trace | [`Replay`](super::perfetto::reader::Replay) | its first packet |
+//! | tables of rocprofv3 (CSV) | [`rocprofv3`] | their columns |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
 //!
 //! # What a reader promises
@@ -32,7 +33,9 @@ mod format;
 mod inputs;
 mod joined;
 mod report;
+mod rocprofv3;
 mod source;
+mod tables;
 
 pub use format::Format;
 pub use inputs::{Inputs, OpenError, Recording};

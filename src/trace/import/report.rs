@@ -141,7 +141,12 @@ impl Report {
         reason: impl Into<Cow<'static, str>>,
         offset: Option<u64>,
     ) {
-        count(&mut self.unrepresented, file, reason.into(), offset);
+        count(&mut self.unrepresented, file, reason.into(), offset, 1);
+    }
+
+    /// Counts many of them, whose offsets are not known.
+    pub(super) fn unrepresented_many(&mut self, file: &Path, reason: &'static str, events: u64) {
+        count(&mut self.unrepresented, file, reason.into(), None, events);
     }
 
     /// Counts an event that the stream holds in another form than the file.
@@ -151,7 +156,12 @@ impl Report {
         reason: impl Into<Cow<'static, str>>,
         offset: Option<u64>,
     ) {
-        count(&mut self.remarks, file, reason.into(), offset);
+        count(&mut self.remarks, file, reason.into(), offset, 1);
+    }
+
+    /// Counts many of them, whose offsets are not known.
+    pub(super) fn remarks(&mut self, file: &Path, reason: &'static str, events: u64) {
+        count(&mut self.remarks, file, reason.into(), None, events);
     }
 
     /// Whether the input could be read to its end and without damage.
@@ -166,7 +176,11 @@ fn count(
     file: &Path,
     reason: Cow<'static, str>,
     offset: Option<u64>,
+    events: u64,
 ) {
+    if events == 0 {
+        return;
+    }
     let known = list
         .iter()
         .position(|one| one.reason == reason && one.file == file);
@@ -182,7 +196,7 @@ fn count(
         list.len() - 1
     });
     let one = &mut list[place];
-    one.count += 1;
+    one.count = one.count.saturating_add(events);
     if one.first.len() < MAX_OFFSETS {
         one.first.extend(offset);
     }

@@ -3,7 +3,7 @@
 use super::{AgentIndex, ProcessIndex};
 
 /// The unit of a counter.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CounterUnit {
     /// A number of things.
     Count,

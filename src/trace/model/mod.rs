@@ -57,6 +57,8 @@ mod agent;
 mod call;
 mod counter;
 #[cfg(feature = "perfetto")]
+pub(crate) mod flame;
+#[cfg(feature = "perfetto")]
 pub(crate) mod gauges;
 mod header;
 #[cfg(feature = "perfetto")]
@@ -68,6 +70,8 @@ pub(crate) mod nesting;
 mod note;
 mod samples;
 mod slice;
+#[cfg(feature = "perfetto")]
+pub(crate) mod stalls;
 mod track;
 mod work;
 

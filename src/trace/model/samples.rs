@@ -4,7 +4,7 @@
 //! objects and addresses are declared once for each [sampler](Samples::sampler), in the part that uses them first or in
 //! an earlier one.
 
-use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
+use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex, WorkSamples};
 use crate::code::aggregate::Outcome;
 use crate::record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
@@ -188,4 +188,41 @@ pub struct StackSamples<'a> {
     pub track: TrackIndex,
     /// The samples.
     pub samples: &'a [(Nanos, StackIndex)],
+}
+
+/// Leading reasons that are shown beside a kernel.
+const LEADING: usize = 3;
+
+impl WorkSamples {
+    /// The samples of a dispatch, by what they say of their waves. `dropped` further ones are missing.
+    pub(crate) fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> WorkSamples {
+        let samples: u64 = outcomes.iter().map(|(_, count)| count).sum();
+        WorkSamples {
+            samples: samples.saturating_add(dropped),
+            dropped,
+            leading: leading(outcomes),
+        }
+    }
+}
+
+/// What the waves did most, in words; empty if that is not known.
+fn leading(outcomes: &[(Outcome, u64)]) -> String {
+    let mut ways: Vec<(&'static str, u64)> = Vec::new();
+    for (outcome, count) in outcomes {
+        let name = match outcome {
+            outcome if outcome.method != SamplingMethod::STOCHASTIC => continue,
+            outcome if outcome.issued() => "issued",
+            outcome => outcome.reason.name().unwrap_or("other"),
+        };
+        match ways.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += count,
+            None => ways.push((name, *count)),
+        }
+    }
+    let all: u64 = ways.iter().map(|(_, count)| count).sum();
+    ways.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    let share = |count: u64| (100 * count + all / 2) / all.max(1);
+    let words = ways.iter().take(LEADING);
+    let words = words.map(|(name, count)| format!("{name} {} %", share(*count)));
+    words.collect::<Vec<_>>().join(", ")
 }

@@ -6,9 +6,7 @@
 //! come, too, but no longer than [`MAX_HELD`] others. All memory here is bounded.
 
 mod counts;
-mod flame;
 mod places;
-mod stalls;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -24,16 +22,16 @@ use crate::code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outc
 use crate::record::number_map::NumberMap;
 use crate::record::{
     AgentId, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId, RecordRef,
-    SampleAggregate, SamplingMethod, SamplingTotals, StochasticSample, WorkId,
+    SampleAggregate, SamplingTotals, StochasticSample, WorkId,
 };
+use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::hold::Hold;
+use crate::trace::model::stalls::Stalls;
 use crate::trace::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
 use counts::{Counts, Names};
-use flame::{Flame, SampledQueue, Stack};
 use places::{Places, kernel_name, line_name};
-use stalls::Stalls;
 
-pub use flame::MAX_SHOWN;
+pub use crate::trace::model::flame::MAX_SHOWN;
 
 /// Maximum number of kernels that are held back until the totals of their samples come.
 const MAX_HELD: usize = 1 << 15;
@@ -47,9 +45,6 @@ const MAX_ENTRIES: usize = 1 << 16;
 /// ... or this many samples since the last time, or this share of all samples.
 const SPACING: u64 = 1 << 14;
 const SHARE: u64 = 32;
-/// Maximum number of leading reasons that are shown beside a kernel.
-const LEADING: usize = 3;
-
 /// The samples of a dispatch.
 #[derive(Clone, Debug, Default)]
 struct OfDispatch {
@@ -74,33 +69,11 @@ impl OfDispatch {
     }
 
     fn of_work(&self) -> WorkSamples {
+        let samples = WorkSamples::of(self.dropped, &self.outcomes);
         WorkSamples {
             samples: self.samples,
-            dropped: self.dropped,
-            leading: self.leading(),
+            ..samples
         }
-    }
-
-    /// The most frequent states of the waves, as text; empty if unknown.
-    fn leading(&self) -> String {
-        let mut ways: Vec<(&'static str, u64)> = Vec::new();
-        for (outcome, count) in &self.outcomes {
-            let name = match outcome {
-                outcome if outcome.method != SamplingMethod::STOCHASTIC => continue,
-                outcome if outcome.issued() => "issued",
-                outcome => outcome.reason.name().unwrap_or("other"),
-            };
-            match ways.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += count,
-                None => ways.push((name, *count)),
-            }
-        }
-        let all: u64 = ways.iter().map(|(_, count)| count).sum();
-        ways.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
-        let share = |count: u64| (100 * count + all / 2) / all.max(1);
-        let words = ways.iter().take(LEADING);
-        let words = words.map(|(name, count)| format!("{name} {} %", share(*count)));
-        words.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -487,7 +460,8 @@ impl Sampling {
         }
         self.show_counted(devices);
         let stream = &mut output.stream;
-        self.stalls.finish(stream, self.process, devices)?;
+        let title = |agent| devices.title(agent).unwrap_or("unknown device").to_owned();
+        self.stalls.finish(stream, self.process, title)?;
         let Sampling {
             flame,
             places,

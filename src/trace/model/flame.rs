@@ -7,11 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::{Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind};
 use crate::code::aggregate::Address;
 use crate::record::{KernelId, Nanos, QueueId, WorkId};
-use crate::trace::model::{
-    Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind,
-};
 
 /// Maximum number of samples of one process that are shown.
 pub const MAX_SHOWN: usize = 1 << 19;
@@ -22,8 +20,13 @@ const BATCH: usize = 200;
 
 /// The queue of a sample's dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+<<<<<<< HEAD:src/trace/capture/sampling/flame.rs
 pub(super) enum SampledQueue {
     /// The queue, if it is known.
+=======
+pub(crate) enum SampledQueue {
+    /// It is known.
+>>>>>>> main:src/trace/model/flame.rs
     Known(QueueId),
     /// The queue of this dispatch, which is known when its enqueue record comes.
     OfDispatch(WorkId),
@@ -31,7 +34,7 @@ pub(super) enum SampledQueue {
 
 /// The properties that determine the stack of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stack {
+pub(crate) struct Stack {
     pub queue: SampledQueue,
     pub kernel: KernelId,
     /// `None` if there are too many.
@@ -48,7 +51,7 @@ struct Shown {
 
 /// The samples of one process that are to be shown.
 #[derive(Debug, Default)]
-pub(super) struct Flame {
+pub(crate) struct Flame {
     shown: Vec<Shown>,
     stacks: Vec<Stack>,
     numbers: HashMap<Stack, u32>,

@@ -6,13 +6,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use super::{CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackKind};
 use crate::code::aggregate::Outcome;
 use crate::record::number_map::NumberMap;
 use crate::record::{AgentId, Nanos, NotIssued};
-use crate::trace::capture::devices::Devices;
-use crate::trace::model::{
-    CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackKind,
-};
 
 /// Length of the first spans, ns.
 const SPAN: u64 = 100_000;
@@ -89,7 +86,7 @@ fn put(spans: &mut BTreeMap<u64, Counts>, span: u64, counts: &Counts) {
 
 /// The stalls of one process's agents.
 #[derive(Debug, Default)]
-pub(super) struct Stalls {
+pub(crate) struct Stalls {
     agents: NumberMap<AgentId, AgentSpans>,
 }
 
@@ -106,12 +103,12 @@ impl Stalls {
             .add(time, way);
     }
 
-    /// Passes on the counters.
+    /// Passes on the counters. `title` gives the titles of agents.
     pub fn finish(
         &mut self,
         stream: &mut Stream<'_>,
         process: ProcessIndex,
-        devices: &Devices,
+        title: impl Fn(AgentId) -> String,
     ) -> io::Result<()> {
         let mut agents: Vec<_> = std::mem::take(&mut self.agents).into_iter().collect();
         agents.sort_by_key(|(agent, _)| *agent);
@@ -123,7 +120,7 @@ impl Stalls {
             {
                 spans.lengthen();
             }
-            let title = devices.title(agent).unwrap_or("unknown device");
+            let title = title(agent);
             let parent = stream.new_track(&Track {
                 parent: Parent::Process(process),
                 name: &format!("{title} waves"),

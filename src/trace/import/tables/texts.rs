@@ -1,0 +1,44 @@
+//! Texts that repeat, each kept once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A text of a tables.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TextId(pub u32);
+
+/// The texts of a tables. Id 0 is the empty text.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    all: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, TextId>,
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        let empty: Arc<str> = "".into();
+        Texts {
+            all: vec![empty.clone()],
+            ids: HashMap::from([(empty, TextId::default())]),
+        }
+    }
+}
+
+impl Texts {
+    /// The id of a text.
+    pub fn id(&mut self, text: &str) -> TextId {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = TextId(self.all.len() as u32);
+        let text: Arc<str> = text.into();
+        self.all.push(text.clone());
+        self.ids.insert(text, id);
+        id
+    }
+
+    /// The text of an id.
+    pub fn get(&self, id: TextId) -> &str {
+        self.all.get(id.0 as usize).map_or("", |text| text)
+    }
+}
