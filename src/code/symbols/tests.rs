@@ -72,7 +72,11 @@ fn missing_symbols_are_reported_with_a_remedy() {
     };
     let none = Metadata::default();
     assert!(says(&none, CodeObjectId::NONE).contains("no known code object"));
-    assert!(says(&none, ID).contains("not recorded"), "{}", says(&none, ID));
+    assert!(
+        says(&none, ID).contains("not recorded"),
+        "{}",
+        says(&none, ID)
+    );
     let truncated = pieces(ID, &vec![1; 600_000], 0).next().unwrap();
     let mut half = Metadata::default();
     Records::new(&truncated).for_each(|record| half.add(&record));

@@ -20,13 +20,8 @@ const BATCH: usize = 200;
 
 /// The queue of a sample's dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-<<<<<<< HEAD:src/trace/capture/sampling/flame.rs
-pub(super) enum SampledQueue {
-    /// The queue, if it is known.
-=======
 pub(crate) enum SampledQueue {
-    /// It is known.
->>>>>>> main:src/trace/model/flame.rs
+    /// The queue, if it is known.
     Known(QueueId),
     /// The queue of this dispatch, which is known when its enqueue record comes.
     OfDispatch(WorkId),

@@ -45,6 +45,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 /// ... or this many samples since the last time, or this share of all samples.
 const SPACING: u64 = 1 << 14;
 const SHARE: u64 = 32;
+
 /// The samples of a dispatch.
 #[derive(Clone, Debug, Default)]
 struct OfDispatch {
