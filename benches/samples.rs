@@ -1,7 +1,7 @@
-//! How fast samples are aggregated, beside memcpy of the same bytes.
+//! The speed of the aggregation of samples, beside memcpy of the same bytes.
 //!
 //! `cargo bench -p gputrail --bench samples`. Every figure is the best of many rounds in one run, in processor time;
-//! machines differ, the ratios carry over.
+//! machines differ, but the ratios carry over.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use gputrail::record::*;
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 15;
-/// Samples in a round: 100 MB and more, so that they do not stay in the cache.
+/// Number of samples in a round: 100 MB and more, so that they do not stay in the cache.
 const SAMPLES: u64 = 1 << 20;
 
-/// How the samples of a run are spread.
+/// The distribution of the samples of a run.
 struct Spread {
     name: &'static str,
-    /// Dispatches whose samples come interleaved.
+    /// Number of dispatches whose samples are interleaved.
     at_once: u64,
-    /// Samples of a dispatch.
+    /// Number of samples of a dispatch.
     each: u64,
-    /// Addresses that a kernel was sampled at.
+    /// Number of sampled addresses of a kernel.
     addresses: u64,
 }
 
@@ -90,7 +90,7 @@ fn aggregate(bytes: &[u8], spread: &Spread) {
                 sample.work
             }
         };
-        // As where totals come, after the last sample of a dispatch.
+        // At the point where totals come: after the last sample of a dispatch.
         let batch = work.0 / spread.at_once;
         if batch != latest {
             for work in latest * spread.at_once..batch * spread.at_once {

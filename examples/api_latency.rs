@@ -1,4 +1,4 @@
-//! How long the program's calls took, by function: percentiles, when the program ends.
+//! The duration of the program's calls, by function: percentiles, when the program ends.
 //!
 //! ```text
 //! cargo build --release --example api_latency --features tool
@@ -16,7 +16,8 @@ gputrail::tool!(c"api-latency", initialise);
 #[derive(Default)]
 struct Calls {
     failed: u64,
-    /// How many took so many ticks, rounded down to three leading bits: a percentile is off by at most a quarter.
+    /// Number of calls by duration in ticks, rounded down to three leading bits: a percentile is off by at most a
+    /// quarter.
     ticks: BTreeMap<u64, u64>,
 }
 
@@ -40,7 +41,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     context.trace_to(&buffer, &[Kind::API])?;
     context.start()?;
     Ok(Box::new(move || {
-        // Delivers what is left.
+        // Delivers the remaining records.
         drop((context, buffer));
         let Ok(functions) = functions.lock() else {
             return;

@@ -1,5 +1,5 @@
-//! The bandwidth of copies while the program runs: a line whenever something was copied, at most ten a second, and
-//! the totals at the end.
+//! The bandwidth of copies while the program runs: a line whenever data was copied, at most ten a second, and the
+//! totals at the end.
 //!
 //! ```text
 //! cargo build --release --example copy_bandwidth --features tool
@@ -28,7 +28,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     let total: Arc<Mutex<Directions>> = Arc::default();
     let into = total.clone();
     let (mut since, mut said) = (Directions::new(), Instant::now());
-    // Live: whatever is there is delivered.
+    // A watermark of 0 delivers records as soon as they are there.
     let options = BufferOptions {
         watermark: Some(0),
         ..BufferOptions::default()
@@ -56,7 +56,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     context.trace_to(&buffer, &[Kind::MEMORY_COPY])?;
     context.start()?;
     Ok(Box::new(move || {
-        // Delivers what is left.
+        // Delivers the remaining records.
         drop((context, buffer));
         if let Ok(total) = total.lock() {
             say("in total", &total);
@@ -68,7 +68,7 @@ fn say(when: &str, directions: &Directions) {
     for (direction, sums) in directions {
         let name = direction.name().unwrap_or("other");
         let (copies, megabytes) = (sums.copies, sums.bytes as f64 / 1e6);
-        // Bytes a nanosecond.
+        // Bytes per nanosecond.
         let bandwidth = sums.bytes as f64 / sums.nanos.max(1) as f64;
         eprintln!("{when}: {name}: {copies} copies, {megabytes:.3} MB, {bandwidth:.2} GB/s");
     }

@@ -1,4 +1,4 @@
-//! How long each kernel ran: a histogram per kernel, by powers of two, when the program ends.
+//! The duration of each kernel: a histogram per kernel, by powers of two, when the program ends.
 //!
 //! ```text
 //! cargo build --release --example kernel_times --features tool
@@ -17,7 +17,7 @@ gputrail::tool!(c"kernel-times", initialise);
 struct Runs {
     nanos: u64,
     without_times: u64,
-    /// How many took from 2^n to 2^(n+1) nanoseconds, by n.
+    /// Number of runs that took from 2^n to 2^(n+1) nanoseconds, by n.
     buckets: BTreeMap<u32, u64>,
 }
 
@@ -44,7 +44,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH])?;
     context.start()?;
     Ok(Box::new(move || {
-        // Delivers what is left.
+        // Delivers the remaining records.
         drop((context, buffer));
         let Ok(kernels) = kernels.lock() else { return };
         for (kernel, runs) in kernels.iter() {

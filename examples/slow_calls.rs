@@ -1,5 +1,5 @@
-//! A flight recorder: keeps what happened last, and writes it out when a call is slow. `SLOW_CALL_MICROS` says what is
-//! slow, else 10 ms. Each dump is a capture: `gputrail convert flight-*.gputrail -o slow.pftrace`.
+//! A flight recorder: keeps the latest records, and writes them out when a call is slow. `SLOW_CALL_MICROS` sets the
+//! limit, 10 ms by default. Each dump is a capture: `gputrail convert flight-*.gputrail -o slow.pftrace`.
 //!
 //! ```text
 //! cargo build --release --example slow_calls --features tool

@@ -1,5 +1,5 @@
-//! The encoder and an implementation of Perfetto's messages that shares nothing with ours agree, field by field, on
-//! randomly generated records.
+//! The encoder and an independent implementation of Perfetto's messages agree, field by field, on randomly generated
+//! records.
 #![cfg(feature = "perfetto")]
 
 use std::process::Command;
@@ -25,13 +25,13 @@ const PID: u32 = 42;
 const QUEUES: usize = 3;
 const NAMES: [&str; 4] = ["a", "clFinish", "", "ä · 名"];
 
-/// The counters of each block: name, unit, and Perfetto's numbers for what is over and under the fraction bar.
+/// The counters of each block: name, unit, and Perfetto's numbers of the units in numerator and denominator.
 const COUNTERS: [(&str, CounterUnit, u32, u32); 2] = [
     ("share", CounterUnit::Percent, 37, 0),
     ("bandwidth", CounterUnit::BytesPerSecond, 7, 22),
 ];
 
-/// A value beside an event, by its kind and its bits.
+/// The value of an annotation, by its kind and its bits.
 type AnyValue = (u8, u64);
 
 /// Some numbers are small, so that one byte holds them, and some as large as they get.
@@ -83,7 +83,7 @@ enum Record {
     Reset,
 }
 
-/// The value of a counter: whether it is whole, and what it is.
+/// The value of a counter: whether it is whole, and its bits.
 type AnyCount = (bool, i64);
 
 fn count_of((whole, value): AnyCount) -> (CounterValue, serde_json::Value) {
@@ -166,7 +166,7 @@ fn value_of((kind, bits): AnyValue) -> (Value<'static>, serde_json::Value) {
     }
 }
 
-/// Writes the records; returns the trace and what each packet has to say.
+/// Writes the records; returns the trace, and the expected contents of each packet.
 fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> {
     let clocks = SystemClocks {
         boottime: START,
@@ -386,7 +386,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
     Ok((trace.finish()?, json!(expected)))
 }
 
-/// An end or a value: nothing beside it.
+/// An end or a value, without annotations.
 fn bare(time: u64, kind: u32, track: usize, value: Option<i64>) -> serde_json::Value {
     json!({
         "time": time, "type": kind, "name": null, "categories": [], "correlation": null, "api": null, "submitted": [],

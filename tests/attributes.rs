@@ -1,4 +1,4 @@
-//! What holds for the whole process, in a process of its own.
+//! Attributes of the process, tested in a process of its own.
 
 use gputrail::collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
 use gputrail::collect::switchboard::Switchboard;

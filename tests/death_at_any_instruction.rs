@@ -23,11 +23,11 @@ mod stepped {
     use std::process::Command;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Directory and name of what the child does.
+    /// The environment variable with the directory of the child and the name of its task.
     const CHILD: &str = "GPUTRAIL_TEST_STEPPED";
     const RECORDS_PER_BLOCK: u64 = 4096 / 64;
 
-    /// Records that the child has begun to write, and those that it has written or dropped.
+    /// The number of records that the child has begun to write, and of those that it has written or dropped.
     #[repr(C)]
     struct Counts {
         begun: AtomicU64,
@@ -90,7 +90,7 @@ mod stepped {
             libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
             libc::raise(libc::SIGSTOP);
         }
-        // The last that fits, and three that do not.
+        // The last record that fits, and three that do not.
         write(&mut lane, 4);
         match name {
             "next block" => {
@@ -100,7 +100,7 @@ mod stepped {
             "next lane" => {
                 drop(lane);
                 collector.flush();
-                // Both slots: one has the drops of the lane that has ended.
+                // Both slots of drops are in use: one has the drops of the lane that has ended.
                 let mut lanes = [8, 9].map(|thread| buffer.lane(ThreadId(thread)).unwrap());
                 lanes.iter_mut().for_each(|lane| write(lane, 2));
             }
@@ -163,7 +163,7 @@ mod stepped {
         assert!(states > 20, "{name}: only {states} states were seen");
     }
 
-    /// The API records that a recovery of these contents finds, written or counted as dropped.
+    /// The number of API records that a recovery of these contents finds, written or counted as dropped.
     fn found(directory: &Path, pool: &[u8], capture: &[u8]) -> u64 {
         let path = |name: &str| directory.join(name);
         std::fs::write(path("pool copy"), pool).unwrap();

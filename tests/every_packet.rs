@@ -1,5 +1,5 @@
-//! A trace with every kind of packet that the writer knows, asked by SQL: Perfetto must report no
-//! error and show what was written.
+//! A trace with every kind of packet that the writer knows, queried with SQL: Perfetto must report no error and show
+//! its contents.
 #![cfg(feature = "perfetto")]
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use gputrail_harness::trace::{Trace, packet_kinds};
 
 const START: u64 = 5_000_000_000;
 
-/// Writes the trace. `losses` records are said to be missing.
+/// Writes the trace, with `losses` lost records.
 fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
     let clocks = SystemClocks {
         boottime: START,
@@ -86,7 +86,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
     };
     trace.instant(notes, START, &plain)?;
 
-    // Two processes with the same numbers inside.
+    // Two processes that use the same numbers.
     for (index, pid) in [(1_u64, 4242), (2, 4243)] {
         let process = trace.process(pid, "app", &["app", "--fast"], None)?;
         let main = trace.thread(process, pid, "main", None)?;

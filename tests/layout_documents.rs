@@ -1,4 +1,4 @@
-//! The written layouts in `schemas/` are those of the code.
+//! The layouts in the documents of `schemas/` are those of the code.
 
 use gputrail::record::*;
 
@@ -62,7 +62,7 @@ fn check_layout<T>(sources: &str, kind: &str) {
 
 macro_rules! records {
     ($($type:ident),* $(,)?) => {
-        /// Every type of record there is.
+        /// The types of all kinds of records.
         const KINDS_WITH_A_TYPE: &[Kind] = &[$($type::KIND),*];
 
         #[test]

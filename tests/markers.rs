@@ -82,11 +82,11 @@ fn call() {
     thread.with(|host| host.exit(&entered.unwrap(), clock::now(), 0, Extra::NONE));
 }
 
-/// One test, since a process is recorded once.
+/// A single test, since a process is recorded once.
 #[test]
 fn markers_and_external_ids_reach_the_trace_and_tools() {
     FOLDER.set(tempfile::tempdir().unwrap()).unwrap();
-    // Nobody listens: nothing happens, and ends are balanced all the same.
+    // There is no consumer: nothing is recorded, and unbalanced ends are reported all the same.
     assert_eq!(marker::pop(), Err(Unbalanced::Pop));
     assert_eq!(marker::push("unheard"), 1);
     assert_eq!(marker::pop(), Ok(0));
@@ -122,7 +122,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
         call();
         marker::mark(Mark::named("now").payload(2.5));
     }
-    // Ranges that overlap, one of which ends on another thread.
+    // Overlapping ranges, one of which ends on another thread.
     let one = marker::start("one");
     let two = marker::start(Mark::named("two").payload(3_u64));
     marker::end(one).unwrap();
@@ -189,7 +189,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     look_at(Trace::open(trace));
 }
 
-/// A tool that takes down what it is told of markers, and the kinds of records of calls that it gets.
+/// A tool that writes down the callbacks of markers, and the kinds of records of calls that it gets.
 fn tool(
     told: &Arc<Mutex<Vec<String>>>,
     kinds: &Arc<Mutex<Vec<Kind>>>,

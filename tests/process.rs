@@ -1,4 +1,4 @@
-//! One process, its threads and its forked children: who records where, and that nobody records twice.
+//! One process, its threads and its forked children: each records to its own capture, and no call is recorded twice.
 
 use gputrail::capture::{Reader, Writer};
 use gputrail::clock;
@@ -59,7 +59,7 @@ fn record(board: &Arc<Switchboard>) -> Option<Recorder> {
     Recorder::start_on(board, &RecorderOptions::default(), None, writer).ok()
 }
 
-/// What a source does around a call. `false`: it was passed through.
+/// The work of a source around a call. `false` if the call was passed through.
 fn call() -> bool {
     let frame = 0u8;
     let interest = process::interest(OPERATION);
@@ -144,7 +144,7 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     assert_eq!(status, 0, "a child that made no call has nothing to end");
     assert!(!capture_of(silent).exists());
 
-    // A signal handler that comes in the middle of a write finds the thread busy.
+    // A signal handler that interrupts a write finds the thread busy.
     let thread = process::current().unwrap();
     assert_eq!(thread.with(|_| thread.with(|_| ())), Some(None));
     assert_eq!(process::interrupted(), 1);

@@ -1,4 +1,4 @@
-//! Samples in a trace, asked by SQL: Perfetto must report no error, and its flame graph show what was sampled.
+//! Samples in a trace, queried with SQL: Perfetto must report no error, and its flame graph must show the samples.
 #![cfg(feature = "perfetto")]
 
 use std::path::PathBuf;
@@ -35,8 +35,8 @@ fn code() -> Vec<u8> {
     listing(&[line(HOT, 4, "v_fma_f32"), line(OTHER, 5, "s_barrier")])
 }
 
-/// A capture of one long dispatch with `samples` samples, of which each tenth is not in the hot line, and with these
-/// `pieces` of the kernel's code.
+/// A capture of one long dispatch with `samples` samples, of which each tenth is outside of the hot line, and with
+/// these `pieces` of the kernel's code.
 fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let ticks = TickSource::Virtual.code();
@@ -161,7 +161,7 @@ fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8
     path
 }
 
-/// The trace of such a capture, in a file, and what was counted.
+/// The trace of such a capture in a file, and its counts.
 fn trace(name: &str, samples: u64) -> (PathBuf, Report, Hotspots<'static>) {
     trace_of(name, samples, |object| pieces(object, &code(), 0).collect())
 }
@@ -283,8 +283,8 @@ fn many_samples_are_thinned_where_they_are_shown_and_counted_exactly() {
     assert!(off.abs() < 0.01, "{shown} of {samples} are shown");
 }
 
-/// What hotspots says of the kernel's samples where its code is these `pieces`, of which nothing can be told; its code
-/// object is the first.
+/// The text of hotspots about the kernel's samples if its code consists of these `pieces`, which cannot be read; the
+/// first belongs to its code object.
 #[track_caller]
 fn without_code(name: &str, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> String {
     let (_, report, hotspots) = trace_of(name, 1000, pieces);

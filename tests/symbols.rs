@@ -1,5 +1,5 @@
-//! Code objects as a compiler makes them: symbols, inlined functions, lines and instructions are found, and damaged
-//! files are told from whole ones.
+//! Code objects made by a compiler: symbols, inlined functions, lines and instructions are found, and damaged files are
+//! distinguished from complete ones.
 
 use gputrail::capture::Metadata;
 use gputrail::capture::code::CodeOffset;
@@ -172,7 +172,7 @@ fn truncated_files_are_damaged_or_less_known_but_never_a_panic() {
 #[test]
 fn damaged_files_make_no_panic() {
     let code = library(&["-g"]);
-    // Any numbers will do, as long as they are the same again.
+    // Any numbers will do, if they are the same in each run.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
         state ^= state << 13;

@@ -1,5 +1,5 @@
-//! What the fuzz targets make of their input: files in memory, and captures whose checksums hold, so that what is
-//! behind the checksums is reached. Written after `schemas/capture.md`, not with the library's own writer.
+//! Inputs of the fuzz targets: files in memory, and captures with valid checksums, so that the code after the checks is
+//! reached. Written from `schemas/capture.md`, without the library's own writer.
 
 pub mod traces;
 
@@ -47,7 +47,7 @@ fn build(input: &mut Unstructured<'_>, capture: &mut Vec<u8>) -> Result<()> {
     capture.extend_from_slice(&header);
     while !input.is_empty() {
         if input.ratio(1, 40)? {
-            // Something between two chunks.
+            // Bytes between two chunks.
             let rubbish = input.int_in_range(0..=64)?;
             capture.extend_from_slice(input.bytes(rubbish)?);
         }
@@ -86,7 +86,7 @@ fn chunk(input: &mut Unstructured<'_>, capture: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Sizes of the records, by kind; a few that have none are among them.
+/// Sizes of the records, by kind; some entries are of kinds without records.
 const KINDS: [(u8, u16); 34] = [
     (0x01, 64),
     (0x10, 152),
@@ -124,7 +124,7 @@ const KINDS: [(u8, u16); 34] = [
     (0xff, 24),
 ];
 
-/// One record. Its words are mostly small, so that ids meet.
+/// One record. Most of its words are small, so that ids coincide.
 fn record(input: &mut Unstructured<'_>, payload: &mut Vec<u8>) -> Result<()> {
     let (kind, bytes) = *input.choose(&KINDS)?;
     let mut words = bytes / 8;

@@ -1,4 +1,4 @@
-//! Traces of any packets, so that what is behind the wire format is reached.
+//! Traces of any packets, so that the code after the wire format is reached.
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
@@ -13,7 +13,7 @@ pub fn trace_of(data: &[u8]) -> Vec<u8> {
         Ok(0) | Err(_) => data.get(1..).unwrap_or_default().to_vec(),
         Ok(kind) => {
             let mut trace = Encoder::default();
-            // A trace that is ours is looked at more closely.
+            // Traces of gputrail are checked more closely.
             let packet = trace.open(1);
             let system = trace.open(45);
             trace.string(4, "gputrail 1");
@@ -50,7 +50,7 @@ fn packets(input: &mut Unstructured<'_>, trace: &mut Encoder) -> Result<()> {
     Ok(())
 }
 
-/// The fields of a packet that are messages, and some that are none.
+/// The fields of a packet that are messages, and some that are not.
 const DATA: [u32; 12] = [6, 11, 12, 35, 44, 53, 54, 59, 60, 66, 128, 1789];
 
 fn packet(input: &mut Unstructured<'_>, trace: &mut Encoder) -> Result<()> {
@@ -71,7 +71,7 @@ fn packet(input: &mut Unstructured<'_>, trace: &mut Encoder) -> Result<()> {
     Ok(())
 }
 
-/// Field numbers that mean something somewhere.
+/// Field numbers with a meaning in some message.
 const FIELDS: [u32; 24] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 23, 24, 52, 1000, 3000,
 ];
@@ -103,7 +103,7 @@ fn message_or_nothing(input: &mut Unstructured<'_>, out: &mut Encoder, field: u3
     let _ = message(input, out, field, depth);
 }
 
-/// Mostly small, so that ids meet.
+/// A number, small in most cases, so that ids coincide.
 fn number(input: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match input.int_in_range(0..=9)? {
         0 => input.arbitrary()?,

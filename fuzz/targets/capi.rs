@@ -1,4 +1,4 @@
-//! The structures of the C API: of any size, with anything in them, and batches of any bytes.
+//! The structures of the C API, of any size and with any contents, and batches of any bytes.
 #![no_main]
 
 use gputrail::tool::c::*;
@@ -27,7 +27,7 @@ unsafe extern "C" fn take_back(_: *const Block, records: *const Batch, memory: *
     }
 }
 
-/// One block, lent again and again.
+/// One block, which is lent again and again.
 struct Lent {
     words: [u64; 512],
     offset: usize,
@@ -36,7 +36,7 @@ struct Lent {
     is_out: bool,
 }
 
-/// What is no pointer in the structure `words`, which has pointers at these places.
+/// The structure `words` without pointers: the words at the indices `pointers` become null.
 fn without_pointers(mut words: Vec<u64>, pointers: &[usize]) -> Vec<u64> {
     for place in pointers {
         if let Some(word) = words.get_mut(*place) {
@@ -52,7 +52,7 @@ unsafe extern "C" fn told(work: *const WorkData, _: *mut c_void) {
     assert!(!work.record.is_null() || !work.completion.is_null());
 }
 
-/// Objects that last for the whole run.
+/// Objects that exist during the whole run.
 fn objects() -> (BufferHandle, TimelineHandle) {
     static OBJECTS: OnceLock<(BufferHandle, TimelineHandle)> = OnceLock::new();
     *OBJECTS.get_or_init(|| {
@@ -77,7 +77,7 @@ fn objects() -> (BufferHandle, TimelineHandle) {
     })
 }
 
-/// Memory for a structure that says that it has `size` bytes: as many, if a structure can be so large, else the size
+/// Memory for a structure whose size field is `size`: so many bytes if a structure can be so large, else the size field
 /// alone. Filled from the input.
 fn structure(input: &mut Unstructured<'_>, size: usize) -> Vec<u64> {
     let bytes = if size <= 1 << 16 { size.max(8) } else { 8 };
@@ -89,7 +89,8 @@ fn structure(input: &mut Unstructured<'_>, size: usize) -> Vec<u64> {
     memory
 }
 
-/// Options of a buffer that ask for no more memory than a machine has, nor more lanes than are worth their time.
+/// Limits the options of a buffer to the memory of a machine, and to a number of lanes that does not slow the test
+/// down.
 fn affordable(mut options: Vec<u64>) -> Vec<u64> {
     for place in [1, 2] {
         if let Some(bytes) = options.get_mut(place) {
@@ -184,7 +185,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(attributes[0], size as u64);
         }
         4 => {
-            // Folder and selection; and a signal that nobody sends.
+            // Folder and selection, and a signal that nobody sends.
             let mut options = without_pointers(structure(&mut input, size), &[5, 6]);
             for place in [1, 7] {
                 if let Some(bytes) = options.get_mut(place) {

@@ -1,4 +1,4 @@
-//! A capture of any chunks, made into a trace.
+//! A capture of any chunks, converted to a trace.
 #![no_main]
 
 use gputrail::capture::Reader;
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
 fuzz_target!(|data: &[u8]| {
-    // Two captures of one machine, where the input is cut in two.
+    // Two captures of one machine, if the input is cut in two.
     let (first, second) = match data.iter().position(|byte| *byte == 0xfe) {
         Some(at) => data.split_at(at),
         None => (data, &[][..]),
@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(bytes, trace.len() as u64);
     Trace::decode(&trace[..]).expect("a well-formed trace");
     let _ = hotspots.report();
-    // Whatever was recorded, what we write of samples can be read.
+    // Whatever was recorded, the samples that we write can be read.
     for finding in check(&trace[..]).findings.list() {
         assert!(!finding.what.contains("samples refer"), "{finding}");
         assert!(!finding.what.contains("cannot be read"), "{finding}");

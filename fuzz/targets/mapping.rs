@@ -1,4 +1,4 @@
-//! The memory that a dead process left: a sound pool with any bytes written over it, or any bytes at all.
+//! The memory of a dead process: a valid pool with any bytes written over it, or any bytes.
 #![no_main]
 
 use gputrail::buffer::{Layout, Mapping};
@@ -18,7 +18,7 @@ const HEADERS: u64 = SLOTS + 2 * 1088;
 /// The blocks begin at the next page.
 const DATA: u64 = 8192;
 
-/// Fills blocks with records and writes any bytes over the pool, as the input says.
+/// Fills blocks with records and overwrites parts of the pool, as the input says.
 fn disturb(input: &mut Unstructured<'_>, pool: &File, bytes: u64) -> Result<()> {
     let write = |place: u64, data: &[u8]| {
         let room = bytes.saturating_sub(place).min(data.len() as u64) as usize;
@@ -27,7 +27,7 @@ fn disturb(input: &mut Unstructured<'_>, pool: &File, bytes: u64) -> Result<()> 
     };
     while !input.is_empty() {
         let length = input.int_in_range(1..=64)?;
-        // Headers are worth more than the data behind them.
+        // Headers are overwritten more often than the data after them.
         let place = match input.int_in_range(0..=5)? {
             0 => input.int_in_range(0..=64)?,
             1 => SLOTS + input.int_in_range(0..=2 * 1088)?,
@@ -46,7 +46,7 @@ fn disturb(input: &mut Unstructured<'_>, pool: &File, bytes: u64) -> Result<()> 
     Ok(())
 }
 
-/// A block's header and what is in it, mostly as a lane leaves them.
+/// A block's header and contents, mostly as a lane leaves them.
 fn block_of(input: &mut Unstructured<'_>) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut records = Vec::new();
     for _ in 0..input.int_in_range(0..=6)? {
@@ -69,7 +69,7 @@ fn block_of(input: &mut Unstructured<'_>) -> Result<(Vec<u8>, Vec<u8>)> {
     for word in [committed, input.arbitrary()?] {
         header.extend_from_slice(&word.to_le_bytes());
     }
-    // State, lane, number, first sequence number, thread, delivered already.
+    // State, lane, number, first sequence number, thread, and whether it has been delivered.
     for bound in [3_u32, 3, 3, 9, 2, 200] {
         header.extend_from_slice(&input.int_in_range(0..=bound)?.to_le_bytes());
     }
@@ -103,7 +103,7 @@ fuzz_target!(|data: &[u8]| {
     let recovered = recover(&mapping, &writer, &cause);
     drop(file);
 
-    // Whatever was there, what was written is a sound capture with all that was recovered.
+    // Whatever the pool contained, the result is a valid capture with everything that was recovered.
     let reader = Reader::open(&path);
     let Ok(reader) = reader else { return };
     let mut chunks = reader.chunks();
@@ -112,6 +112,6 @@ fuzz_target!(|data: &[u8]| {
         records += chunk.records().count() as u64;
     }
     assert!(chunks.findings().is_empty(), "{:?}", chunks.findings());
-    // Blocks of one lane that claim the same place are one and the same to a reader.
+    // Readers take blocks of one lane with the same sequence for one block.
     assert!(records <= recovered.records + recovered.open_calls + recovered.dropped + 256);
 });

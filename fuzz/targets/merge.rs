@@ -1,4 +1,4 @@
-//! Two traces of any bytes or packets, merged: the result is one that can be read to its end.
+//! Two traces of any bytes or packets, merged: the result can be read to its end.
 #![no_main]
 
 use gputrail::trace::perfetto::merge::{merge, place, survey};
@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
     let (first, second) = data.split_at(data.len() / 2);
     let traces = [first, second].map(trace_of);
     let surveys: Vec<_> = traces.iter().map(|trace| survey(&trace[..])).collect();
-    // Where there is no common clock, the user gives an offset.
+    // Without a common clock, the user gives an offset.
     let given = HashMap::from([(
         1,
         i64::from_le_bytes(*second.first_chunk().unwrap_or(&[0; 8])),

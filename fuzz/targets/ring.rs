@@ -1,4 +1,4 @@
-//! The ring of a perf event, with anything in it.
+//! The ring of a perf event with any contents.
 #![no_main]
 
 use gputrail::source::perf::{RingRecord, RingRecords};

@@ -1,4 +1,4 @@
-//! What comes through the session's socket, and its environment variables.
+//! Messages on the session's socket, and its environment variables.
 #![no_main]
 
 use gputrail::buffer::Policy;

@@ -1,5 +1,5 @@
-//! Buffers of a tool beside a real program on PoCL: what a flush asks the source for, when calls are retired, what is
-//! wanted of one context alone, and what a flight recorder writes out.
+//! Buffers of a tool with a real program on PoCL: requests of a flush to the source, retirement of calls, selection by
+//! context, and dumps of a flight recorder.
 
 use crate::opencl::{COUNT, Handle, OpenCl, Small, on_layer};
 use gputrail::buffer::BlockView;
@@ -37,7 +37,7 @@ fn buffer(kinds: &[Kind]) -> (RecordBuffer, Context, Arc<Mutex<Seen>>) {
         }
     };
     let options = BufferOptions {
-        // Nothing comes but by a flush.
+        // Records are delivered by flushes only.
         period: Duration::from_secs(3600),
         ..BufferOptions::default()
     };
@@ -48,7 +48,7 @@ fn buffer(kinds: &[Kind]) -> (RecordBuffer, Context, Arc<Mutex<Seen>>) {
     (buffer, context, seen)
 }
 
-/// Launches the kernel, to run when `event` has completed.
+/// Launches the kernel so that it runs when `event` has completed.
 fn launch_after(small: &Small<'_>, event: Handle) {
     let (global, local) = ([COUNT], [16]);
     // SAFETY: the call gets what OpenCL asks for.
@@ -115,7 +115,7 @@ fn a_forced_flush_shows_work_that_waits_and_its_completion_still_comes() {
         // SAFETY: as above.
         unsafe { assert_eq!((opencl.clSetUserEventStatus)(event, 0), 0) };
         small.finish();
-        // The queue may be done before the runtime has told of the work: the flush asks after it.
+        // The queue may be done before the runtime has called back about the work: the flush queries it.
         buffer.flush().unwrap();
         {
             let seen = seen.lock().unwrap();
@@ -170,7 +170,7 @@ fn a_flight_recorder_dumps_while_the_program_goes_on() {
         };
         let recorder = FlightRecorder::start(options).unwrap();
         let small = Small::new(opencl);
-        // Far more than is kept.
+        // Far more than the recorder keeps.
         for _ in 0..2000 {
             small.launch();
         }
@@ -190,10 +190,10 @@ fn a_flight_recorder_dumps_while_the_program_goes_on() {
             dispatches.extend(of_chunk);
         }
         assert!(!dispatches.is_empty() && dispatches.len() < 2000);
-        // The kernel was named long before what is kept.
+        // The kernel was named long before the kept records.
         let kernel = reader.metadata().kernels[&dispatches[0].kernel];
         assert_eq!(reader.metadata().string(kernel.name), "square");
-        // What places device times on the host's.
+        // The readings that relate device times to host times.
         assert!(!reader.metadata().pairs.is_empty() && reader.metadata().snapshots.len() > 1);
     });
 }

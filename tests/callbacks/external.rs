@@ -1,4 +1,4 @@
-//! External ids that a tool supplies when it is asked.
+//! External ids that a tool supplies on request.
 
 use crate::api;
 use crate::opencl::{OpenCl, Small, on_layer};
@@ -53,7 +53,7 @@ fn ids_are_supplied(opencl: &OpenCl) {
     ];
     context.trace_to(&buffer, Selection::kinds(&kinds)).unwrap();
     let (launch, read) = (api("clEnqueueNDRangeKernel"), api("clEnqueueReadBuffer"));
-    // Whoever asked first is heard, where it has something to say.
+    // The first subscriber to the requests takes precedence, if it supplies an id.
     let first = context
         .supply_external_ids(OperationSet::all(), move |asked| {
             assert_eq!(
@@ -106,7 +106,7 @@ fn ids_are_supplied(opencl: &OpenCl) {
     assert_eq!(of_calls(api("clFinish")), [PUSHED; 2]);
     let copies: Vec<_> = seen.copies.iter().map(|copy| copy.work.external).collect();
     assert_eq!(copies, [ExternalId(9)]);
-    // clFinish, the read that waits, clFinish.
+    // clFinish, the blocking read, clFinish.
     let waits: Vec<_> = seen.waits.iter().map(|wait| wait.work.external).collect();
     assert_eq!(waits, [PUSHED, ExternalId(9), PUSHED]);
 }

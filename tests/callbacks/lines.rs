@@ -1,4 +1,4 @@
-//! Source lines beside counted samples of a kernel on PoCL, for tools that want them.
+//! Source lines with counted samples of a kernel on PoCL, for tools that request them.
 
 use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail::buffer::BlockView;
@@ -31,7 +31,7 @@ struct Seen {
     instructions: Vec<InstructionCorrelation>,
 }
 
-/// Samples some launches, with these kinds wanted beside the counts.
+/// Samples some launches, with records of these kinds beside the counts.
 fn sampled(small: &Small<'_>, kinds: &[Kind]) -> Seen {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let into = seen.clone();
@@ -70,7 +70,7 @@ fn sampled(small: &Small<'_>, kinds: &[Kind]) -> Seen {
 
 fn a_kernels_lines(opencl: &OpenCl) {
     let _observes = Context::new().unwrap();
-    // What gives lines with old PoCL, too.
+    // Options with which old PoCL has lines, too.
     let small = Small::of(opencl, HOT, c"-g -cl-opt-disable");
 
     let without = sampled(&small, &[Kind::KERNEL_DISPATCH]);

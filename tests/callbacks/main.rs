@@ -1,4 +1,5 @@
-//! Callbacks of a real program on PoCL. Each test runs in a process of its own, of which it is program, layer and tool.
+//! Callbacks of a real program on PoCL. Each test runs in a process of its own, which is program, layer and tool at
+//! once.
 #![cfg(target_os = "linux")]
 
 mod buffers;
@@ -155,7 +156,7 @@ fn squares() -> [i32; COUNT] {
     numbers().map(|number| number * number)
 }
 
-/// A program that does a bit of everything.
+/// A program that uses most kinds of functions.
 fn work(opencl: &OpenCl) {
     let small = Small::new(opencl);
     small.write(&numbers());
@@ -209,7 +210,7 @@ fn check_callbacks_of_a_program(opencl: &OpenCl) {
         assert_eq!(received.len(), 1, "{received:?}");
         received[0].clone()
     };
-    // Calls, with their arguments and what they return.
+    // Calls, with their arguments and return codes.
     let create = one(api("clCreateKernel"), Phase::Enter);
     let (name, text) = &create.arguments[1];
     assert_eq!(*name, "kernel_name");
@@ -240,7 +241,7 @@ fn check_callbacks_of_a_program(opencl: &OpenCl) {
         assert!(named(enter) && before.work.id.is_some() && before.work.queue.is_some());
         if exit.status == Some(0) {
             let after = exit.read::<KernelDispatch>();
-            // The call's start is taken anew behind the callbacks of its enter.
+            // The call's start is taken again after the callbacks of its enter.
             let enqueued = after.work.enqueued;
             assert!(before.work.enqueued <= enqueued);
             let before_work = WorkHeader {
@@ -285,7 +286,7 @@ fn check_callbacks_of_a_program(opencl: &OpenCl) {
         (1024, freeing.address)
     );
     one(memory_allocation::FREE, Phase::Exit);
-    // Three transfers that wait, and clFinish.
+    // Three blocking transfers, and clFinish.
     let waits = log.of(synchronization::STREAM_SYNCHRONIZE, Phase::Exit);
     assert_eq!(waits.len(), 4);
     assert!(
@@ -296,7 +297,7 @@ fn check_callbacks_of_a_program(opencl: &OpenCl) {
     let wait = one(synchronization::EVENT_SYNCHRONIZE, Phase::Exit).read::<Synchronization>();
     assert_eq!((wait.events, Some(&wait.waited_for)), (1, works.last()));
 
-    // Objects come and go in order.
+    // Objects are created and destroyed in order.
     let objects: Vec<_> = all
         .iter()
         .filter(|received| received.operation.domain == Domain::RESOURCE)
@@ -336,7 +337,7 @@ fn a_program_is_reported_alike_where_work_runs_on_the_thread_that_waits() {
     on_layer(test, Driver::Basic, check_callbacks_of_a_program);
 }
 
-/// The OpenCL of a callback, which has to own what it uses.
+/// The OpenCL functions with a static lifetime, which callbacks need.
 fn for_callbacks(opencl: &OpenCl) -> &'static OpenCl {
     // SAFETY: it lives until the test's process ends: `on_layer` keeps it until the test is over.
     unsafe { &*std::ptr::from_ref(opencl) }
@@ -380,7 +381,7 @@ fn an_object_still_exists_when_its_destruction_is_reported() {
                 }
                 _ => return,
             };
-            // References that are left.
+            // The remaining references.
             let mut references = 0u32;
             let to = (&raw mut references).cast();
             // SAFETY: the object is still there: that is what is tested.
@@ -427,7 +428,7 @@ fn callbacks_that_call(opencl: &OpenCl) {
     let small = Small::new(opencl);
     small.write(&numbers());
     for _ in 0..20 {
-        // Work of the program's own is in flight when the callback waits.
+        // The program's own work is in flight when the callback waits.
         small.fill(2);
         small.launch();
     }
@@ -456,7 +457,7 @@ fn callbacks_of_calls_may_synchronize_and_their_own_calls_are_not_reported() {
     on_layer(test, Driver::Threaded, callbacks_that_call);
 }
 
-/// With this driver, work completes on the thread that waits: in the callback that does.
+/// With this driver, work completes on the thread that waits: within the callback that waits.
 #[test]
 fn work_that_completes_within_a_callback_is_reported_when_that_has_returned() {
     needs!(work_that_completes_within_a_callback_is_reported_when_that_has_returned: Need::Pocl, Need::OpenClToolchain);

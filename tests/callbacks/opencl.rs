@@ -1,4 +1,4 @@
-//! OpenCL as a program uses it, with the layer of this very process in between.
+//! OpenCL as a program uses it, with the layer in this process.
 
 use gputrail::source::opencl;
 use gputrail_harness::pocl::{Driver, on_pocl};
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 const CHILD: &str = "GPUTRAIL_CALLBACKS_TEST";
 const LAYER: &str = "GPUTRAIL_CALLBACKS_LAYER";
 
-/// Runs `body` in a process of its own, which finds PoCL by way of the layer. `test` is the calling test's name.
+/// Runs `body` in a process of its own, which reaches PoCL through the layer. `test` is the name of the calling test.
 pub fn on_layer(test: &str, driver: Driver, body: fn(&OpenCl)) {
     if std::env::var_os(CHILD).is_some() {
         let opencl = OpenCl::load();
@@ -47,7 +47,7 @@ macro_rules! functions {
         pub struct OpenCl { $(pub $name: unsafe extern "C" fn($($type),*) -> $result,)* }
 
         impl OpenCl {
-            /// Loads the loader, which loads the layer when it is first called.
+            /// Loads the loader, which loads the layer at its first call.
             fn load() -> OpenCl {
                 let layer = CString::new(std::env::var(LAYER).unwrap()).unwrap();
                 // SAFETY: the functions of those names have those signatures.
@@ -105,7 +105,7 @@ functions! {
     clFinish(Handle) -> i32;
 }
 
-/// What a small program holds.
+/// The objects of a small program.
 pub struct Small<'a> {
     pub opencl: &'a OpenCl,
     pub context: Handle,
@@ -115,7 +115,7 @@ pub struct Small<'a> {
     pub buffer: Handle,
 }
 
-/// Numbers that [`Small`] computes with.
+/// The number of elements with which [`Small`] computes.
 pub const COUNT: usize = 256;
 
 const SOURCE: &CStr =
@@ -127,9 +127,9 @@ impl<'a> Small<'a> {
         Small::of(opencl, SOURCE, c"-w")
     }
 
-    /// The same of another kernel of that name, built with these options.
+    /// A context with a queue, a buffer and the kernel of this source, built with these options.
     pub fn of(opencl: &'a OpenCl, source: &CStr, options: &CStr) -> Small<'a> {
-        // PoCL 3.1 has no device for threads that come while another one initializes it, with or without a layer.
+        // PoCL 3.1 shows no device to threads that arrive while another one initializes it, with or without a layer.
         static FINDING: Mutex<()> = Mutex::new(());
         let finding = FINDING.lock().unwrap();
         let (mut platform, mut device) = (null_mut(), null_mut());
@@ -239,7 +239,7 @@ impl<'a> Small<'a> {
         numbers
     }
 
-    /// Launches the kernel, in so many dimensions; what the call returns.
+    /// Launches the kernel in `dimensions` dimensions; returns the status of the call.
     pub fn launch_in(&self, dimensions: u32, event: *mut Handle) -> i32 {
         let (global, local) = ([COUNT, 1, 1], [16, 1, 1]);
         let (global, local) = (global.as_ptr(), local.as_ptr());
@@ -268,7 +268,7 @@ impl<'a> Small<'a> {
         assert_eq!(unsafe { (self.opencl.clFinish)(self.queue) }, 0);
     }
 
-    /// Lets go of everything.
+    /// Releases all objects.
     pub fn release(self) {
         let opencl = self.opencl;
         // SAFETY: as above.

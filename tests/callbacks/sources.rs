@@ -16,7 +16,7 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::trace::Trace;
 use std::collections::HashSet;
 
-/// The id that is pushed once, around the calls of both.
+/// The id that is pushed once around the calls of both sources.
 const PUSHED: ExternalId = ExternalId(77);
 
 #[test]
@@ -68,7 +68,7 @@ fn of_two_sources(opencl: &OpenCl) {
         let with_id = of_main.filter(|call| call.external == PUSHED).count();
         assert!(with_id > 2, "{domain:?}: {with_id} calls have the id");
     }
-    // Calls of the one thread do not overlap, whichever runtime they are of, unless one makes the other.
+    // Calls of the one thread do not overlap, whichever runtime they belong to, unless one makes the other.
     let mut of_main: Vec<_> = calls.iter().filter(|call| call.thread == main).collect();
     of_main.sort_by_key(|call| (call.start, std::cmp::Reverse(call.end)));
     let mut open: Vec<&Api> = Vec::new();

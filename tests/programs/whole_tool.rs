@@ -1,5 +1,5 @@
-//! A tool that uses every part of `gputrail::tool` on a program that builds a kernel and launches it again and again
-//! (`hot_loop`). At its end it says how many launches it has seen, and what was not as it should be.
+//! A tool that uses every part of `gputrail::tool` on a program that builds a kernel and launches it repeatedly
+//! (`hot_loop`). At its end it prints how many launches it has counted, and every deviation from the expectation.
 
 use gputrail::record::*;
 use gputrail::tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 gputrail::tool!(c"whole-tool", initialise);
 
-/// Launches after which the tool wants to hear no more of them.
+/// The number of launches after which the tool disables their callbacks.
 const ENOUGH: u64 = 10;
 const EPOCH: ExternalId = ExternalId(77);
 const SUPPLIED: ExternalId = ExternalId(78);
@@ -39,11 +39,11 @@ fn refused<T>(what: &str, result: Result<T, Error>, status: Status) {
     check(what, result.err().map(|error| error.status), Some(status));
 }
 
-/// Counts, one of each kind of thing.
+/// The number of events of each kind.
 #[derive(Default)]
 struct Seen {
     calls: AtomicU64,
-    /// Calls that carry the id that was pushed, and the one that was supplied.
+    /// Calls with the id that was pushed, and with the one that was supplied.
     pushed: AtomicU64,
     supplied: AtomicU64,
     launches: AtomicU64,
@@ -60,7 +60,7 @@ struct Seen {
     totals: AtomicU64,
     threads_before: AtomicU64,
     threads_after: AtomicU64,
-    /// The threads that have delivered.
+    /// The threads that have delivered records.
     shared_thread: AtomicU64,
     own_thread: AtomicU64,
 }
@@ -98,7 +98,7 @@ fn of_opencl(name: &std::ffi::CStr) -> Operation {
     tool::operation(Domain::OPENCL, name).expect("OpenCL's function")
 }
 
-/// What has to live until the end.
+/// The objects that exist until the end.
 struct Whole {
     contexts: Vec<Context>,
     subscribers: Vec<Subscriber>,
@@ -130,7 +130,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn std::error::Error>> {
     let calls = buffer_of_calls(&seen)?;
     let recorded = Context::new()?;
     recorded.trace_to(&calls, &[Kind::API, Kind::KERNEL_DISPATCH, Kind::MARKER])?;
-    // Until it is enabled.
+    // It records nothing until it is enabled.
     recorded.start()?;
     refused("a second start", recorded.start(), Status::STARTED);
     refused(
@@ -256,7 +256,7 @@ fn markers() -> Result<(), Error> {
     marker::end(started)
 }
 
-/// A recorder that keeps markers only: writes one of them.
+/// A flight recorder for markers only: dumps one of them.
 fn flights() -> Result<(), Error> {
     let flight = FlightRecorder::start(FlightOptions {
         kinds: vec![Kind::MARKER],
@@ -416,7 +416,7 @@ fn subscribe(context: &Context, seen: &Arc<Seen>) -> Result<Vec<Subscriber>, Err
     Ok(vec![told, released, supplied])
 }
 
-/// Does something with what has to live until the end, in a callback.
+/// Runs `work` with the objects that exist until the end, in a callback.
 fn with_whole(work: impl FnOnce(&mut Whole) -> Result<(), Error>) {
     let mut whole = WHOLE
         .get()

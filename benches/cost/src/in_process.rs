@@ -1,4 +1,4 @@
-//! One API record, enter to exit, in a shared library that was loaded as programs load theirs.
+//! The cost of one API record, from enter to exit, in a shared library that was loaded as programs load theirs.
 
 use crate::sample::median;
 use crate::{Outcome, Places, Row};
@@ -7,15 +7,15 @@ use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 
 const ROUNDS: usize = 400;
-/// Calls in a round: their records take an eighth of the pool.
+/// Number of calls in a round: their records take an eighth of the pool.
 const CALLS: u64 = 32_768;
-/// What a call may take beyond two tick reads, in nanoseconds.
+/// The limit for a call beyond two tick reads, in nanoseconds.
 const ALLOWED: f64 = 9.0;
 
-/// What it may take more with external ids pushed.
+/// The limit for the addition by pushed external ids, in nanoseconds.
 const EXTERNAL_ALLOWED: f64 = 3.0;
 
-/// Returns what two tick reads take, in nanoseconds, too.
+/// Returns the cost of two tick reads in nanoseconds, and the rows.
 pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
     // SAFETY: a library of this workspace without constructors.
     let library = unsafe { Library::new(&places.library) }?;
@@ -43,7 +43,7 @@ pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
         call.push(calls(CALLS) as f64 * nanos);
         flush();
     }
-    // From here on this thread has two, of different kinds: each call has two records more.
+    // From here on this thread has two external ids of different kinds: each call writes two more records.
     push();
     let mut pushed = Vec::new();
     for _ in 0..ROUNDS {
@@ -69,7 +69,7 @@ pub fn measure(places: &Places) -> Outcome<(f64, Vec<Row>)> {
         target: format!("that + {EXTERNAL_ALLOWED} ns"),
         met: pushed <= call + EXTERNAL_ALLOWED,
     };
-    // Threads of the recording may still run in the library: it stays open.
+    // Threads of the recording may still run code of the library: it stays open.
     std::mem::forget(library);
     Ok((pair, vec![row, external]))
 }

@@ -1,5 +1,5 @@
-//! What a source does in a call, and nothing else, as a shared library: the cost is measured as it is loaded into
-//! programs, thread-local access through the dynamic loader included.
+//! The work of a source in a call, and nothing else, as a shared library: so the cost is measured as in programs,
+//! including thread-local access through the dynamic loader.
 
 mod tool;
 
@@ -109,7 +109,7 @@ pub extern "C" fn cost_frequency() -> u64 {
     clock::frequency()
 }
 
-/// Has everything recorded so far written, so that no round pays for the one before.
+/// Writes everything recorded so far, so that no round pays for the one before.
 #[unsafe(no_mangle)]
 pub extern "C" fn cost_flush() {
     if let Some(recorder) = process::recorder() {
@@ -134,7 +134,7 @@ fn call() {
     let Some(entered) = entered else {
         return;
     };
-    // Here the runtime would work.
+    // Here the runtime would do its work.
     let end = clock::now();
     if thread.is_current() {
         thread.with(|host| host.exit(&entered, end, 0, Extra::NONE));

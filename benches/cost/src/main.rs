@@ -1,7 +1,7 @@
-//! What recording costs, as one table: each figure beside something measured in the same run, and beside its target.
+//! The cost of recording, as one table: each figure beside a reference measured in the same run, and beside its target.
 //!
 //! `benches/run` builds everything and starts it; `--calls` measures single calls only. Nothing is asserted: on a
-//! shared machine a figure may miss its target, and whoever reads the table judges.
+//! shared machine a figure may miss its target, and the reader of the table judges.
 
 mod in_process;
 mod programs;
@@ -21,13 +21,13 @@ pub struct Row {
     met: bool,
 }
 
-/// Where the measured things lie.
+/// The paths of the measured files.
 pub struct Places {
     /// The command.
     gputrail: PathBuf,
     /// The library that stands for a source.
     library: PathBuf,
-    /// For what is made on the way.
+    /// A directory for temporary files.
     scratch: PathBuf,
 }
 

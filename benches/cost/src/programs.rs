@@ -9,29 +9,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs of each kind.
+/// Number of runs of each kind.
 const CALLS_ROUNDS: usize = 9;
 const CLPEAK_ROUNDS: usize = 9;
-/// Batches of calls in a run, and in a long one.
+/// Number of batches of calls in a run, and in a long run.
 const BATCHES: u32 = 400;
 const MANY_BATCHES: u32 = 4_000;
-/// What a cheap call may take more, beyond two tick reads, in nanoseconds.
+/// The limit for a cheap call beyond the unrecorded one and two tick reads, in nanoseconds.
 const ARGUMENT_ALLOWED: f64 = 20.0;
-/// What a call that nobody wants may take more than through a layer that passes it through.
+/// The limit for a call without consumers beyond a layer that passes it through, in nanoseconds.
 const DISABLED_ALLOWED: f64 = 1.5;
-/// What two empty callbacks may take beyond two tick reads.
+/// The limit for two empty callbacks beyond two tick reads, in nanoseconds.
 const CALLBACK_ALLOWED: f64 = 20.0;
-/// How many times as long as at best a program may take alone in a round that counts.
+/// A round counts only if the program alone takes at most this multiple of its best time.
 const CALM: f64 = 1.06;
-/// How many times as many rounds there are at most as are wanted.
+/// The maximum number of rounds, as a multiple of the wanted number.
 const MAX_ROUNDS: usize = 4;
-/// What an enqueue may take more than with the minimal layer.
+/// The limit for an enqueue beyond the minimal layer, in nanoseconds.
 const ENQUEUE_ALLOWED: f64 = 140.0;
-/// The pool that programs record with, and what they may grow by beyond it.
+/// The pool with which programs record, and the limit for their growth beyond it.
 const POOL_MIB: f64 = 16.0;
 const MEMORY_ALLOWED_MIB: f64 = 16.0;
 
-/// Where programs come from, and how they are recorded.
+/// The paths of the programs, and the ways in which they are recorded.
 pub struct Programs<'a> {
     places: &'a Places,
     calls: PathBuf,
@@ -39,7 +39,7 @@ pub struct Programs<'a> {
     pass_layer: PathBuf,
 }
 
-/// What `calls` says of itself: nanoseconds, and MiB.
+/// The output of `calls`: nanoseconds, and MiB.
 #[derive(Copy, Clone, Debug)]
 struct Costs {
     argument: f64,
@@ -53,19 +53,19 @@ enum How {
     MinimalLayer,
     /// A layer that passes `clSetKernelArg` through.
     PassLayer,
-    /// A tool that wants every call but `clSetKernelArg`.
+    /// A tool that records every call except `clSetKernelArg`.
     Disabled,
-    /// A tool that is called back, and does nothing.
+    /// A tool with an empty callback.
     Subscribed,
     Recorded,
 }
 
-/// What single calls cost.
+/// Measures single calls.
 pub fn measure_calls(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
     set_up(places)?.calls(tick_pair)
 }
 
-/// The same, and all else.
+/// Measures single calls and everything else.
 pub fn measure(places: &Places, tick_pair: f64) -> Outcome<Vec<Row>> {
     let programs = set_up(places)?;
     let mut rows = programs.calls(tick_pair)?;
@@ -94,7 +94,7 @@ fn set_up(places: &Places) -> Outcome<Programs<'_>> {
     })
 }
 
-/// Seconds of processor time that all ended children have used, and theirs.
+/// The processor time of all ended children and their children, in seconds.
 fn processor_time() -> f64 {
     // SAFETY: all zeros are a valid `rusage`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -126,13 +126,13 @@ fn compile(places: &Places, source: &str, name: &str, flags: &[&str]) -> Outcome
 /// Rounds in which a program was run alone and in other ways.
 struct Rounds<A, O> {
     kept: Vec<(A, O)>,
-    /// How many of how many those are.
+    /// How many rounds count, and of how many, as text.
     said: String,
 }
 
-/// Runs a program `alone` and in `others` ways, in alternation, until there are so many rounds that count: those before
-/// and after which it took alone, by `gauge`, about what it takes when nobody disturbs the machine. If that does not
-/// come about for half as many, all count.
+/// Runs a program `alone` and in `others` ways, in alternation, until enough rounds count. A round counts if the runs
+/// alone before and after it take, by `gauge`, about as long as on an undisturbed machine. If fewer than half of the
+/// wanted rounds count, all rounds are used.
 fn in_calm_rounds<A: Copy, O>(
     wanted: usize,
     mut alone: impl FnMut() -> Outcome<A>,
@@ -170,7 +170,7 @@ fn in_calm_rounds<A: Copy, O>(
 }
 
 impl Programs<'_> {
-    /// `program` with everything set up; what is recorded goes to `trace`.
+    /// The command that runs `program` in the given way; the recording goes to `trace`.
     fn command(&self, program: &Path, how: How, trace: &Path) -> Command {
         let mut command = match how {
             How::Recorded => {
@@ -203,7 +203,7 @@ impl Programs<'_> {
         command
     }
 
-    /// What every run has: one driver, and a cache, so that kernels are compiled once.
+    /// Sets the environment of every run: one driver, and a cache, so that kernels are compiled once.
     pub fn set_up(&self, command: &mut Command) {
         let cache = self.places.scratch.join("pocl");
         let _ = std::fs::create_dir_all(&cache);
@@ -212,7 +212,7 @@ impl Programs<'_> {
             .env("POCL_CACHE_DIR", cache);
     }
 
-    /// The command that is measured.
+    /// The `gputrail` command that is measured.
     pub fn gputrail(&self) -> &Path {
         &self.places.gputrail
     }
@@ -222,7 +222,7 @@ impl Programs<'_> {
         compile(self.places, source, name, &["-lOpenCL"])
     }
 
-    /// Runs `command`: seconds of processor time that it takes with its children.
+    /// Runs `command` and returns the processor time of it and its children, in seconds.
     pub fn processor_time_of(&self, command: &mut Command) -> Outcome<f64> {
         let used = processor_time();
         match command.status()?.success() {
@@ -231,7 +231,7 @@ impl Programs<'_> {
         }
     }
 
-    /// Where the trace of a run goes.
+    /// The path of the trace of a run.
     pub fn trace(&self) -> PathBuf {
         self.places.scratch.join("trace.pftrace")
     }
@@ -351,8 +351,8 @@ impl Programs<'_> {
                 .arg("--kernel-latency")
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
-            // Recorded programs get a trace of their own by default: replacing an older one, which file systems make
-            // wait for the disk, is not what is measured.
+            // By default, a recorded program gets a new trace. Replacing an older one makes some file systems wait for
+            // the disk, which is not to be measured.
             if how == How::Recorded {
                 let _ = std::fs::remove_file(self.trace());
             }

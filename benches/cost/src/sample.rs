@@ -1,6 +1,6 @@
 //! Medians.
 
-/// The median of some measurements; of an even number the upper one. 0 of none.
+/// The median of some measurements: of an even number the upper one, of none 0.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

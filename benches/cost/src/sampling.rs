@@ -7,11 +7,11 @@ use crate::{Outcome, Row};
 use std::process::{Command, Stdio};
 
 const ROUNDS: usize = 9;
-/// Launches of the kernel, and in a long run, which shows what of it is there once.
+/// Number of launches of the kernel in a run, and in a long run, which shows the costs that occur once.
 const LAUNCHES: u32 = 200;
 const MANY_LAUNCHES: u32 = 1_000;
 
-/// An interval, and what sampling at it may add.
+/// An interval, and the limit for the processor time that sampling at it adds.
 struct Rate {
     what: &'static str,
     interval_us: u32,

@@ -1,5 +1,5 @@
-//! A tool that is an OpenCL layer itself, as Rust tools are: it is told of `clSetKernelArg`, or records everything but
-//! that, as [`TOOL_VARIABLE`] says.
+//! A tool that is an OpenCL layer itself, as Rust tools are. By [`TOOL_VARIABLE`] it subscribes to `clSetKernelArg`, or
+//! records everything except that.
 
 use gputrail::collect::context::{
     BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError,
@@ -8,10 +8,10 @@ use gputrail::record::{Domain, Kind, Operation};
 use gputrail::source::opencl::{self, Dispatch};
 use std::ffi::c_void;
 
-/// `told` or `disabled`.
+/// The environment variable with the value `subscribed` or `disabled`.
 const TOOL_VARIABLE: &str = "GPUTRAIL_COST_TOOL";
 
-/// `clSetKernelArg`: its place in the dispatch table.
+/// `clSetKernelArg`, by its index in the dispatch table.
 const SET_ARGUMENT: Operation = Operation {
     domain: Domain::OPENCL,
     number: 38,
@@ -71,7 +71,7 @@ fn begin() -> Result<(), ToolError> {
         _ => {}
     }
     context.start()?;
-    // The tool lasts as long as its process.
+    // The tool exists until its process ends.
     std::mem::forget(context);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a trace takes per call and per kernel.
+//! The size of a trace per call and per kernel.
 
 use crate::Outcome;
 use gputrail::trace::perfetto::schema::TracePacket;
@@ -7,12 +7,12 @@ use gputrail::trace::perfetto::schema::track_event::Type;
 use prost::Message;
 use std::path::Path;
 
-/// A trace, by what its bytes are for.
+/// A trace, with its bytes by purpose.
 #[derive(Debug, Default)]
 pub struct TraceSize {
     pub calls: u64,
     pub kernels: u64,
-    /// Bytes of the calls' packets, and of whatever names and orders them: everything but the device's packets.
+    /// Bytes of the packets of calls, and of the names and sequences for them: everything except the device's packets.
     pub call_bytes: u64,
     /// Bytes of the device's packets.
     pub kernel_bytes: u64,

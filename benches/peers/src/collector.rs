@@ -1,7 +1,7 @@
-//! Whether the collector, writing a capture, keeps up with a producer that is paced by what write(2) alone reaches in
-//! the same run.
+//! Measures whether the collector, when it writes a capture, keeps up with a producer that is paced by the rate of
+//! plain write(2) in the same run.
 //!
-//! Both write to the same disk, and what they have written is taken away from the file soon after: the disk is neither
+//! Both write to the same disk, and the written data is soon removed from the file, so that the disk is neither
 //! measured nor filled.
 
 use crate::Outcome;
@@ -17,25 +17,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The producer's share of what write(2) reaches, and how long its blocks last.
+/// The producer's rate, as a share of the rate of write(2), and the length of its bursts.
 const SHARE: f64 = 0.6;
 const BLOCKS_LAST: Duration = Duration::from_millis(100);
 const BLOCK: usize = 256 << 10;
 /// Bytes of a chunk's header in a capture.
 const HEADER: usize = 48;
-/// Bytes that a file keeps, and that are taken away at a time.
+/// Number of bytes that a file keeps, and that are removed at a time.
 const KEPT: u64 = 512 << 20;
 const STEP: u64 = 64 << 20;
-/// How long write(2) is measured.
+/// The time for which write(2) is measured.
 const ALONE: Duration = Duration::from_secs(5);
-/// Records between two looks at the time, and what a producer that is late makes up for.
+/// Number of records between two reads of the clock, and the maximum that a late producer makes up for.
 const BATCH: u64 = 256;
 const BURST: Duration = Duration::from_millis(2);
 
-/// What came of it.
+/// The result of the measurement.
 pub struct Report {
     seconds: f64,
-    /// Bytes a second: write(2) alone, and what the producer made of its share.
+    /// Bytes per second: write(2) alone, and the producer with its share.
     alone: f64,
     produced: f64,
     records: u64,
@@ -43,7 +43,7 @@ pub struct Report {
     error: Option<String>,
 }
 
-/// Paces a producer for so many seconds.
+/// Paces a producer for `seconds` seconds.
 pub fn measure(folder: &Path, seconds: u64) -> Outcome<Report> {
     let alone = write_alone(&folder.join("alone"))?;
     let pace = SHARE * alone;
@@ -68,7 +68,7 @@ pub fn measure(folder: &Path, seconds: u64) -> Outcome<Report> {
         let start = Instant::now();
         let mut paid = Duration::ZERO;
         while elapsed < limit {
-            // A producer that lost its core does not make up for that in a burst.
+            // A producer that lost its core does not make up for it in a burst.
             paid = paid.max(elapsed.saturating_sub(BURST));
             if paid >= elapsed {
                 thread::sleep(Duration::from_micros(50));
@@ -128,7 +128,7 @@ impl Report {
     }
 }
 
-/// Bytes a second that write(2) reaches, with chunks as a capture's.
+/// The rate of write(2) in bytes per second, with chunks like those of a capture.
 fn write_alone(path: &Path) -> Outcome<f64> {
     let file = rustix::fs::open(
         path,
@@ -151,7 +151,7 @@ fn write_alone(path: &Path) -> Outcome<f64> {
     Ok(bytes as f64 / elapsed.as_secs_f64())
 }
 
-/// Does `work`, and meanwhile takes away the beginning of the file at `path`, which `work` lets grow.
+/// Runs `work`, and meanwhile removes the beginning of the growing file at `path`.
 fn trimmed(path: &Path, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let file = File::options().write(true).open(path)?;
     let running = AtomicBool::new(true);

@@ -1,4 +1,4 @@
-//! LTTng-UST, where it is installed: a tracepoint provider in C, compiled here and loaded, and a session of its own.
+//! LTTng-UST, if it is installed: a tracepoint provider in C, compiled here and loaded, with a session of its own.
 
 use crate::Outcome;
 use crate::rounds::Peer;
@@ -23,7 +23,7 @@ impl Session {
         }
         let provider = compile(scratch)?;
         let name = format!("gputrail-peers-{}", std::process::id());
-        // One may be running; then this fails, and that one is used.
+        // A daemon may be running already; then this fails, and that daemon is used.
         let pid_file = scratch.join("lttng-sessiond.pid");
         let daemon = works(
             Command::new("lttng-sessiond")

@@ -1,7 +1,7 @@
-//! What an event costs here and in other tracers, measured in alternation in one process, and whether the collector
-//! keeps up with a producer. `run` builds everything and starts it; README.md says how it is measured.
+//! The cost of an event here and in other tracers, measured in alternation in one process; and whether the collector
+//! keeps up with a producer. `run` builds everything and starts it; README.md describes the method.
 //!
-//! Nothing is asserted: on a shared machine a figure may miss its target, and whoever reads the tables judges.
+//! Nothing is asserted: on a shared machine a figure may miss its target, and the reader of the tables judges.
 
 mod collector;
 mod lttng;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// How much is measured.
+/// The extent of the measurement.
 struct Effort {
     rounds: usize,
     collector_seconds: u64,

@@ -1,5 +1,5 @@
-//! gputrail, as it is loaded into programs: the library of `benches/cost` stands for a source. All that depends on how
-//! a source records a call is there; this loads it.
+//! gputrail as it is loaded into programs: the library of `benches/cost` acts as a source. Everything that depends on
+//! how a source records a call is in that library; this module loads it.
 
 use crate::Outcome;
 use crate::rounds::{Peer, SPANS};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is measured of it, in this order: [`crate::table`] knows.
+/// The measured functions, in the order that [`crate::table`] expects.
 pub fn peers(library: &Path, scratch: &Path) -> Outcome<Vec<Box<dyn Peer>>> {
     // SAFETY: a library of this repository; what it does when it is loaded is nothing.
     let library = Arc::new(unsafe { Library::new(library) }?);

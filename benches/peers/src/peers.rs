@@ -1,4 +1,4 @@
-//! The peers, each as its own documentation has it used, and recording: none is measured while it is off.
+//! The peers, each used as its documentation says, and recording: none is measured while it is disabled.
 
 use crate::Outcome;
 use crate::rounds::{Peer, SPANS};
@@ -24,7 +24,7 @@ use tracing_perfetto::PerfettoLayer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracy_client::{Client, span_location};
 
-/// Everybody but ourselves and LTTng.
+/// All peers except gputrail and LTTng.
 pub fn all() -> Outcome<Vec<Box<dyn Peer>>> {
     Ok(vec![
         Box::new(Ring),
@@ -35,7 +35,7 @@ pub fn all() -> Outcome<Vec<Box<dyn Peer>>> {
     ])
 }
 
-/// The floor: 64 bytes with a tick into a ring that nobody empties meanwhile.
+/// The lower bound: 64 bytes with a tick, written to a ring that nobody empties meanwhile.
 struct Ring;
 
 type Event = [u64; 8];
@@ -60,7 +60,7 @@ impl Peer for Ring {
         "tick and rtrb push of 64 bytes, twice"
     }
 
-    /// A ring for the thread, with its pages in place.
+    /// Creates a ring for the thread, with its pages in place.
     fn prepare(&self) {
         let (mut producer, mut consumer) = RingBuffer::new(4 * SPANS as usize);
         while producer.push([0; 8]).is_ok() {}
@@ -76,7 +76,7 @@ impl Peer for Ring {
     }
 }
 
-/// Tracy without a viewer: what it records stays in its memory.
+/// Tracy without a viewer: its records stay in memory.
 struct Tracy(Client);
 
 impl Peer for Tracy {
@@ -92,12 +92,12 @@ impl Peer for Tracy {
     }
 }
 
-/// fastrace, with a reporter that forgets.
+/// fastrace, with a reporter that discards its spans.
 struct Fastrace;
 
 struct Forget;
 
-/// Spans that fastrace has reported.
+/// Number of spans that fastrace has reported.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
 impl Reporter for Forget {
@@ -118,7 +118,7 @@ impl Peer for Fastrace {
         "fastrace 0.7"
     }
 
-    /// Spans need a root, below which no more than 10 240 are kept.
+    /// Spans need a root span, below which at most 10 240 are kept.
     fn spans(&self, count: u64) {
         let mut left = count;
         while left > 0 {
@@ -211,7 +211,7 @@ impl Peer for Perfetto {
     }
 }
 
-/// tracing, with the layer that writes Perfetto's packets, to nowhere.
+/// tracing, with the layer that writes Perfetto's packets, to an output that discards them.
 struct Tracing;
 
 impl Tracing {

@@ -1,17 +1,17 @@
-//! Rounds: everybody takes a turn in each, so that what happens on the machine meanwhile happens to all.
+//! Rounds: each peer takes a turn in each round, so that disturbances of the machine affect all peers.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Spans in one turn of one thread: enough that what is cold at first hardly counts.
+/// Number of spans in one turn of one thread: enough that the effects of a cold start hardly count.
 pub const SPANS: u64 = 16_384;
 
-/// Somebody who records spans.
+/// A tracer that records spans.
 pub trait Peer: Sync {
     fn name(&self) -> &str;
 
-    /// Does on the calling thread what is done once a thread, and fills caches as a turn does.
+    /// Does the work that is needed once per thread on the calling thread, and fills caches as a turn does.
     fn prepare(&self) {
         self.spans(SPANS);
     }
@@ -19,20 +19,20 @@ pub trait Peer: Sync {
     /// Records `count` spans, one after the other, on the calling thread: begin and end, each with its time.
     fn spans(&self, count: u64);
 
-    /// Empties what a turn has filled, where that is not done by threads of its own.
+    /// Empties the buffers that a turn has filled, if the peer has no threads for that.
     fn settle(&self) {}
 
-    /// What became of `spans` recorded spans, where there is something to say: that they were dropped, say.
+    /// A remark on the fate of `spans` recorded spans, such as that they were dropped.
     fn remark(&self, spans: u64) -> Option<String> {
         let _ = spans;
         None
     }
 }
 
-/// Spans that a peer records in a round: prepared and measured, alone and in two threads.
+/// Number of spans that a peer records in a round: prepared and measured, by one thread and by two.
 pub const SPANS_IN_A_ROUND: u64 = 6 * SPANS;
 
-/// Nanoseconds a span: medians of all rounds.
+/// Nanoseconds per span: medians of all rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub one_thread: f64,
@@ -63,7 +63,7 @@ fn turn(peer: &dyn Peer) -> f64 {
     start.elapsed().as_nanos() as f64 / SPANS as f64
 }
 
-/// A thread of its own too, so that both ways differ in nothing but their number.
+/// Measures one thread. It is a new thread, so that both measurements differ only in the number of threads.
 fn alone(peer: &dyn Peer) -> f64 {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -74,7 +74,7 @@ fn alone(peer: &dyn Peer) -> f64 {
     })
 }
 
-/// The mean of two threads at once.
+/// Measures two threads at once: their mean.
 fn in_two_threads(peer: &dyn Peer) -> f64 {
     let together = Barrier::new(2);
     let work = || {

@@ -2,10 +2,10 @@
 
 use crate::rounds::{Measured, Peer};
 
-/// What a traced call may take beyond two tick reads, and with external ids beyond one without, in nanoseconds.
+/// The limits for a traced call beyond two tick reads, and for external ids beyond a call without, in nanoseconds.
 const CALL_ALLOWED: f64 = 4.0;
 const EXTERNAL_ALLOWED: f64 = 3.0;
-/// How many times cheaper than a peer we want to be: with one thread, and with two.
+/// The targets: by which factor a call is to be cheaper than with a peer, with one thread and with two.
 const TARGETS: [(&str, Option<f64>, Option<f64>); 3] = [
     ("Tracy", Some(1.6), None),
     ("LTTng-UST", Some(8.0), None),
@@ -63,7 +63,7 @@ pub fn print(peers: &[Box<dyn Peer>], measured: &[Measured]) {
     println!();
 }
 
-/// The target for a peer, in words, and whether it is met.
+/// The target for a peer, as text, and whether it is met.
 fn target(name: &str, one: f64, two: f64) -> (String, Option<bool>) {
     let Some((_, wants_one, wants_two)) = TARGETS.iter().find(|(peer, ..)| name.starts_with(peer))
     else {

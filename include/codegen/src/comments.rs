@@ -1,23 +1,23 @@
-//! Comments of Rust as C programmers read them: names as C has them, no Markdown, no sections on safety.
+//! Converts comments of Rust for C programmers: names as in C, no Markdown, no sections on safety.
 
 use super::sources::{Sources, snake};
 use std::collections::HashMap;
 
-/// The name in C of a number of the library's.
+/// The C name of a number type of the library.
 pub fn number(rust: &str) -> String {
     match rust {
-        // A context is a tool's, unless it says otherwise.
+        // A plain context is a tool's context.
         "ContextId" => "gputrail_runtime_context_id".into(),
         _ => format!("gputrail_{}", snake(rust)),
     }
 }
 
-/// The name in C of a handle.
+/// The C name of a handle.
 pub fn handle(rust: &str) -> String {
     format!("gputrail_{}", snake(rust.trim_end_matches("Handle")))
 }
 
-/// Names of Rust, as C has them.
+/// Rust names, and their C names.
 pub struct Names {
     types: HashMap<String, String>,
     numbers: Vec<String>,
@@ -53,7 +53,7 @@ impl Names {
         }
     }
 
-    /// Types and constants that stand in declarations.
+    /// Types and constants in declarations, and their C names.
     pub fn in_declarations(&self) -> HashMap<String, String> {
         let names = self.types.iter().chain(&self.constants);
         names.map(|(rust, c)| (rust.clone(), c.clone())).collect()
@@ -64,7 +64,7 @@ impl Names {
         known.cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    /// A path of Rust: a type, a constant of a number, or a field of a structure.
+    /// The C name for a Rust path: a type, a constant of a number, or a field of a structure.
     fn path(&self, path: &str) -> String {
         match path.rsplit_once("::") {
             Some(("Status", constant)) => format!("GPUTRAIL_{constant}"),
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// `header` with its comments as C programmers read them. Comments of one line stand in one line.
+/// `header` with its comments converted for C. A comment that fits into one line gets one line.
 pub fn readable(header: &str, names: &Names) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut comment: Option<(usize, Vec<String>)> = None;
@@ -99,7 +99,7 @@ pub fn readable(header: &str, names: &Names) -> String {
     lines.join("\n") + "\n"
 }
 
-/// `text` as a comment, without its section on safety and the marks of blocks of code.
+/// `text` as a comment, without its section on safety and without code fences.
 fn comment_of(text: &[String], indent: &str) -> Vec<String> {
     let text: Vec<&str> = text
         .iter()
@@ -111,7 +111,7 @@ fn comment_of(text: &[String], indent: &str) -> Vec<String> {
         .iter()
         .rposition(|line| !line.trim().is_empty())
         .map_or(0, |last| last + 1);
-    // The header's own beginning has its stars already.
+    // The first lines of the header have their stars already.
     let starred = |line: &&str| match line.strip_prefix(' ').unwrap_or(line) {
         "" => format!("{indent} *"),
         text if text.starts_with('*') => format!("{indent} {text}"),
@@ -130,7 +130,7 @@ fn comment_of(text: &[String], indent: &str) -> Vec<String> {
     }
 }
 
-/// A line with names of Rust in links as C has them, and without backquotes.
+/// A line without backquotes, with C names for the links to Rust names.
 fn plain(line: &str, names: &Names) -> String {
     let mut text = line.to_owned();
     while let Some(start) = text.find("[`") {

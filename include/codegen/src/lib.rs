@@ -1,7 +1,7 @@
-//! Generates `gputrail.h` from the sources: functions, structures and types of functions by cbindgen, numbers, handles
+//! Generates `gputrail.h` from the sources: functions, structures and function types with cbindgen; numbers, handles
 //! and constants from the macros that declare them (`sources`).
 //!
-//! `cargo run -p gputrail-header` writes it; a test says when that has been forgotten.
+//! `cargo run -p gputrail-header` writes it; a test fails if the checked-in file is out of date.
 
 mod comments;
 mod sources;
@@ -51,10 +51,10 @@ __attribute__((visibility(\"default\")))
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host);
 
 ";
-/// What comes behind the functions.
+/// The text after the functions.
 const END: &str = "#ifdef __cplusplus\n}  // extern";
 
-/// Where the header lies.
+/// The path of the checked-in header.
 pub fn checked_in() -> PathBuf {
     repository().join("include/gputrail.h")
 }
@@ -69,7 +69,7 @@ fn files(folder: &str, names: &str) -> Vec<PathBuf> {
     names.split_whitespace().map(path).collect()
 }
 
-/// The section of the tool API's documentation that has this title, as the end of a comment.
+/// The section of the tool API's documentation with this title, as the end of a comment.
 fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
     let text = std::fs::read_to_string(repository().join("src/collect/context/mod.rs"))?;
     let lines = text.lines().map(|line| line.trim_start_matches("//!"));
@@ -83,7 +83,7 @@ fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
         .to_owned())
 }
 
-/// The header's text.
+/// The text of the header.
 pub fn generate() -> Result<String, Box<dyn Error>> {
     let mut sources = Sources::default();
     let parsed = [
@@ -166,7 +166,7 @@ fn preamble(sources: &Sources) -> String {
     text
 }
 
-/// A number: its type, its values, and a function for each of its bit fields.
+/// Writes a number type: the type, its values, and a function for each of its bit fields.
 fn number_type(text: &mut String, number: &Number) {
     let (name, c) = (comments::number(&number.name), &number.integer);
     let bits: u32 = c[1..].parse().unwrap_or(32);
@@ -187,7 +187,7 @@ fn number_type(text: &mut String, number: &Number) {
     }
 }
 
-/// A comment as cbindgen writes it.
+/// Writes a comment in the form that cbindgen uses.
 fn comment(text: &mut String, about: &str) {
     let _ = writeln!(text, "/*");
     for line in about.lines() {
@@ -220,7 +220,7 @@ mod tests {
         assert!(generated == committed, "run: cargo run -p gputrail-header");
     }
 
-    /// The functions that the header declares, but for the one that tools define.
+    /// The functions that the header declares, except the one that tools define.
     fn functions() -> Vec<String> {
         let header = std::fs::read_to_string(checked_in()).unwrap();
         let declared = header
@@ -234,8 +234,8 @@ mod tests {
             .collect()
     }
 
-    /// Functions without a use in tools in Rust: a program calls them, gputrail itself does, or a type of Rust takes
-    /// their place.
+    /// Whether a function is of no use to tools in Rust: programs call it, gputrail itself calls it, or a Rust type
+    /// replaces it.
     fn is_not_for_rust(name: &str) -> bool {
         const PROGRAM: &str =
             "initialise finalise is_initialised observe_opencl tool_probe process api_version";

@@ -1,5 +1,5 @@
-//! What cbindgen does not see in the sources, since it expands no macros: numbers and their values, handles, statuses,
-//! bits of flags, and the names of structures in C.
+//! Reads the declarations that cbindgen does not see, since it expands no macros: numbers and their values, handles,
+//! statuses, flag bits, and the names of structures in C.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,11 +11,11 @@ use syn::{
 /// A constant: its name without prefix, its value, its documentation.
 pub type Constant = (String, i64, String);
 
-/// An integer that names a thing, or one of several.
+/// A number type: an id, or an enumeration.
 pub struct Number {
-    /// Its type in Rust.
+    /// Its Rust name.
     pub name: String,
-    /// The integer in Rust.
+    /// Its integer type in Rust.
     pub integer: String,
     pub documentation: String,
     pub values: Vec<Constant>,
@@ -32,30 +32,30 @@ pub struct BitField {
 
 /// The constants of a module, or of an enumeration.
 pub struct Constants {
-    /// Its name in Rust.
+    /// Its Rust name.
     pub name: String,
-    /// What the names of its constants begin with in C.
+    /// The C prefix of its constants.
     pub prefix: String,
     pub documentation: String,
     pub values: Vec<Constant>,
 }
 
-/// What the sources declare.
+/// The declarations in the sources.
 #[derive(Default)]
 pub struct Sources {
     pub numbers: Vec<Number>,
-    /// Type in Rust and documentation.
+    /// Rust name and documentation of each handle.
     pub handles: Vec<(String, String)>,
     pub statuses: Vec<Constant>,
     pub constants: Vec<Constants>,
     /// Public constants with an integer value.
     pub limits: Vec<Constant>,
-    /// Types in Rust, and their names in C.
+    /// Rust names and C names of types.
     pub types: Vec<(String, String)>,
 }
 
 impl Sources {
-    /// Takes in a source file.
+    /// Reads a source file.
     pub fn read(&mut self, path: &Path) -> Result<(), Box<dyn Error>> {
         let text = std::fs::read_to_string(path)?;
         for item in syn::parse_file(&text)?.items {

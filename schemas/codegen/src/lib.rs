@@ -1,7 +1,7 @@
-//! Turns `schemas/perfetto_*.proto` into the Rust that `src/trace/perfetto/schema.rs` includes: prost's structs, and
-//! the number of each field.
+//! Generates the Rust code that `src/trace/perfetto/schema.rs` includes from `schemas/perfetto_*.proto`: prost's
+//! structs, and the number of each field.
 //!
-//! The generated files are checked in, so that building gputrail takes no protobuf compiler. The test of this package
+//! The generated files are checked in, so that building gputrail needs no protobuf compiler. The test of this package
 //! generates them again and compares; `cargo run -p gputrail-schemas` writes them.
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use prost_types::DescriptorProto;
 
-/// The messages that gputrail writes: structs and field numbers are generated.
+/// The messages that gputrail writes, for which structs and field numbers are generated.
 const MESSAGES: [&str; 4] = [
     "perfetto_trace.proto",
     "perfetto_track_event.proto",
     "perfetto_gpu.proto",
     "perfetto_sampling.proto",
 ];
-/// Further fields that gputrail reads: field numbers are generated.
+/// Further fields that gputrail reads, for which field numbers are generated.
 const FOREIGN: &str = "perfetto_foreign.proto";
 
 /// A generated file: its path in the repository, and its text.
@@ -38,7 +38,7 @@ pub fn generate() -> Result<[Generated; 2], Box<dyn Error>> {
     fields.write(&mut numbers, 0);
 
     let mut config = prost_build::Config::new();
-    // Far larger than the others, and rare.
+    // Far larger than the other variants, and infrequent.
     config.boxed(".perfetto.protos.TracePacket.data.pc_samples");
     let files = messages.into_iter().map(|file| {
         let module = prost_build::Module::from_protobuf_package_name(file.package());

@@ -1,6 +1,5 @@
-//! What the end-to-end tests stand on: what this machine has ([`machine`]), PoCL and its own log of
-//! what it did ([`pocl`]), running programs and compiling C ([`program`]), and asking Perfetto
-//! about a trace ([`trace`]).
+//! The foundation of the end-to-end tests: the properties of this machine ([`machine`]), PoCL and its own log
+//! ([`pocl`]), running programs and compiling C ([`program`]), and queries to Perfetto about a trace ([`trace`]).
 
 pub mod machine;
 pub mod pocl;

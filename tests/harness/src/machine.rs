@@ -1,6 +1,6 @@
-//! What this machine has of what the tests need. `tools/test install` installs all of it; without,
-//! a test says what it could not run, past the test harness's capture so that it is seen. Under
-//! `GPUTRAIL_TESTS_REQUIRE=1`, which `tools/test` sets, that is a failure.
+//! The requirements of tests on the machine. `tools/test install` installs all of them. A test that lacks one prints
+//! what it could not run, past the capture of the test harness so that it is seen. With `GPUTRAIL_TESTS_REQUIRE=1`,
+//! which `tools/test` sets, that is a failure.
 
 use std::env;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Something that a test cannot do without.
+/// A requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// PoCL behind the OpenCL loader.
@@ -17,7 +17,7 @@ pub enum Need {
     OpenClToolchain,
     /// Node.js and Perfetto's trace processor.
     TraceProcessor,
-    /// Perfetto's UI, a browser, and what drives it.
+    /// Perfetto's UI, a browser, and the driver of the browser.
     Browser,
     /// Python and its bindings of Perfetto's messages.
     PythonBindings,
@@ -63,8 +63,8 @@ impl fmt::Display for Need {
     }
 }
 
-/// Whether this machine has all of `needs`. When not, says so for the test of that name; when the
-/// tests are required to run, panics.
+/// Whether this machine meets all of `needs`. If not, prints so for the test of that name; panics if the tests are
+/// required to run.
 #[must_use]
 pub fn has(test: &str, needs: &[Need]) -> bool {
     let missing: Vec<String> = needs
@@ -85,7 +85,7 @@ pub fn has(test: &str, needs: &[Need]) -> bool {
     false
 }
 
-/// Returns from the calling test when this machine lacks one of the needs; see
+/// Returns from the calling test if this machine does not meet one of the needs; see
 /// [`machine::has`](crate::machine::has).
 #[macro_export]
 macro_rules! needs {
@@ -96,7 +96,7 @@ macro_rules! needs {
     };
 }
 
-/// Where `tools/test install` puts what is not a Debian package.
+/// The directory in which `tools/test install` puts software that is not a Debian package.
 pub fn tools() -> PathBuf {
     env::var_os("GPUTRAIL_TEST_TOOLS").map_or_else(|| cache().join("gputrail-tests"), PathBuf::from)
 }

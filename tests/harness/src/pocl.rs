@@ -1,5 +1,5 @@
-//! PoCL: running a program on it alone, with a kernel cache of the tests' own, and the log that it
-//! writes itself of every command it executed, which is what a trace is checked against.
+//! PoCL: running a program on it alone, with a kernel cache of the tests' own, and PoCL's own log of every command that
+//! it executed, against which traces are checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +13,16 @@ use crate::machine::{POCL_ICD, tools};
 pub enum Driver {
     /// In the thread that flushes or waits.
     Basic,
-    /// On threads of its own, one per processor.
+    /// On threads of its own, one for each processor.
     Threaded,
 }
 
-/// Names a folder with another OpenCL loader than the system's, which the programs of the tests then use: Khronos's,
-/// say.
+/// The environment variable that names a directory with an OpenCL loader for the tests' programs, such as Khronos's, in
+/// place of the system's.
 const LOADER: &str = "GPUTRAIL_TEST_OPENCL_LOADER";
 
-/// Has a command find PoCL, and nothing but PoCL, with a kernel cache that stays warm from test to
-/// test.
+/// Sets the environment so that a command finds PoCL and no other implementation, with a kernel cache that stays warm
+/// from test to test.
 pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
     let cache = tools().join("pocl-cache");
     fs::create_dir_all(&cache).expect("the kernel cache can be made");
@@ -31,7 +31,7 @@ pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
         Driver::Threaded => "pthread",
     };
     if let Some(folder) = std::env::var_os(LOADER) {
-        // Khronos's takes a folder of entries, and no single one.
+        // Khronos's loader takes a directory of entries, not a single entry.
         let entries = Path::new(POCL_ICD).parent().expect("a folder");
         command
             .env("LD_LIBRARY_PATH", folder)
@@ -44,26 +44,25 @@ pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
         .env("POCL_DEVICES", devices)
 }
 
-/// Has PoCL log what it does into a file.
+/// Sets the environment so that PoCL writes its log to a file.
 pub fn logged<'a>(command: &'a mut Command, log: &Path) -> &'a mut Command {
     command
         .env("POCL_TRACING", "text")
         .env("POCL_TRACING_OPT", log)
 }
 
-/// What PoCL says of one command that it completed.
+/// PoCL's log entry of a command that it completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// PoCL's number of the queue.
     pub queue: u64,
-    /// What kind of command it was: `ndrange_kernel`, `read_buffer`, ...
+    /// The kind of the command: `ndrange_kernel`, `read_buffer`, ...
     pub kind: String,
     /// The name of the kernel.
     pub kernel: Option<String>,
-    /// The bytes moved, of the kinds whose size is logged.
+    /// The number of bytes copied, for the kinds whose size is logged.
     pub size: Option<u64>,
-    /// When it began to run, in nanoseconds of `CLOCK_MONOTONIC_RAW`; 0 on a queue without
-    /// profiling.
+    /// When it began to run, in nanoseconds of `CLOCK_MONOTONIC_RAW`; 0 on a queue without profiling.
     pub started: u64,
     /// When it was complete, in the same clock.
     pub ended: u64,
@@ -75,7 +74,7 @@ pub fn completed(log: &Path) -> Vec<Completed> {
     let mut commands: BTreeMap<u64, Completed> = BTreeMap::new();
     let mut complete = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with("DEP")) {
-        // time | EV ID n | DEV n | CQ n | kind | status | details, which hold `name=` and `size=`
+        // time | EV ID n | DEV n | CQ n | kind | status | details, which contain `name=` and `size=`
         let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         let [time, event, _device, queue, kind, status, details @ ..] = parts.as_slice() else {
             panic!("a line of PoCL's log is not understood: {line}");

@@ -1,5 +1,4 @@
-//! Running programs: with their output kept, their exit code or signal, and an end to their
-//! patience.
+//! Running programs: with their output kept, their exit code or signal, and a time limit.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt as _;
@@ -8,10 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on the slowest machine: what runs that long hangs.
+/// A time limit that no test program reaches on the slowest machine unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// How a program ended, and what it said.
+/// The end and the output of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit code or signal.
@@ -41,7 +40,7 @@ impl Ended {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// This, after checking that the program ended well.
+    /// Checks that the program ended with exit code 0, and returns `self`.
     #[track_caller]
     pub fn well(self) -> Self {
         assert!(
@@ -64,7 +63,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program with nothing on its standard input.
+    /// Starts a program with an empty standard input.
     pub fn start(command: &mut Command) -> Self {
         let name = format!("{command:?}");
         let mut child = command
@@ -93,7 +92,7 @@ impl Running {
         self.child.try_wait().expect("the child is ours").is_some()
     }
 
-    /// Waits for the end of the program.
+    /// Waits until the program has ended.
     pub fn end(mut self) -> Ended {
         let patience = Instant::now() + PATIENCE;
         let status = loop {
@@ -117,12 +116,12 @@ impl Running {
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends.
 pub fn run(command: &mut Command) -> Ended {
     Running::start(command).end()
 }
 
-/// Runs a program to its end, however long that takes: for cargo, which may compile and wait for other builds.
+/// Runs a program until it ends, without a time limit: for cargo, which may compile and wait for other builds.
 pub fn run_without_limit(command: &mut Command) -> Ended {
     let output = command.output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
@@ -146,7 +145,7 @@ pub fn compile(source: &Path, folder: &Path) -> PathBuf {
     compile_with(&[], source, folder)
 }
 
-/// The same with more options of the compiler.
+/// Compiles a C program that uses OpenCL, with more options of the compiler.
 pub fn compile_with(options: &[&str], source: &Path, folder: &Path) -> PathBuf {
     let program = folder.join(source.file_stem().expect("a source file"));
     run(Command::new("cc")

@@ -1,6 +1,6 @@
-//! A trace as Perfetto's own trace processor reads it: SQL in, rows out. The one asked is v52, the
-//! oldest that traces have to be right in; where `GPUTRAIL_TRACE_PROCESSOR` names a newer
-//! `trace_processor_shell`, it is asked the same and has to agree.
+//! A trace as Perfetto's own trace processor reads it: SQL in, rows out. By default it is v52, the oldest version that
+//! traces support. If `GPUTRAIL_TRACE_PROCESSOR` names a newer `trace_processor_shell`, that one gets the same queries
+//! and has to agree.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -35,7 +35,7 @@ impl Trace {
         Self { path, engines }
     }
 
-    /// The rows that answer a query; each becomes a tuple of its columns.
+    /// The rows of a query's result; each becomes a tuple of its columns.
     #[track_caller]
     pub fn rows<T: DeserializeOwned>(&mut self, sql: &str) -> Vec<T> {
         let answers: Vec<Value> = self.engines.iter_mut().map(|e| e.ask(sql)).collect();
@@ -52,7 +52,7 @@ impl Trace {
         serde_json::from_value(answer).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// The one value that answers a query.
+    /// The single value of a query's result.
     #[track_caller]
     pub fn value<T: DeserializeOwned>(&mut self, sql: &str) -> T {
         let mut rows = self.rows::<(T,)>(sql);
@@ -85,8 +85,8 @@ impl Trace {
     }
 }
 
-/// The number of packets of each kind, as the Python bindings of Perfetto's messages read them.
-/// Panics when a packet has a field that they do not know.
+/// The number of packets of each kind, as read by the Python bindings of Perfetto's messages. Panics if a packet has a
+/// field that they do not know.
 #[track_caller]
 pub fn packet_kinds(trace: &Path) -> serde_json::Map<String, Value> {
     let output = run(Command::new("python3")
@@ -98,7 +98,7 @@ pub fn packet_kinds(trace: &Path) -> serde_json::Map<String, Value> {
     serde_json::from_value(report["kinds"].take()).expect("an object")
 }
 
-/// One trace processor with the trace loaded, behind `query.mjs`.
+/// A trace processor with the trace loaded, controlled through `query.mjs`.
 struct Engine {
     process: Child,
     questions: ChildStdin,

@@ -1,4 +1,4 @@
-//! Captures of made-up calls, as a recording of clpeak leaves them: every enqueue with four cheap calls beside it.
+//! Captures of generated calls, like those of a recording of clpeak: every enqueue has four cheap calls beside it.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ const FUNCTIONS: [&str; 5] = [
     "clEnqueueNDRangeKernel",
 ];
 
-/// How long before it starts each kernel is queued and submitted, in nanoseconds.
+/// The times before its start at which each kernel is queued and submitted, in nanoseconds.
 pub const QUEUED_BEFORE: u64 = 4_700;
 pub const SUBMITTED_BEFORE: u64 = 900;
 
-/// Writes a capture of so many enqueues, with two arguments of each cheap call on request; returns the number of
+/// Writes a capture of `enqueues` enqueues, with two arguments of each cheap call if `arguments`; returns the number of
 /// records.
 pub fn write(path: &Path, enqueues: u64, arguments: bool) -> u64 {
     let ticks = TickSource::Virtual.code();

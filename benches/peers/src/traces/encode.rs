@@ -18,11 +18,11 @@ use gputrail::trace::perfetto::{
 };
 use prost::Message;
 
-/// Enqueues that are encoded at once.
+/// Number of enqueues that are encoded in a round.
 const ENQUEUES: u64 = 4_000;
-/// Packets that those make: a begin and an end for each call, and one for each kernel.
+/// Number of packets for them: a begin and an end for each call, and one for each kernel.
 pub const PACKETS: u64 = 11 * ENQUEUES;
-/// Bytes that are collected before they would be written.
+/// Number of bytes at which the packets would be written to a file.
 const FLUSH_AT: usize = 128 << 10;
 
 pub fn by_hand() {
@@ -103,7 +103,7 @@ pub fn by_hand() {
     black_box(trace.bytes());
 }
 
-/// The same packets as [`by_hand`] makes.
+/// Encodes the same packets as [`by_hand`].
 pub fn with_prost() {
     let mut out = Vec::with_capacity(1 << 20);
     let mut write = |packet: TracePacket| {
@@ -175,8 +175,8 @@ pub fn with_prost() {
     black_box(&out);
 }
 
-/// The same packets as far as this package's version of Perfetto has their fields: kernels and their launches are left
-/// out, and so are the ids that tie calls to them.
+/// Encodes the same packets with the fields that this package's version of Perfetto has: kernels and their launches are
+/// left out, and so are the ids that link calls to them.
 pub fn with_perfetto_protos() {
     use perfetto_protos::gpu_render_stage_event::GpuRenderStageEvent;
     use perfetto_protos::gpu_render_stage_event::gpu_render_stage_event::ExtraData;

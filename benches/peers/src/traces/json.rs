@@ -1,11 +1,11 @@
-//! What the same recording takes as JSON of Chrome's trace format.
+//! The size of the same recording as JSON in Chrome's trace format.
 
 use std::io::{self, Write};
 
 use gputrail::trace::model::{Call, Consumer, Work};
 use gputrail::record::Nanos;
 
-/// One complete event, and a comma.
+/// Writes one complete event, and a comma.
 fn event(
     text: &mut Vec<u8>,
     track: &str,
@@ -21,9 +21,9 @@ fn event(
     .expect("room");
 }
 
-/// The lines of the OpenCL intercept layer for an enqueue and its kernel, as the layer's sources have them
-/// (`ChromeCallLogging`, `ChromePerformanceTimingInStages`: when it was queued, submitted and ran, as the trace has
-/// them), made of the same records: the layer was not run.
+/// The lines of the OpenCL intercept layer for an enqueue and its kernel, in the form of that layer's sources
+/// (`ChromeCallLogging`, `ChromePerformanceTimingInStages`: the times of queueing, submission and execution, as in our
+/// trace). They are made from the same records; the layer was not run.
 #[derive(Default)]
 pub struct LayerLines {
     pub text: Vec<u8>,
@@ -74,18 +74,18 @@ impl Consumer for LayerLines {
     }
 }
 
-/// How a call is told of.
+/// The form of calls.
 #[derive(Copy, Clone, PartialEq)]
 pub enum Calls {
-    /// By an event when it begins and one when it ends, as in ours.
+    /// An event at the begin and one at the end, as in our traces.
     BeginsAndEnds,
-    /// By one event, when it has ended, as most who write such files do.
+    /// One event at the end, as most writers of such files do.
     Complete,
 }
 
-/// A whole trace, with as much told of each event as ours tells, the way PyTorch's profiler writes it: a correlation id
-/// for each, and of a kernel its launch, its queue, and when it was queued and submitted. Without arrows, for the
-/// version of trace processor that loads it draws none for ours.
+/// A whole trace with the same facts about each event as ours, in the form of PyTorch's profiler: a correlation id for
+/// each event, and for kernels the launch, the queue, and the times of queueing and submission. It has no arrows, since
+/// the version of trace processor that loads it draws none for ours.
 pub struct Chrome {
     text: Vec<u8>,
     of_calls: Calls,

@@ -1,4 +1,4 @@
-//! The memory that a very long trace takes to write.
+//! The memory for writing a very long trace.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use gputrail::collect::recorder::DEFAULT_POOL_BYTES;
 
 use crate::{Outcome, Row};
 
-/// Steps of the simulated training that make more than 100 million records.
+/// Number of steps of the simulated training that make more than 100 million records.
 const STEPS: u64 = 68_000;
 
-/// Has `command` record the simulated GPU and make the trace.
+/// Runs `command` to record the simulated GPU and to make the trace.
 pub fn measure(command: &Path, scratch: &Path) -> Outcome<Row> {
     let trace = scratch.join("long.pftrace");
     eprintln!(
@@ -45,13 +45,13 @@ pub fn measure(command: &Path, scratch: &Path) -> Outcome<Row> {
     ))
 }
 
-/// The most memory that it had in use, in bytes, files it has mapped included.
+/// The maximum memory in use by `child`, in bytes, including mapped files.
 fn peak_until_end(child: &mut Child) -> Outcome<u64> {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        // None once it has ended.
+        // There is no such line once the process has ended.
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         if let Some(kibibytes) = line.and_then(|line| line.split_whitespace().next()) {
             peak = kibibytes.parse::<u64>()? << 10;

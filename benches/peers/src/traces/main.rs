@@ -1,8 +1,8 @@
-//! How fast traces are written, read back and opened, and how large they are: one table, each figure beside its target.
+//! The speed of writing, reading and opening traces, and their size: one table, each figure beside its target.
 //!
-//! `benches/peers/traces` builds it and starts it. What is compared takes turns in many rounds, and figures are medians
-//! of the rounds' processor times. Nothing is asserted: on a shared machine a figure may miss its target, and whoever
-//! reads the table judges.
+//! `benches/peers/traces` builds it and starts it. Alternatives take turns in many rounds, and figures are medians of
+//! the rounds' processor times. Nothing is asserted: on a shared machine a figure may miss its target, and the reader
+//! of the table judges.
 
 mod capture;
 mod encode;
@@ -30,11 +30,11 @@ use gputrail::analysis::summary::Summary;
 use json::LayerLines;
 use rounds::medians;
 
-/// Enqueues of the recording that is made into a trace: seven records each.
+/// Number of enqueues in the recording: seven records each.
 const ENQUEUES: u64 = 40_000;
-/// Bytes that are written to a file at once.
+/// Number of bytes that are written to a file at once.
 const WRITTEN_AT_ONCE: usize = 128 << 10;
-/// Field number of work of devices in packets.
+/// Field number of render-stage events in packets.
 const RENDER_STAGE: u32 = 53;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -44,12 +44,12 @@ struct Row {
     what: &'static str,
     measured: String,
     target: String,
-    /// Where there is a target.
+    /// Whether the target is met, if there is one.
     met: Option<bool>,
 }
 
 impl Row {
-    /// A figure that is to be at least `target`.
+    /// A figure whose target is a minimum.
     fn at_least(what: &'static str, measured: f64, target: f64, unit: &str) -> Row {
         Row {
             what,
@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    /// A figure without a target, to compare with.
+    /// A figure without a target, for comparison.
     fn beside(what: &'static str, measured: f64, unit: &str) -> Row {
         Row {
             what,
@@ -69,7 +69,7 @@ impl Row {
         }
     }
 
-    /// A figure that is to be at most `target`.
+    /// A figure whose target is a maximum.
     fn at_most(what: &'static str, measured: f64, target: f64, unit: &str) -> Row {
         Row {
             what,
@@ -209,7 +209,7 @@ fn sizes(plain: &Path, with_arguments: &Path, trace: &[u8]) -> Outcome<Vec<Row>>
     let (_, stages) = info.packets.get(&RENDER_STAGE).copied().unwrap_or_default();
     let kernel = stages as f64 / ENQUEUES as f64;
     let call = (trace.len() as f64 - stages as f64) / (5 * ENQUEUES) as f64;
-    // The calls that enqueue have none.
+    // Calls that enqueue have no arguments there.
     let more = (arguments.len() - trace.len()) as f64 / (4 * ENQUEUES) as f64;
     let pair = lines.text.len() as f64 / ENQUEUES as f64;
     Ok(vec![

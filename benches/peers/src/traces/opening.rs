@@ -1,5 +1,5 @@
-//! How long Perfetto's trace processor takes to load a trace, and the same events as Chrome's JSON: events as ours are,
-//! a call's begin and its end, and complete ones, which are half as many.
+//! The time in which Perfetto's trace processor loads a trace, and the same events as Chrome's JSON in two forms: with
+//! a begin and an end for each call as in our trace, and with half as many complete events.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::json::{Calls, Chrome};
 use crate::{Outcome, Row, made_of};
 
-/// Loads `trace`, which was made of `capture`, and the JSON of both kinds, in turns.
+/// Loads `trace`, which was made of `capture`, and the JSON in both forms, in turns.
 pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<[Row; 2]> {
     let files = ["ours.pftrace", "events.json", "complete.json"].map(|name| scratch.join(name));
     std::fs::write(&files[0], trace)?;
@@ -38,7 +38,7 @@ pub fn measure(capture: &Path, trace: &[u8], scratch: &Path) -> Outcome<[Row; 2]
     else {
         return Err("expected three lines".into());
     };
-    // Ours has one more for the recording itself.
+    // Our trace has one more slice, for the recording itself.
     if our_slices != slices + 1 || slices != also_slices {
         return Err(
             format!("{our_slices} slices of ours, {slices} and {also_slices} of JSON").into(),

@@ -1,4 +1,4 @@
-//! Rounds, in each of which everybody takes a turn: what happens on the machine meanwhile happens to all.
+//! Rounds in which each alternative takes a turn, so that disturbances of the machine affect all of them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 31;
 
-/// The median of the processor times that each takes.
+/// The medians of the processor times of all alternatives.
 pub fn medians<const N: usize>(mut turns: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let mut times = [const { Vec::new() }; N];
     for _ in 0..ROUNDS {

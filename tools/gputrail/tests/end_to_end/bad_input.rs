@@ -1,5 +1,4 @@
-//! Files that are not what they should be: each is told with its name and the byte where it goes wrong, and everything
-//! else in it is read.
+//! Malformed files: errors name the file and the byte at which it is malformed, and everything else in it is read.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use gputrail_harness::program::run;
 
 use crate::command::{TestDir, well};
 
-/// A demo's trace and capture, and the bytes of both.
+/// The trace and the capture of a demo, and the bytes of both.
 struct Demo {
     dir: TestDir,
     trace: Vec<u8>,
@@ -25,7 +24,7 @@ impl Demo {
         }
     }
 
-    /// What `gputrail info` says a file holds.
+    /// The output of `gputrail info` about a file.
     fn holds(&self, file: &str) -> String {
         let text = well(&mut self.dir.gputrail(["info", file])).text();
         let line = text
@@ -34,7 +33,7 @@ impl Demo {
         line.unwrap_or_else(|| panic!("{text}")).to_owned()
     }
 
-    /// `gputrail check` of a trace of these bytes finds `what` at byte `offset`.
+    /// Checks that `gputrail check` finds `what` at byte `offset` of a trace of these bytes.
     #[track_caller]
     fn found(&self, trace: &[u8], offset: usize, what: &str) {
         fs::write(self.dir.join("bad.pftrace"), trace).expect("room");
@@ -46,14 +45,14 @@ impl Demo {
         assert!(text.lines().any(found), "{begin}{what}: {text}");
     }
 
-    /// As [`found`](Demo::found), in what stands behind the whole trace, which is read as if it were not there.
+    /// [`found`](Demo::found) for bytes after the complete trace, which is read as if they were not there.
     #[track_caller]
     fn found_behind(&self, more: &[u8], what: &str) {
         self.found(&[&self.trace, more].concat(), self.trace.len(), what);
         assert_eq!(self.holds("bad.pftrace"), self.holds("run.pftrace"));
     }
 
-    /// A command refuses a capture of these bytes, in these words, and leaves nothing behind.
+    /// Checks that a command refuses a capture of these bytes with these words, and leaves no file.
     #[track_caller]
     fn refused(&self, capture: &[u8], words: &str) {
         fs::write(self.dir.join("bad.gputrail"), capture).expect("room");
@@ -71,7 +70,7 @@ impl Demo {
         assert!(self.dir.files("out.pftrace").is_empty());
     }
 
-    /// A trace is made of a capture of these bytes, and it is told that `words` stand at byte `offset`.
+    /// Checks that a trace is made of a capture of these bytes, with a message about `words` at byte `offset`.
     #[track_caller]
     fn converted_but_for(&self, capture: &[u8], offset: usize, words: &str) {
         fs::write(self.dir.join("bad.gputrail"), capture).expect("room");
@@ -95,7 +94,7 @@ impl Demo {
         );
     }
 
-    /// Where the first chunk behind the middle of the capture begins.
+    /// The position of the first chunk in the second half of the capture.
     fn chunk(&self) -> usize {
         let middle = self.capture.len() / 2;
         let found = self.capture[middle..]
@@ -105,7 +104,7 @@ impl Demo {
     }
 }
 
-/// A field of bytes, or a packet if its number is 1.
+/// A field of bytes; with number 1, a packet.
 fn bytes(number: u64, contents: &[u8]) -> Vec<u8> {
     let mut field = varint(number << 3 | 2);
     field.extend(varint(contents.len() as u64));

@@ -1,4 +1,4 @@
-//! The C API: programs in C and C++ that are linked with the library which `gputrail library` writes out.
+//! The C API: programs in C and C++ that are linked with the library written by `gputrail library`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ fn linked(dir: &TestDir, compiler: &[&str], program: &str) -> PathBuf {
     compiled(dir, compiler, &[], &source, program)
 }
 
-/// The same for any source, to a file here.
+/// Compiles any source, to a file in this directory.
 pub fn compiled(
     dir: &TestDir,
     compiler: &[&str],
@@ -80,8 +80,8 @@ fn every_error_that_a_function_documents_is_seen() {
         assert_eq!(ended.stderr, "");
     }
 
-    // Of these there is no story in C: the system refuses memory or a thread, the process is ending, or what they say
-    // is seen by another test.
+    // These statuses do not occur in the C programs: the system refuses memory or a thread, the process is ending, or
+    // another test covers them.
     let elsewhere = |function: &str, status: &str| {
         let of_the_system = ["OUT_OF_MEMORY", "NO_THREAD", "NOT_AVAILABLE"];
         let of_recordings = function.starts_with("gputrail_recording_");
@@ -91,7 +91,7 @@ fn every_error_that_a_function_documents_is_seen() {
             || (function, status) == ("gputrail_sampling_configurations", "SAMPLING_NOT_AVAILABLE")
             // `tools::a_library_that_is_not_a_tool_is_named_before_the_program_runs`
             || (function, status) == ("gputrail_tool_probe", "WRONG_SIZE")
-            // One too many of everything that there is room for.
+            // The maximum number of each kind of object is exceeded.
             || (function, status) == ("gputrail_buffer_create", "TOO_MANY")
     };
     let programs = std::fs::read_dir(repository("tests/programs")).expect("a folder");
@@ -197,7 +197,7 @@ fn the_static_library_serves_a_program_that_carries_it() {
         let mut command = Command::new(compiler[0]);
         command.args(&compiler[1..]).args(STRICT);
         command.arg("-I").arg(dir.path()).arg("-o").arg("with_it");
-        // What follows is no source.
+        // The following arguments are not sources.
         command
             .arg(repository("tests/programs/c_api.c"))
             .args(["-x", "none", &library]);

@@ -1,5 +1,5 @@
-//! The library that programs load is kept in the user's cache: once written it is used again, unless it is not what it
-//! was, and recording works as well where there is no cache.
+//! The library that programs load is kept in the user's cache: it is used again unless it has changed, and recording
+//! also works without a cache.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -13,14 +13,14 @@ use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
-/// Records a program with its cache in `cache`, and looks whether all that it did is there.
+/// Records a program with its cache in `cache`, and checks that the trace is complete.
 fn record(dir: &TestDir, lives: &Path, cache: &Path) {
     let mut command = dir.record(Driver::Basic, lives, &["5"]);
     well(command.env("XDG_CACHE_HOME", cache));
     assert_eq!(kernels(&mut dir.trace(), "work"), 5);
 }
 
-/// The injected library in the cache, beside which only the reader of source lines is.
+/// The injected library in the cache. The only other file there is the reader of source lines.
 fn kept(cache: &Path) -> PathBuf {
     let files = fs::read_dir(cache.join("gputrail")).unwrap();
     let size = |path: &PathBuf| fs::metadata(path).unwrap().len();
@@ -71,7 +71,7 @@ fn recording_works_without_a_cache() {
     needs!(recording_works_without_a_cache: NEEDS[0], NEEDS[1], NEEDS[2]);
     let dir = TestDir::new();
     let lives = dir.program("lives");
-    // A file, a place of others, and nothing.
+    // A file, a directory of others, and a path that does not exist.
     let file = dir.join("file");
     fs::write(&file, "").unwrap();
     let open = dir.join("open");

@@ -10,7 +10,7 @@ use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 use tempfile::TempDir;
 
-/// A folder for the files of one test.
+/// A directory for the files of one test.
 pub struct TestDir {
     folder: TempDir,
 }
@@ -32,7 +32,7 @@ impl TestDir {
         self.folder.path().join(name)
     }
 
-    /// `gputrail` with arguments, in this folder, with nothing of ours in its environment.
+    /// `gputrail` with arguments, in this directory, without our variables in its environment.
     pub fn gputrail<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gputrail"));
         command.args(arguments);
@@ -64,7 +64,7 @@ impl TestDir {
         self.record_with(&[], driver, program, arguments)
     }
 
-    /// The same with options.
+    /// `gputrail record` of a program on PoCL, to `run.pftrace`, with options.
     pub fn record_with(
         &self,
         options: &[&str],
@@ -85,7 +85,7 @@ impl TestDir {
                 command.env_remove(name);
             }
         }
-        // Not the user's own: where the library is kept from one recording to the next.
+        // Not the user's own cache, in which the library is kept from one recording to the next.
         command.env(
             "XDG_CACHE_HOME",
             concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
@@ -108,13 +108,13 @@ impl TestDir {
         library.into_os_string().into_string().expect("UTF-8")
     }
 
-    /// The trace that [`TestDir::record`] left.
+    /// The trace of [`TestDir::record`].
     #[track_caller]
     pub fn trace(&self) -> Trace {
         Trace::open(self.join("run.pftrace"))
     }
 
-    /// The names of the files here that end in `suffix`, sorted.
+    /// The names of the files in this directory that end in `suffix`, sorted.
     pub fn files(&self, suffix: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path())
             .expect("the test's folder")
@@ -132,14 +132,14 @@ impl TestDir {
     }
 }
 
-/// How often each kernel ran, by the trace.
+/// The number of runs of a kernel in the trace.
 pub fn kernels(trace: &mut Trace, name: &str) -> i64 {
     trace.value(&format!(
         "select count(*) from gpu_slice where name = '{name}'"
     ))
 }
 
-/// A command that is expected to end well.
+/// Runs a command and checks that it ends with exit code 0.
 #[track_caller]
 pub fn well(command: &mut Command) -> Ended {
     run(command).well()

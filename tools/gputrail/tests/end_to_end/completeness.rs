@@ -1,5 +1,4 @@
-//! Every command that PoCL itself says it completed stands in the trace, once, at the time that
-//! PoCL says.
+//! Every command that PoCL's own log contains is in the trace once, at the time that the log gives.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +9,16 @@ use gputrail_harness::pocl::{self, Completed, Driver};
 use crate::command::{TestDir, well};
 use crate::transparency::ffmpeg;
 
-/// Times in the trace and in PoCL's log are of different clocks: the distance between those is
-/// steady to this many nanoseconds over a run, for the system's clock may be slewed by 500 ppm.
+/// Times in the trace and in PoCL's log are of different clocks. The difference of these clocks is constant within this
+/// many nanoseconds over a run: the system's clock may be slewed by 500 ppm.
 const STEADY: i64 = 2_000_000;
-/// A command's duration is the same in both, but for what slewing and rounding do to it.
+/// The maximum difference of a command's durations in both, which comes from slewing and rounding.
 const SAME_DURATION: i64 = 1_000;
 
-/// A command's name in the trace and its place in time.
+/// The start and the duration of a command.
 type Interval = (i64, i64);
 
-/// What the trace calls a command of PoCL's log.
+/// The name in the trace of a command in PoCL's log.
 fn name_in_trace(command: &Completed) -> String {
     let name = match command.kind.as_str() {
         "ndrange_kernel" => return command.kernel.clone().expect("PoCL logs the name"),
@@ -41,7 +40,7 @@ fn name_in_trace(command: &Completed) -> String {
     name.to_owned()
 }
 
-/// Records a program with PoCL's log on, and checks the trace against that.
+/// Records a program with PoCL's log enabled, and checks the trace against the log.
 #[track_caller]
 fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<String, usize> {
     let dir = TestDir::new();
@@ -72,7 +71,7 @@ fn complete(driver: Driver, program: &str, arguments: &[&str]) -> BTreeMap<Strin
     for (name, start, duration) in
         trace.rows::<(String, i64, i64)>("select name, ts, dur from gpu_slice order by ts")
     {
-        // A native kernel has no name but its address.
+        // A native kernel has no name except its address.
         let name = match name.split_once(" 0x") {
             Some((name, _)) => name.to_owned(),
             None => name,

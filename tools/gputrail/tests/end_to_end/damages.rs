@@ -1,5 +1,5 @@
-//! A real capture, damaged in every way that a crash or a disk damages files: what is whole is read, and what is not is
-//! reported with its dir.
+//! A real capture, damaged in every way in which a crash or a disk damages files: undamaged parts are read, and damaged
+//! ones are reported with their position.
 
 use std::fs;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use gputrail_harness::program::run;
 use crate::command::{TestDir, well};
 use crate::random::Random;
 
-/// Bytes of the file's header, without which a file is no capture.
+/// Size of the file's header, without which a file is not a capture.
 const FILE_HEADER: u64 = 64;
-/// Bytes of a chunk's header.
+/// Size of a chunk's header.
 const CHUNK_HEADER: u64 = 48;
-/// Captures damaged in each way.
+/// Number of captures that are damaged in each way.
 const TRIES: u64 = 300;
 
-/// A run of records: where its chunk lies in the file, and the records.
+/// A run of records: the position of its chunk in the file, and the records.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
     span: Range<u64>,
@@ -29,7 +29,7 @@ struct Run {
     records: Vec<u8>,
 }
 
-/// The runs of a capture, and where in it something could not be read.
+/// The runs of a capture, and the positions at which it could not be read.
 fn read(capture: &Path) -> (Vec<Run>, Vec<u64>) {
     let reader = Reader::open(capture).unwrap_or_else(|error| panic!("{error}"));
     let mut chunks = reader.chunks();
@@ -71,7 +71,7 @@ fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
     for attempt in 0..TRIES {
         let at = FILE_HEADER + random.up_to(whole.len() as u64 - FILE_HEADER - 1);
         let mut bytes = whole.clone();
-        // One bit, or a hole: what a disk returns for a sector that was never written.
+        // One bit, or a hole: zeros, as a disk returns for a sector that was never written.
         let hole = match attempt % 2 {
             0 => {
                 bytes[at as usize] ^= 1 << random.up_to(7);
@@ -94,7 +94,7 @@ fn damage_costs_the_chunks_it_hits_and_is_reported_where_it_is() {
         let read: Vec<&Run> = read.iter().filter(|run| !hit(run)).collect();
         assert_eq!(read, spared, "{hole:?}");
         assert!(!findings.is_empty(), "{hole:?} was not noticed");
-        // Where chunks of names begin and end is not known here.
+        // The positions of chunks of names are not known here.
         let chunk = runs.iter().find(|run| run.span.contains(&hole.start));
         let chunk = chunk.map_or(0, |run| run.span.start);
         let near = |offset: &&u64| (chunk..=hole.end).contains(*offset);
@@ -119,7 +119,7 @@ fn a_capture_cut_at_any_byte_is_read_up_to_its_last_whole_chunk() {
     let mut random = Random::new();
     let anywhere = (0..TRIES).map(|_| random.up_to(whole.len() as u64 - FILE_HEADER));
     let anywhere: Vec<u64> = anywhere.map(|at| FILE_HEADER + at).collect();
-    // And around the ends of chunks, where it matters most.
+    // And around the ends of chunks, where errors matter most.
     let edges = runs.iter().rev().take(20);
     let edges = edges.flat_map(|run| run.span.end - 9..=run.span.end + 9);
     for length in anywhere.into_iter().chain(edges) {

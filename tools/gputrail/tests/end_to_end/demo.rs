@@ -177,7 +177,7 @@ fn concurrent_work_on_a_device_is_counted() {
         counters.iter().all(|(_, _, most)| *most > 1.0),
         "{counters:?}"
     );
-    // What was running at each moment adds up to how long kernels ran, and to the bytes that were copied.
+    // The number of running kernels over time adds up to the kernels' time, and the bandwidth to the copied bytes.
     let under = |what: &str| {
         format!(
             "select sum(value * (next - ts)) from (select value, ts, lead(ts, 1, ts) over (partition by track_id \

@@ -1,4 +1,4 @@
-//! What waits for what: by lists of events, by barriers, and by calls that wait.
+//! Dependencies: by event lists, by barriers, and by blocking calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 

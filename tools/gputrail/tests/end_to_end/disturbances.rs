@@ -1,5 +1,5 @@
 //! Programs whose threads are cancelled, interrupted and forked in the middle of their calls, tools whose destructors
-//! run, and devices that lack functions: a recorded program does what it does alone.
+//! run, and devices that lack functions: a recorded program behaves as it does alone.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -20,7 +20,7 @@ fn disturbed(arguments: &[&str]) -> (String, TestDir) {
     (text, dir)
 }
 
-/// How often the trace has calls of `function`.
+/// The number of calls of `function` in the trace.
 fn calls(dir: &TestDir, function: &str) -> i64 {
     dir.trace().value(&format!(
         "select count(*) from slice where name = '{function}' and dur >= 0"

@@ -1,5 +1,5 @@
-//! `gputrail record --flight-recorder`: what happened last is written out when something asks for it, while the program
-//! goes on, and when the program ends, however it does.
+//! `gputrail record --flight-recorder`: the latest records are written out when a trigger fires, while the program goes
+//! on, and when the program ends in any way.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -14,13 +14,13 @@ use gputrail_harness::trace::Trace;
 
 use crate::command::{TestDir, kernels};
 
-/// Kernels of a round: their records are far more than [`KEPT`].
+/// Number of kernels of a round: their records exceed [`KEPT`] by far.
 const WORK: i64 = 4000;
 const KEPT: &str = "512K";
-/// What never happens in a test that holds takes longer.
+/// A time limit that is exceeded only if the test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `gputrail record` of `flight.c`, round by round.
+/// `gputrail record` of `flight.c`, controlled round by round.
 struct Recording {
     child: Child,
     input: ChildStdin,
@@ -45,7 +45,7 @@ impl Recording {
         }
     }
 
-    /// Waits until the program has done a round.
+    /// Waits until the program has completed a round.
     #[track_caller]
     fn round(&mut self, number: u32) {
         let mut line = String::new();
@@ -62,11 +62,11 @@ impl Recording {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// The exit code, and what gputrail said.
+    /// The exit code, and the output of gputrail.
     fn end(self) -> (i32, String) {
         drop(self.input);
         let mut child = self.child;
-        // The program says little: no pipe fills up.
+        // The program's output is small: no pipe fills up.
         let status = child.wait().expect("it ends");
         let mut said = String::new();
         let mut stderr = child.stderr.take().expect("piped");
@@ -75,7 +75,7 @@ impl Recording {
     }
 }
 
-/// The trace at `path`, as soon as it is there.
+/// The trace at `path`, once it exists.
 #[track_caller]
 fn awaited(path: &Path) -> Trace {
     let begin = Instant::now();
@@ -110,7 +110,7 @@ fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_to
     let mut last = dir.trace();
     for (number, trace) in [(1, &mut first), (2, &mut second), (3, &mut last)] {
         trace.assert_sound();
-        // The round that had just ended is there, by its name, and not much before it.
+        // The round that had just ended is in the trace, by its name, and not much before it.
         assert_eq!(kernels(trace, &format!("round_{number}")), 1, "{number}");
         assert_eq!(
             kernels(trace, &format!("round_{}", number - 1)),
@@ -167,7 +167,7 @@ fn the_program_itself_asks_for_what_happened_in_the_last_while() {
     assert_eq!(kernels(&mut dump, "round_1"), 1);
     let mut whole = dir.trace();
     whole.assert_sound();
-    // The memory was large enough for all of it.
+    // The memory was large enough for all records.
     assert_eq!(kernels(&mut whole, "work"), 2 * WORK);
 }
 
@@ -191,7 +191,7 @@ fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
         let mut slices = |name: &str| -> i64 {
             dump.value(&format!("select count(*) from slice where name = '{name}'"))
         };
-        // What had happened by then is there: of the first round all, or the building of the program.
+        // The trace has everything before the dump: all of the first round, or the building of the program.
         assert_eq!(slices("late frame"), i64::from(is_marker));
         assert_eq!(slices("clBuildProgram"), 1);
         if is_marker {

@@ -1,4 +1,4 @@
-//! The guide, word for word: its commands are run, and its files written, in an empty folder.
+//! The guide, word for word: its commands are run and its files are written in an empty directory.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use gputrail_harness::repository;
 
 use crate::command::TestDir;
 
-/// The blocks of a page: their language and their text.
+/// The code blocks of a page: language and text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let parts = page.split("```").skip(1).step_by(2);
     parts.filter_map(|block| block.split_once('\n')).collect()

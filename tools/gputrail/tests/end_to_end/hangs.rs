@@ -1,4 +1,4 @@
-//! Programs that hang and are killed: the trace shows what hung, and until when.
+//! Programs that hang and are killed: the trace shows the work that hung, and until when.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -34,12 +34,12 @@ fn hung(how: &str, calls: u64) -> Trace {
     trace
 }
 
-/// When the process died, by the trace.
+/// The time of the process's death in the trace.
 fn death(trace: &mut Trace) -> i64 {
     trace.value("select ts from slice where name = 'process died'")
 }
 
-/// The calls that had not returned, in the order in which they were made.
+/// The calls that had not returned, in the order of their begins.
 fn open_calls(trace: &mut Trace) -> Vec<String> {
     let sql = "select slice.name from slice join thread_track on track_id = thread_track.id \
         where dur = -1 order by ts";
@@ -47,7 +47,7 @@ fn open_calls(trace: &mut Trace) -> Vec<String> {
     names.map(|(name,)| name).collect()
 }
 
-/// When each piece of unfinished work is shown to begin and how long to last, by name.
+/// The begin and the duration that the trace shows for each piece of unfinished work, by name.
 fn unfinished(trace: &mut Trace) -> Vec<(String, i64, i64)> {
     trace.rows(
         "select name, ts, dur from gpu_slice where extract_arg(arg_set_id, 'unfinished') is not null order by ts",

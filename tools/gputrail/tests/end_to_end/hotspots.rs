@@ -1,4 +1,4 @@
-//! `gputrail hotspots` on recordings of PoCL: lines, instructions, and what there is where lines are not known.
+//! `gputrail hotspots` on recordings of PoCL: lines, instructions, and the output without lines.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -12,7 +12,7 @@ use crate::command::{TestDir, well};
 /// The first line of the file that rocprofv3 writes for host-trap samples.
 const ROCPROFV3_COLUMNS: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id""#;
 
-/// Records a program with one hot loop; `options` beside those that have it sampled.
+/// Records a program with one hot loop; `options` are added to those that enable sampling.
 fn sampled(options: &[&str]) -> TestDir {
     let dir = TestDir::new();
     let program = dir.program("hot_loop");
@@ -22,7 +22,7 @@ fn sampled(options: &[&str]) -> TestDir {
     dir
 }
 
-/// What `gputrail hotspots` prints.
+/// The output of `gputrail hotspots`.
 #[track_caller]
 fn hotspots(dir: &TestDir, arguments: &[&str]) -> String {
     let mut command = dir.gputrail(["hotspots"]);
@@ -113,7 +113,7 @@ fn a_trace_that_is_cut_has_hotspots_of_what_is_left() {
     needs!(a_trace_that_is_cut_has_hotspots_of_what_is_left: Need::Pocl, Need::OpenClToolchain);
     let dir = sampled(&[]);
     let trace = std::fs::read(dir.join("run.pftrace")).expect("the trace");
-    // The last packets say how it was recorded; what was counted stands before them.
+    // The last packets describe the recording; the counts come before them.
     let cut = &trace[..trace.len() - 20];
     std::fs::write(dir.join("cut.pftrace"), cut).expect("written");
     let text = hotspots(&dir, &["cut.pftrace"]);

@@ -1,4 +1,4 @@
-//! `gputrail info` and `gputrail check`, on traces of ours and on what became of them.
+//! `gputrail info` and `gputrail check`, on our traces and on modified ones.
 
 use std::fs;
 

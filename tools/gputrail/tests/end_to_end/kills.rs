@@ -1,10 +1,9 @@
-//! Programs killed at random moments: all that had been recorded by then is in the trace, once.
+//! Programs killed at random moments: everything recorded by then is in the trace, once.
 //!
-//! What that is, a [`Witness`] says. Records are checked in the kept capture, by the numbers that each lane gives them,
-//! and against the trace.
+//! A [`Witness`] counts what has been recorded. Records are checked in the kept capture, by the sequence numbers of
+//! each lane, and against the trace.
 //!
-//! `GPUTRAIL_KILLS` says how many programs are killed; a failure names the seed that
-//! `GPUTRAIL_TEST_SEED` repeats.
+//! `GPUTRAIL_KILLS` sets how many programs are killed; a failure names the seed that `GPUTRAIL_TEST_SEED` repeats.
 
 use gputrail::collect::switchboard::Switchboard;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,9 +31,9 @@ use crate::random::Random;
 use crate::transparency::ffmpeg;
 use crate::witness::{WITNESSED, Witness};
 
-/// Programs killed where nothing else is said, all tests together.
+/// The default number of programs killed by all tests together.
 const KILLS: u32 = 200;
-/// One trace in so many is asked by Perfetto; the others are read as captures only.
+/// One of this many traces is opened with Perfetto; the others are read as captures only.
 const ASKED: u32 = 8;
 /// `percent` of all kills.
 fn share(percent: u32) -> u32 {
@@ -44,8 +43,8 @@ fn share(percent: u32) -> u32 {
     (kills * percent).div_ceil(100)
 }
 
-/// Kills what `recorder` records once the witness has seen `calls` calls, or, where that is none, a
-/// moment after it has started.
+/// Kills the program that `recorder` records once the witness has counted `calls` calls; if `calls` is 0, `moment`
+/// after the start.
 fn kill_at(recorder: &mut Running, witness: &Witness, calls: u64, moment: Duration) {
     let process = if calls == 0 {
         while std::fs::read_to_string(children_file(recorder.id()))
@@ -76,22 +75,22 @@ fn children_file(process: u32) -> String {
     format!("/proc/{process}/task/{process}/children")
 }
 
-/// What the capture of a process says.
+/// The contents of a process's capture.
 #[derive(Default)]
 struct Account {
-    /// Calls of witnessed functions that have ended, by thread.
+    /// The number of ended calls of witnessed functions, by thread.
     ended: BTreeMap<ThreadId, u64>,
-    /// Those that were in progress.
+    /// The number of witnessed calls in progress, by thread.
     open: BTreeMap<ThreadId, u64>,
-    /// Calls of any function.
+    /// The number of calls of any function.
     calls: u64,
-    /// What notes say of the death.
+    /// The notes about the death of the process.
     deaths: Vec<String>,
-    /// The process ended its recording itself.
+    /// Whether the process ended its recording itself.
     whole: bool,
 }
 
-/// Reads a capture, and checks that each lane's numbers have no gap and that nothing is there twice.
+/// Reads a capture, and checks that each lane's sequence has no gap and no duplicate.
 fn account(capture: &Path) -> Account {
     let reader = Reader::open(capture).unwrap_or_else(|error| panic!("{error}"));
     let metadata = reader.metadata();
@@ -112,7 +111,7 @@ fn account(capture: &Path) -> Account {
     let mut chunks = reader.chunks();
     while let Some(chunk) = chunks.next() {
         for record in chunk.records() {
-            // Lane 0 is no lane: it has what the recovery says.
+            // Lane 0 contains the records of the recovery.
             if chunk.lane != 0 {
                 let expected = next.entry(chunk.lane).or_default();
                 let number = record.header().sequence;
@@ -159,15 +158,15 @@ fn account(capture: &Path) -> Account {
 }
 
 impl Account {
-    /// Checks that it has every call that the witness saw, and no others.
+    /// Checks that the capture has every call that the witness counted, and no others.
     fn agrees_with(&self, witness: &Witness) {
         for (thread, seen) in witness.threads() {
             let of = |counts: &BTreeMap<ThreadId, u64>| counts.get(&thread).copied().unwrap_or(0);
             let (ended, open) = (of(&self.ended), of(&self.open));
             let told = format!("{thread:?}: {seen} seen, {ended} ended, {open} in progress");
             assert!(open <= 1, "a call in progress stands there once: {told}");
-            // All but the last call had returned; the last one has begun; one more may have, of which the witness has
-            // not heard.
+            // All calls but the last had returned; the last one has begun. Another one may have begun that the witness
+            // has not counted.
             assert!(ended + 1 >= seen, "ended calls are missing: {told}");
             assert!(ended + open >= seen, "the last call is missing: {told}");
             assert!(ended + open <= seen + 1, "too many calls: {told}");
@@ -183,7 +182,7 @@ struct Victim<'a> {
 }
 
 impl Victim<'_> {
-    /// Has it recorded and killed `kills` times.
+    /// Has the program recorded and killed `kills` times.
     fn die(&self, dir: &TestDir, kills: u32) {
         let mut random = Random::new();
         let start = |witness: &Witness| -> Command {
@@ -195,7 +194,7 @@ impl Victim<'_> {
             witness.watch(dir, &mut command);
             command
         };
-        // The first run fills the kernel cache; what it does is what the others are killed in.
+        // The first run fills the kernel cache; its number of calls is the range in which the others are killed.
         let witness = Witness::new(dir);
         well(&mut start(&witness));
         let all = witness.calls();
@@ -204,7 +203,7 @@ impl Victim<'_> {
         let mut killed = 0;
         for kill in 0..kills {
             let witness = Witness::new(dir);
-            // Some before their first call, at any moment of their start.
+            // Some are killed before their first call, at any moment of their start.
             let calls = random.up_to(all).saturating_sub(all / 20);
             let moment = Duration::from_micros(random.up_to(100_000));
             let told = format!("kill {kill}, at call {calls} of {all}");
@@ -297,11 +296,11 @@ fn nothing_of_several_threads_is_lost_or_twice_whenever_they_are_killed() {
     victim.die(&dir, share(35));
 }
 
-/// What the simulated program is told by: the witness's file.
+/// The environment variable that makes this binary the simulated program; it names the witness's file.
 const SIMULATE: &str = "SIMULATED_PROGRAM_WITNESS";
 
-/// Not a test, but the program of the next one, started by it: a program of simulated devices, recorded in the session
-/// that its environment names. It counts the calls of each run that has ended.
+/// Not a test, but the program of the next test, which starts it: a program of simulated devices, recorded in the
+/// session that its environment names. It counts the calls of each run that has ended.
 #[test]
 fn the_simulated_program() {
     let Some(path) = std::env::var_os(SIMULATE) else {

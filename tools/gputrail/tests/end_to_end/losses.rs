@@ -1,5 +1,4 @@
-//! Little memory for records: one policy waits and loses nothing, the other drops and says exactly
-//! how much.
+//! Little memory for records: one policy waits and loses nothing, the other drops records and reports exactly how many.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -31,7 +30,7 @@ fn calls(trace: &mut Trace) -> i64 {
     trace.value(sql)
 }
 
-/// How many records of a kind the trace says are lost, by the events on its own track.
+/// The number of lost records of a kind, by the events on the track of losses.
 fn lost(trace: &mut Trace, kind: &str) -> i64 {
     trace.value(&format!(
         "select ifnull(sum(extract_arg(arg_set_id, 'debug.count')), 0) from slice \

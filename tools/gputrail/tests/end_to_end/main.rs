@@ -1,5 +1,5 @@
-//! The `gputrail` command at work: the demo, and real OpenCL programs recorded on PoCL, their
-//! traces asked by Perfetto's own trace processor.
+//! Tests of the `gputrail` command: the demo, and real OpenCL programs recorded on PoCL. Their traces are queried with
+//! Perfetto's own trace processor.
 
 mod bad_input;
 mod c_api;

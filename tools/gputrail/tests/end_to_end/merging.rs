@@ -1,4 +1,4 @@
-//! `gputrail merge`: what was in each trace is in the merged one, at its time, and nothing runs into one another.
+//! `gputrail merge`: the contents of each trace are in the merged one at their times, and ids do not collide.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use gputrail_harness::{needs, repository};
 
 use crate::command::{TestDir, well};
 
-/// Two demos; the second one as another machine's, if it is given that one's name.
+/// Two demos; if `other_machine`, the second one gets another machine's name.
 fn two_demos(dir: &TestDir, other_machine: bool) {
     for (name, seed) in [("a.pftrace", "1"), ("b.pftrace", "2")] {
         well(&mut dir.gputrail(["demo", "-q", "--capture", "--seed", seed, "-o", name]));
@@ -155,7 +155,7 @@ fn by_real_time_it_is_said_how_far_to_trust_it() {
 fn traces_that_cannot_be_merged_are_named() {
     let dir = TestDir::new();
     two_demos(&dir, false);
-    // One packet, of sequence 1, and nothing about clocks.
+    // One packet, of sequence 1, without clocks.
     std::fs::write(dir.join("clockless.pftrace"), [0x0a, 2, 0x50, 1]).unwrap();
     std::fs::write(dir.join("text"), "not a trace at all").unwrap();
     for (arguments, words) in [
@@ -224,7 +224,7 @@ fn samples_of_merged_traces_add_up() {
     assert_eq!(both, (a.0 + b.0, a.1 + b.1));
 }
 
-/// Writes a trace as Perfetto's own service writes one of scheduling: process `pid` ran from the first reading of the
+/// Writes a trace in the way Perfetto's own service records scheduling: process `pid` ran from the first reading of the
 /// clocks to the second.
 fn like_traced(dir: &TestDir, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
     let reading = |clocks: &ClockSnapshot| {
@@ -252,8 +252,8 @@ fn like_traced(dir: &TestDir, name: &str, pid: i64, clocks: &[ClockSnapshot; 2])
     assert!(python.wait().expect("an end").success());
 }
 
-/// Slices of the program's threads, those that lie within the time in which its first thread ran by `sched`, and of the
-/// other trace the time on each processor and the instant.
+/// The number of slices of the program's threads, and of those within the time in which its first thread ran by
+/// `sched`; and of the other trace the time on each processor, and the instant.
 fn lined_up(path: std::path::PathBuf) -> (i64, i64, Vec<(i64, i64)>, i64) {
     let mut trace = Trace::open(path);
     trace.assert_sound();
@@ -287,7 +287,7 @@ fn calls_line_up_with_the_scheduling_that_perfetto_traced() {
         .trace()
         .value("select pid from process where name glob 'waits*'");
     like_traced(&dir, "sched.pftrace", pid, &clocks);
-    // By our own command, and simply one file behind the other.
+    // Merged by our command, and by plain concatenation.
     let ended = well(&mut dir.gputrail([
         "merge",
         "run.pftrace",

@@ -1,4 +1,4 @@
-//! What bad input and full disks get, and where traces go.
+//! Error messages for bad input and full disks, and the paths of traces.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -147,7 +147,7 @@ fn captures_are_kept_on_request_and_convert_to_the_same_trace() {
     assert_eq!(converted.len(), direct.len());
     for (converted, direct) in converted.iter().zip(&direct) {
         assert_eq!((&converted.0, converted.1), (&direct.0, direct.1));
-        // The trace that was made during the run looked at the clocks more often than the capture.
+        // The trace that was made during the run read the clocks more often than the capture.
         let tolerance = 20 * direct.1 + direct.2 / 100_000;
         let difference = (converted.2 - direct.2).abs();
         assert!(difference <= tolerance, "{converted:?} against {direct:?}");
@@ -201,7 +201,7 @@ fn damaged_captures_are_named_with_what_was_expected() {
         ended.stderr
     );
 
-    // What is whole of a torn capture is converted, and the damage is named.
+    // The undamaged part of a torn capture is converted, and the damage is named.
     let lives = dir.program("lives");
     well(&mut dir.record_with(&["--capture"], Driver::Threaded, &lives, &["25"]));
     let capture = dir.join(&dir.files("run.gputrail")[0]);
@@ -220,7 +220,7 @@ fn damaged_captures_are_named_with_what_was_expected() {
     }
 }
 
-/// The bytes with one bit in their middle turned over.
+/// The bytes with one bit in the middle flipped.
 fn flipped(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let middle = bytes.len() / 2;
@@ -228,7 +228,7 @@ fn flipped(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A small filesystem, mounted for as long as this lives.
+/// A small filesystem, mounted until this is dropped.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
@@ -258,7 +258,7 @@ fn a_full_disk_does_not_disturb_the_program() {
     let lives = dir.program("lives");
     let folder = dir.join("small");
     let _disk = SmallDisk::mount(&folder, "256k");
-    // Both what is written during the run and the trace have to go to the small disk.
+    // Both the files written during the run and the trace go to the small disk.
     let mut command = dir.gputrail(["record", "-o", "small/run.pftrace", "--capture", "--"]);
     command
         .arg(&lives)
@@ -273,7 +273,7 @@ fn a_full_disk_does_not_disturb_the_program() {
         ended.stderr
     );
     if let Some(trace) = place_trace(&folder) {
-        // What is there of it has to be readable.
+        // The part that was written has to be readable.
         Trace::open(trace).value::<i64>("select count(*) from slice");
     }
 }
@@ -311,7 +311,7 @@ fn nobody_else_can_look_into_a_session_or_guess_its_name() {
     needs!(nobody_else_can_look_into_a_session_or_guess_its_name: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let lives = dir.program("lives");
-    // The captures lie beside the trace while the session lasts.
+    // The captures are beside the trace while the session lasts.
     let look = format!(
         "umask 0; '{}' 5; echo \"$GPUTRAIL_SESSION\"; find \"$GPUTRAIL_SESSION\" .gputrail-* -printf '%m %y %p\\n'",
         lives.display()
@@ -333,7 +333,7 @@ fn nobody_else_can_look_into_a_session_or_guess_its_name() {
                     assert_eq!(mode, 0o700, "{line}");
                     directories += 1;
                 }
-                // Into the user's cache, where only the user can write.
+                // Written to the user's cache, to which only the user can write.
                 "l" => assert!(
                     path.contains("/libgputrail") && path.ends_with(".so.0"),
                     "{line}"

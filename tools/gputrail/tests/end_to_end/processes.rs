@@ -1,5 +1,5 @@
-//! How programs live and end: exit codes and signals pass through, children are in the trace, what
-//! was recorded before a violent end is kept.
+//! Lives and ends of programs: exit codes and signals pass through, children are in the trace, and records before a
+//! violent end are kept.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
-/// How many processes ended without ending their recording, by the trace; each after its last call.
+/// The number of processes in the trace that ended without ending their recording; each after its last call.
 fn deaths_in(trace: &mut Trace) -> i64 {
     let last = trace
         .value::<i64>("select max(ts) from slice join thread_track on track_id = thread_track.id");
@@ -136,8 +136,7 @@ fn every_thread_has_its_calls_on_its_own_track() {
     assert_eq!(trace.rows::<(i64,)>(sql), [(50,); 8]);
 }
 
-/// Starts a recorded program that waits for ever, in a process group of its own, and returns once
-/// it waits.
+/// Starts a recorded program that waits for ever, in a process group of its own, and returns once it waits.
 fn waiting(dir: &TestDir, lives: &std::path::Path) -> Running {
     let ready = dir.join("ready");
     let script = format!("exec '{}' 20 wait > '{}'", lives.display(), ready.display());
@@ -149,8 +148,8 @@ fn waiting(dir: &TestDir, lives: &std::path::Path) -> Running {
     running
 }
 
-/// As an interactive shell starts a program: in a process group of its own, and listening to Ctrl-C, which whoever
-/// started the tests may have had ignored.
+/// Runs a command as an interactive shell does: in a process group of its own, and with the default action for Ctrl-C,
+/// which the parent of the tests may have set to be ignored.
 fn in_foreground(command: &mut Command) -> &mut Command {
     let listen = || {
         // SAFETY: signal() may be called between fork and exec.
@@ -161,13 +160,13 @@ fn in_foreground(command: &mut Command) -> &mut Command {
     unsafe { command.process_group(0).pre_exec(listen) }
 }
 
-/// Ctrl-C in the terminal of what was started [in the foreground](in_foreground).
+/// Sends Ctrl-C as the terminal does to a command started [in the foreground](in_foreground).
 fn ctrl_c(running: &Running) {
     // SAFETY: kill() takes numbers; the process group is that of our own child, which has not been waited for.
     unsafe { libc::kill(-(running.id() as i32), libc::SIGINT) };
 }
 
-/// The process that `sh -c exec` became: the one whose parent is `parent`.
+/// The process that executed the command of `sh -c exec`: the one whose parent is `parent`.
 pub fn child_of(parent: u32) -> i32 {
     let children = format!("/proc/{parent}/task/{parent}/children");
     let text = std::fs::read_to_string(children).expect("the recorder lives");
@@ -271,7 +270,7 @@ fn a_program_goes_on_when_gputrail_is_killed() {
     needs!(a_program_goes_on_when_gputrail_is_killed: NEEDS[0], NEEDS[1]);
     let dir = TestDir::new();
     let (lives, done) = (dir.program("lives"), dir.join("done"));
-    // A pool that is full at once when nobody empties it: its lanes are not to wait for ever.
+    // A pool that is full at once when nobody empties it: its lanes must not wait for ever.
     let script = format!(
         "'{}' 300000 & work=$!; sleep 1; kill -KILL $PPID; wait $work; echo $? > '{1}.part'; mv '{1}.part' '{1}'",
         lives.display(),
@@ -279,7 +278,7 @@ fn a_program_goes_on_when_gputrail_is_killed() {
     );
     let small = ["--buffers", "1M", "--buffer-size", "64K"];
     let mut command = dir.record_with(&small, Driver::Basic, "sh", &["-c", &script]);
-    // Nothing of what is left waits for the end of our own output.
+    // No remaining process waits for the end of our own output.
     let mut running = command
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())

@@ -1,12 +1,12 @@
-//! Chance, which a failing test tells how to repeat.
+//! Random numbers whose seed a failing test prints, so that it can be repeated.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Numbers (SplitMix64).
+/// A generator of numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers of a new seed each time, or of the one that `GPUTRAIL_TEST_SEED` says.
+    /// A generator with a new seed, or with the one in `GPUTRAIL_TEST_SEED`.
     pub fn new() -> Random {
         let now = || {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);

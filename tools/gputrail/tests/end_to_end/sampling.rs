@@ -1,4 +1,5 @@
-//! PC sampling on PoCL, of programs that know nothing of it: where samples fall, and that nobody notices.
+//! PC sampling on PoCL of programs that do not know of it: the samples are where they belong, and the program is not
+//! disturbed.
 
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
@@ -17,7 +18,7 @@ use crate::transparency::ffmpeg;
 
 const EVERY_MILLISECOND: [&str; 4] = ["--pc-sampling", "host-trap", "--interval", "1ms"];
 
-/// What a capture says of dispatches and samples.
+/// The dispatches and samples in a capture.
 struct Sampled {
     reader: Reader,
     dispatches: HashMap<WorkId, KernelDispatch>,
@@ -35,7 +36,7 @@ impl Sampled {
         sampled
     }
 
-    /// What the capture of this name says, which may have no samples.
+    /// The contents of the capture with this name, which may have no samples.
     #[track_caller]
     fn in_capture(dir: &TestDir, name: &str) -> Sampled {
         let reader = Reader::open(&dir.join(name)).expect("a capture");
@@ -73,7 +74,8 @@ impl Sampled {
         self.metadata().string(name)
     }
 
-    /// Every sample is of a dispatch, of the kernel in whose code it is, within its time; and the totals add up.
+    /// Checks that every sample belongs to a dispatch of the kernel whose code contains it, and lies within the
+    /// dispatch's time; and that the totals add up.
     #[track_caller]
     fn assert_sound(&self) {
         let mut symbols = Symbols::new();
@@ -102,7 +104,7 @@ impl Sampled {
                 sample.code_object,
                 CodeOffset(sample.offset),
             );
-            // Helpers of a kernel's are in its code, without a kernel's name.
+            // Helper functions of a kernel belong to its code, without the kernel's name.
             let symbol = resolved.symbol.as_ref().map(|symbol| &*symbol.name);
             if let Some(kernel) = symbol.and_then(pocl_kernel) {
                 assert_eq!(kernel, self.kernel(sample.kernel));
@@ -122,7 +124,7 @@ impl Sampled {
         assert!(of_dispatch.keys().all(|work| told.contains(work)));
     }
 
-    /// Samples and time by kernel. Where a kernel runs in one thread alone, its samples are at most its time.
+    /// Samples and time by kernel. If a kernel runs in one thread only, its samples are at most its time.
     fn shares(&self) -> HashMap<String, (u64, u64)> {
         let mut shares: HashMap<String, (u64, u64)> = HashMap::new();
         for (work, dispatch) in &self.dispatches {
@@ -148,7 +150,7 @@ fn sampled(driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
     sampled_with(&EVERY_MILLISECOND, driver, program, arguments)
 }
 
-/// The same with other options.
+/// Records a program with these sampling options, and checks all samples.
 #[track_caller]
 fn sampled_with(options: &[&str], driver: Driver, program: &str, arguments: &[&str]) -> Sampled {
     let dir = TestDir::new();
@@ -160,8 +162,8 @@ fn sampled_with(options: &[&str], driver: Driver, program: &str, arguments: &[&s
     sampled
 }
 
-/// The samples of kernels follow their times: of kernels that run in one thread and take turns, so that what else the
-/// machine does takes the same share of all of them.
+/// Checks that the samples of kernels are proportional to their times: for kernels that run in one thread and take
+/// turns, so that the rest of the machine takes the same share of all of them.
 #[track_caller]
 fn assert_shares_follow(sampled: &Sampled) {
     let shares = sampled.shares();
@@ -169,7 +171,7 @@ fn assert_shares_follow(sampled: &Sampled) {
     let time: u64 = shares.values().map(|share| share.1).sum();
     for (kernel, (samples_of, time_of)) in &shares {
         let expected = samples as f64 * *time_of as f64 / time as f64;
-        // Five standard deviations of a count, and a third for what others took of the processor meanwhile.
+        // Five standard deviations of a count, and a third for other load on the processor.
         let slack = 5.0 * (expected + 1.0).sqrt() + expected / 3.0;
         let found = *samples_of as f64;
         assert!(
@@ -229,7 +231,7 @@ fn ffmpegs_samples_are_in_its_kernels() {
 #[test]
 fn clblasts_samples_are_in_its_kernels() {
     needs!(clblasts_samples_are_in_its_kernels: Need::Pocl, Need::Program("clblast_test_xgemv"));
-    // Its kernels take 80 ms of some seconds.
+    // Its kernels take 80 ms of a few seconds.
     let every = ["--pc-sampling", "host-trap", "--interval", "50us"];
     sampled_with(
         &every,
@@ -288,7 +290,7 @@ fn a_program_does_not_notice_that_it_is_sampled() {
         let alone = run(&mut dir.untraced(Driver::Threaded, &program, arguments)).well();
         let plain = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, arguments));
         let recorded = run(&mut dir.record_with(&options, Driver::Threaded, &program, arguments));
-        // The recording's own files are open whether or not anything is sampled.
+        // The recording's own files are open with and without sampling.
         let but_files = |text: String| {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines[..lines.len() - 1].to_vec()
@@ -321,7 +323,7 @@ fn each_wrong_request_to_the_simulated_gpu_is_answered_with_the_possible_ones() 
     let anything = "it can do: host-trap every 1 us to 1 s; \
                     stochastic every 256 cycles to 2147483648 cycles, a power of two";
     for (method, interval, says) in [
-        // No power of two, out of range, by another unit, not at all.
+        // Not a power of two, out of range, in another unit, and zero.
         (
             "stochastic",
             "1000cycles",
@@ -370,7 +372,7 @@ fn each_wrong_request_to_the_simulated_gpu_is_answered_with_the_possible_ones() 
     }
 }
 
-/// Starts a command as a debugger does, and lets it go on whenever it is stopped.
+/// Starts a command as a debugger does, and continues it whenever it is stopped.
 #[allow(clippy::zombie_processes, reason = "it is waited for, by its id")]
 fn traced(command: &mut Command) -> std::process::Output {
     use std::os::unix::process::CommandExt as _;
@@ -420,7 +422,7 @@ fn under_a_debugger_there_is_no_sampling_and_it_is_named() {
     let expected =
         format!("PC sampling is not available under a debugger: process {me} traces this one");
     assert!(said.contains(&expected), "{said}");
-    // Without samples it runs there as anywhere.
+    // Without samples it runs under a debugger, too.
     let ended = traced(&mut dir.gputrail(["demo", "-q"]));
     assert!(
         ended.status.success(),
@@ -470,7 +472,7 @@ fn where_perf_events_are_forbidden_the_setting_is_named() {
         refused.stderr
     );
 
-    // Forbidden to the program alone, it runs all the same.
+    // If perf events are forbidden for the program only, the program still runs.
     let (sandbox, program) = (sandbox.to_str(), dir.program("hot_loop"));
     let (sandbox, program) = (sandbox.expect("UTF-8"), program.to_str().expect("UTF-8"));
     let mut inside = dir.record_with(&EVERY_MILLISECOND, Driver::Threaded, sandbox, &[program]);
@@ -483,7 +485,7 @@ fn where_perf_events_are_forbidden_the_setting_is_named() {
     assert!(ran.text().contains("result 250.996"), "{}", ran.text());
 }
 
-/// Timers, as fast as the kernel's tick lets them be on every machine.
+/// Timers with an interval that the kernel's tick reaches on every machine.
 const BY_TIMER: [&str; 6] = [
     "--pc-sampling",
     "host-trap",
@@ -503,7 +505,7 @@ fn timers_take_samples_on_request() {
         well(&mut dir.record_with(&options, driver, &program, &["", "100"]));
         Sampled::of(&dir).assert_sound();
     }
-    // Where perf events are forbidden, too.
+    // Timers work if perf events are forbidden.
     let sandbox = dir.program("no_perf_events");
     let program = program.to_str().expect("UTF-8");
     let mut inside = dir.record_with(&options, Driver::Basic, sandbox, &[program, "", "100"]);
@@ -526,7 +528,7 @@ fn a_program_with_timers_of_its_own_keeps_them_beside_ours() {
 fn an_interval_that_timers_cannot_reach_is_refused() {
     needs!(an_interval_that_timers_cannot_reach_is_refused: Need::Pocl);
     let dir = TestDir::new();
-    // Ten thousand a second: no kernel ticks so fast.
+    // Ten thousand a second: no kernel ticks that fast.
     let fast = [
         "--pc-sampling",
         "host-trap",

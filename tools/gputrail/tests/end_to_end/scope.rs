@@ -1,4 +1,4 @@
-//! What is recorded, and when, as the options of `record` say.
+//! The scope of a recording, as selected by the options of `record`.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -6,11 +6,11 @@ use gputrail_harness::pocl::Driver;
 
 use crate::command::{TestDir, kernels, well};
 
-/// The kernels that the program runs.
+/// Number of kernels that the program runs.
 const WORK: i64 = 10;
 
-/// Records a program of [`WORK`] kernels with `options`: the names of its calls in order, how many of its kernels are
-/// in the trace, and what was said.
+/// Records a program of [`WORK`] kernels with `options`; returns the names of its calls in order, the number of its
+/// kernels in the trace, and the output.
 #[track_caller]
 fn recorded(options: &[&str]) -> (Vec<String>, i64, String) {
     let dir = TestDir::new();
@@ -90,7 +90,7 @@ fn arguments_of_calls_that_enqueue_work_are_there_when_asked_for() {
     let record = |options: &[&str]| {
         well(&mut dir.record_with(options, Driver::Basic, &program, &[&work]));
     };
-    // Calls of `function` that show `argument`.
+    // The number of calls of `function` that show `argument`.
     let shown = |function: &str, argument: &str| -> i64 {
         let mut trace = dir.trace();
         trace.assert_sound();
@@ -108,7 +108,7 @@ fn arguments_of_calls_that_enqueue_work_are_there_when_asked_for() {
     );
     record(&["--arguments"]);
     assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), WORK);
-    // A capture keeps them for whoever asks later.
+    // A capture keeps the arguments for later conversions.
     record(&["--capture"]);
     assert_eq!(shown("clEnqueueNDRangeKernel", "work_dim"), 0);
     let captures = dir.files(".gputrail");

@@ -1,4 +1,4 @@
-//! `gputrail summary`: the same from a trace and from its capture, and as Perfetto counts it.
+//! `gputrail summary`: equal results for a trace and its capture, which agree with Perfetto's counts.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -56,7 +56,7 @@ fn the_tables_say_what_perfetto_says() {
     }
 }
 
-/// Name, count, total, least and most of each row.
+/// Name, count, total, least and greatest value of each row.
 fn rows(tables: &Value, table: &str) -> Vec<(String, u64, u64, u64, u64)> {
     let rows = tables[table].as_array().expect("a table");
     let number = |row: &Value, key: &str| {

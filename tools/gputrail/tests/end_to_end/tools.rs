@@ -1,5 +1,5 @@
-//! Tools that are libraries of their own, loaded into programs that know nothing of them: the examples, and what is no
-//! tool.
+//! Tools in libraries of their own, loaded into programs that do not know of them: the examples, and libraries that are
+//! not tools.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use gputrail_harness::repository;
 use crate::c_api::{C, compiled};
 use crate::command::{TestDir, kernels};
 
-/// A tool in C, compiled.
+/// Compiles a tool in C.
 fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
     let shared = [&["-shared", "-fPIC"], options].concat();
     let library = compiled(dir, C, &shared, &repository(source), output);
@@ -28,7 +28,7 @@ pub fn example(dir: &TestDir, name: &str) -> String {
     )
 }
 
-/// A tool in Rust, of `examples`, built.
+/// Builds a tool in Rust from `examples`.
 fn example_in_rust(name: &str) -> String {
     let options = [
         "--package",
@@ -41,7 +41,7 @@ fn example_in_rust(name: &str) -> String {
     built(&options, &format!("lib{name}.so"))
 }
 
-/// Where cargo has built the file of this name.
+/// The path of the file with this name that cargo has built.
 pub fn built(options: &[&str], file: &str) -> String {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -95,7 +95,7 @@ fn several_tools_observe_a_program_that_is_recorded_too() {
         .split_whitespace()
         .collect();
     assert_eq!(calls[1..3], ["40", "0"], "{}", ended.stderr);
-    // The one named first was initialised first, and is finalised last.
+    // The tool that was named first was initialised first, and is finalised last.
     let place_of = |text| ended.stderr.find(text).expect("both have said something");
     assert!(
         place_of("function ") < place_of("work: "),
@@ -154,7 +154,7 @@ fn tools_in_rust_and_in_c_see_the_same() {
         .filter(totals)
         .map(|line| &line[..line.find(" MB").unwrap_or(0)])
         .collect();
-    // Rust calls directions by the names of records, C by its own: what was moved is the same.
+    // Rust names directions by the names of records, C by its own names: the copied bytes are the same.
     totals
         .iter_mut()
         .for_each(|line| *line = line.rsplit(": ").next().unwrap_or(""));
@@ -181,7 +181,7 @@ fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
         "tests/programs/sampled_lines.c",
         "libsampled_lines.so",
     );
-    // What gives lines with old PoCL, too.
+    // Options with which old PoCL has lines, too.
     let arguments = ["-g -cl-opt-disable", "60"];
     let ended = with_tools(&dir, &[&tool], "hot_loop", &arguments).well();
     let number = |text: &str| -> u64 {
@@ -200,8 +200,8 @@ fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
         ended.stderr
     );
     if cfg!(target_arch = "x86_64") {
-        let told = line(&ended.stderr, "instructions: ");
-        assert!(!told.ends_with("complete: 0"), "{told}");
+        let line_of_instructions = line(&ended.stderr, "instructions: ");
+        assert!(!line_of_instructions.ends_with("complete: 0"), "{line_of_instructions}");
     }
 }
 
@@ -351,15 +351,15 @@ fn a_tool_whose_initialisation_fails_is_discarded_and_the_program_runs() {
     assert_eq!(kernels(&mut trace, "work"), 10);
 }
 
-/// A tool that says when it is initialised and finalised.
-fn told(dir: &TestDir, name: &str, priority: i32, more: &[&str]) -> String {
+/// A tool that prints a line when it is initialised and when it is finalised.
+fn printing_tool(dir: &TestDir, name: &str, priority: i32, more: &[&str]) -> String {
     let (name_is, priority_is) = (format!("-DNAME={name}"), format!("-DPRIORITY=({priority})"));
     let options = [&[&*name_is, &priority_is], more].concat();
     let source = "tests/programs/told_tools.c";
     tool(dir, &options, source, &format!("lib{name}.so"))
 }
 
-/// What the tools of [`told`] said.
+/// The lines printed by the tools of [`printing_tool`].
 fn said_by_tools(ended: &Ended) -> Vec<&str> {
     let lines = ended.stderr.lines();
     let is_theirs = |line: &&str| {
@@ -375,11 +375,11 @@ fn tools_are_initialised_by_priority_and_finalised_the_other_way_round() {
     needs!(tools_are_initialised_by_priority_and_finalised_the_other_way_round: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let tools = [
-        told(&dir, "late", 5, &[]),
-        told(&dir, "usual", 0, &[]),
-        told(&dir, "early", -3, &[]),
-        told(&dir, "refused", -9, &["-DREFUSES"]),
-        told(&dir, "usual_too", 0, &[]),
+        printing_tool(&dir, "late", 5, &[]),
+        printing_tool(&dir, "usual", 0, &[]),
+        printing_tool(&dir, "early", -3, &[]),
+        printing_tool(&dir, "refused", -9, &["-DREFUSES"]),
+        printing_tool(&dir, "usual_too", 0, &[]),
     ];
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let ended = with_tools(&dir, &tools, "lives", &["3"]).well();
@@ -391,7 +391,7 @@ fn tools_are_initialised_by_priority_and_finalised_the_other_way_round() {
             "usual initialised",
             "usual_too initialised",
             "late initialised",
-            // What was refused is never finalised.
+            // A tool that was refused is never finalised.
             "late finalised",
             "usual_too finalised",
             "usual finalised",
@@ -407,8 +407,8 @@ fn a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on() {
     needs!(a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
-    let finishes = told(&dir, "finishes", 0, &["-DFINISHES"]);
-    let stays = told(&dir, "stays", 0, &[]);
+    let finishes = printing_tool(&dir, "finishes", 0, &["-DFINISHES"]);
+    let stays = printing_tool(&dir, "stays", 0, &[]);
     let times = example(&dir, "kernel_times");
     let ended = with_tools(&dir, &[&finishes, &stays, &times], "lives", &["20"]).well();
     let said = line(&ended.stderr, "finishes finishes: ");

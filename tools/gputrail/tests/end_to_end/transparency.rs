@@ -1,5 +1,4 @@
-//! A recorded program gives the same answers as one left alone: what it prints, what it computes,
-//! how it ends.
+//! A recorded program gives the same results as one that is not recorded: its output, its computations, its exit code.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -8,7 +7,7 @@ use gputrail_harness::program::{Ended, run};
 
 use crate::command::TestDir;
 
-/// The standard ffmpeg run of these tests: two OpenCL filters, `frames` frames, to `output`.
+/// The ffmpeg run of these tests: two OpenCL filters, `frames` frames, to `output`.
 pub fn ffmpeg(frames: u32, output: &[&str]) -> Vec<String> {
     let fixed = "-nostdin -loglevel error -init_hw_device opencl=gpu:0.0 -filter_hw_device gpu -f lavfi \
         -i testsrc=size=640x360:rate=25 \
@@ -21,7 +20,7 @@ pub fn ffmpeg(frames: u32, output: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Runs a program alone and recorded; both have to print and return the same.
+/// Runs a program alone and recorded, and checks that both print and return the same.
 #[track_caller]
 fn same_with_and_without(driver: Driver, program: &str, arguments: &[&str]) -> Ended {
     let dir = TestDir::new();

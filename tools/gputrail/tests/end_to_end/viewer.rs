@@ -1,5 +1,4 @@
-//! Traces in Perfetto's real UI, in a real browser: they load, and the UI has nothing to complain
-//! about.
+//! Traces in Perfetto's real UI in a real browser: they load, and the UI reports no errors.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use crate::command::{TestDir, well};
 use crate::transparency::ffmpeg;
 
-/// Opens a trace, and does `more`; what the UI shows of it then.
+/// Opens a trace, does `more`, and returns what the UI shows of it then.
 #[track_caller]
 fn opens_clean(dir: &TestDir, trace: &Path, more: &[&str]) -> Value {
     let picture = dir.join("picture.png");
@@ -30,8 +29,8 @@ fn opens_clean(dir: &TestDir, trace: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&report).expect("a line of JSON")
 }
 
-/// Opens a trace, clicks on a kernel whose name begins with `kernel`, and finds in the details pane what the trace
-/// holds of it: name, launch geometry, and the correlation id of the call that enqueued it.
+/// Opens a trace, clicks on a kernel whose name begins with `kernel`, and checks that the details pane shows its
+/// fields: name, launch geometry, and the correlation id of the call that enqueued it.
 #[track_caller]
 fn a_click_shows_a_kernel(dir: &TestDir, trace: &Path, kernel: &str) -> Value {
     let which = format!(
@@ -47,7 +46,7 @@ fn a_click_shows_a_kernel(dir: &TestDir, trace: &Path, kernel: &str) -> Value {
     let place_of = format!("select g.ts, g.dur, t.name {which}");
     let said = opens_clean(dir, trace, &["--click", &place_of]);
     let details = said["details"].as_str().unwrap_or_default();
-    // A line names an argument, the next one has its value.
+    // A line with the name of an argument is followed by a line with its value.
     let lines: Vec<&str> = details.lines().collect();
     assert!(lines.contains(&name.as_str()), "{name}: {details}");
     assert!(lines.contains(&geometry.as_str()), "{geometry}: {details}");
@@ -104,6 +103,6 @@ fn a_flame_graph_of_samples_opens_by_itself() {
     let sampling = ["--pc-sampling", "host-trap", "--interval", "1ms"];
     well(&mut dir.record_with(&sampling, Driver::Threaded, "ffmpeg", &arguments));
     let shown = opens_clean(&dir, &dir.join("run.pftrace"), &[]);
-    // One colour is the background's, and there are at least a queue, a kernel and its instructions.
+    // One colour is the background's; there are at least a queue, a kernel and its instructions.
     assert!(shown["flamegraph"].as_u64() >= Some(5), "{shown}");
 }

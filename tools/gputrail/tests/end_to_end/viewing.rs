@@ -1,4 +1,4 @@
-//! `gputrail view`: Perfetto's UI in a real browser fetches the trace from it, and nobody else gets anything.
+//! `gputrail view`: Perfetto's UI in a real browser fetches the trace from it, and other sites get nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ struct Viewing {
 }
 
 impl Viewing {
-    /// Starts it with `arguments`; waits until a port that somebody else uses is free.
+    /// Starts it with `arguments`; waits until the port is free.
     fn start(dir: &TestDir, arguments: &[&str]) -> Viewing {
         loop {
             let mut command = dir.gputrail(["view"].iter().chain(arguments));
@@ -79,7 +79,7 @@ fn demo(dir: &TestDir) {
     well(&mut dir.gputrail(["demo", "-q"]));
 }
 
-/// Opens a link in the browser, selects a kernel, and tells what the UI says.
+/// Opens a link in the browser, selects a kernel, and returns what the UI shows.
 #[track_caller]
 fn open(link: &str) -> Value {
     let mut command = Command::new("node");

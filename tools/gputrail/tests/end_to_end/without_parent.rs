@@ -1,4 +1,4 @@
-//! Recording by environment variables alone, where there is no `gputrail record` above the program.
+//! Recording by environment variables alone, without `gputrail record` as the parent of the program.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use gputrail_harness::program::{Ended, run};
 
 use crate::command::{TestDir, kernels, well};
 
-/// Runs a program with the injected library as its only companion, and more variables.
+/// Runs a program with the injected library and these variables.
 fn run_with(dir: &TestDir, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
     let lives = dir.program("lives");
     let library = dir.join("libgputrail.so");

@@ -1,5 +1,5 @@
-//! How far a program has come when it dies, by a file that outlives it. For OpenCL programs a layer of another make,
-//! below ours, writes it: `tests/programs/witness_layer.c`.
+//! The progress of a program until its death, in a file that outlives it. For OpenCL programs an independent layer
+//! below ours writes it: `tests/programs/witness_layer.c`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use gputrail::record::ThreadId;
 
 use crate::command::TestDir;
 
-/// The functions that the witness counts.
+/// The functions whose calls the witness counts.
 pub const WITNESSED: [&str; 7] = [
     "clSetKernelArg",
     "clFlush",
@@ -30,7 +30,7 @@ pub struct Witness {
 
 impl Witness {
     const BYTES: usize = 4096;
-    /// Where the calls of all threads stand.
+    /// The offset of the number of calls of all threads.
     pub const CALLS: u64 = 8;
 
     pub fn new(dir: &TestDir) -> Witness {
@@ -54,17 +54,17 @@ impl Witness {
         word
     }
 
-    /// The process that it sees, once there is one.
+    /// The process that it observes, once there is one.
     pub fn process(&self) -> Option<i32> {
         Some(i32::from_ne_bytes(self.word(0))).filter(|process| *process != 0)
     }
 
-    /// Calls of all threads.
+    /// The number of calls of all threads.
     pub fn calls(&self) -> u64 {
         u64::from_ne_bytes(self.word(Self::CALLS))
     }
 
-    /// Calls by thread.
+    /// The number of calls by thread.
     pub fn threads(&self) -> BTreeMap<ThreadId, u64> {
         (1..Self::BYTES as u64 / 16)
             .map(|place| place * 16)
@@ -76,7 +76,7 @@ impl Witness {
             .collect()
     }
 
-    /// Has the program that `command` runs seen by the layer.
+    /// Sets the environment so that the layer observes the program that `command` runs.
     pub fn watch<'a>(&self, dir: &TestDir, command: &'a mut Command) -> &'a mut Command {
         let layer = dir.join("witness_layer");
         if !layer.exists() {
