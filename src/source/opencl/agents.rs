@@ -1,7 +1,7 @@
-//! The devices of this machine, as OpenCL shows them: for people who want to know what can be recorded.
+//! The OpenCL devices of this machine, for listing what can be recorded on them.
 //!
-//! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times tell
-//! which clock it keeps.
+//! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times show by
+//! which clock the device stamps its work.
 
 use super::device::{self, Device};
 use super::ffi::*;
@@ -12,21 +12,21 @@ use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
 use libloading::os::unix::Library;
 
-/// Where programs find OpenCL.
+/// The library in which programs find OpenCL.
 const LIBRARY: &str = "libOpenCL.so.1";
-/// Markers from which a device's clock is found.
+/// Number of markers from which a device's clock is determined.
 const MARKERS: usize = 16;
 
-/// A device, and what can be known of its work.
+/// A device, and the clock of its work.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Its description.
     pub device: Device,
-    /// The clock of its times, or why work on it would have none: then only its calls can be recorded.
+    /// The clock of its times, or the reason why work on it would have none: then only its calls can be recorded.
     pub clock: Result<AgentClock, NoTimes>,
 }
 
-/// Why a device's work has no times.
+/// The reason why a device's work has no times.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTimes {
     /// The loader has no such function.
@@ -40,7 +40,7 @@ pub enum NoTimes {
     Host,
 }
 
-/// Why there are no devices to show.
+/// The reason why there are no devices to list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnumerateError {
     /// There is no loader.
@@ -117,7 +117,7 @@ fn load() -> Result<Dispatch, EnumerateError> {
     Ok(api)
 }
 
-/// A list in OpenCL's way of asking twice; empty if the answer is an error, which is how it says "none".
+/// A list that OpenCL returns in two calls, for its length and its elements. An error means that the list is empty.
 fn list<F, T: Copy>(
     function: Option<F>,
     name: &'static str,

@@ -7,7 +7,7 @@ use crate::record::AgentKind;
 use crate::source::perf::SampleSource;
 use core::ptr;
 
-/// How PoCL calls its platform.
+/// The name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
 
 /// The description that a device gives of itself.
@@ -19,11 +19,11 @@ pub struct Device {
     pub vendor: String,
     /// Version of its driver.
     pub driver: String,
-    /// Version of OpenCL that it offers.
+    /// The version of OpenCL that it supports.
     pub version: String,
     /// Name of its platform.
     pub platform: String,
-    /// PCI address or unique id, as text; empty if it says neither.
+    /// PCI address or unique id, as text; empty if the device reports neither.
     pub bus: String,
     /// Its kind.
     pub kind: AgentKind,
@@ -52,7 +52,7 @@ impl Device {
         version().is_some_and(|version: (u32, u32)| version >= (major, minor))
     }
 
-    /// How it can be sampled; not at all if there is nothing in the list.
+    /// The configurations in which it can be sampled; empty if it cannot.
     pub fn sampling(&self) -> Vec<Configuration> {
         match self.platform == POCL && self.kind == AgentKind::CPU {
             true => SampleSource::requested().possible(),
@@ -61,7 +61,7 @@ impl Device {
     }
 }
 
-/// Asks `device` about itself.
+/// Queries the properties of `device`.
 pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
     let number = |what| ask!(api, clGetDeviceInfo(device, what) -> u32).unwrap_or(0);
     let size = |what| ask!(api, clGetDeviceInfo(device, what) -> u64).unwrap_or(0);
@@ -120,7 +120,7 @@ fn bus(api: &Dispatch, device: cl_device_id) -> String {
     }
 }
 
-/// The text that `ask` gives, in OpenCL's way of asking twice.
+/// The text that `ask` returns in two calls, for its length and its characters.
 pub(super) fn text(mut ask: impl FnMut(usize, *mut c_void, *mut usize) -> cl_int) -> String {
     let mut size = 0;
     if ask(0, ptr::null_mut(), &raw mut size) != CL_SUCCESS {

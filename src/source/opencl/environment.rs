@@ -1,20 +1,20 @@
-//! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders put between program and driver. The
-//! last one is next to the program.
+//! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders insert between program and driver.
+//! The last one is next to the program.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Names the layers that a loader loads.
+/// The environment variable that names the layers for a loader.
 pub const LAYERS_VARIABLE: &str = "OPENCL_LAYERS";
 
-/// Whether a path can stand in the variable: there is no way to write a colon.
+/// Whether a path can be part of the variable: colons cannot be escaped.
 pub fn can_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b':')
 }
 
-/// The variable's value with `ours` added to those that it names already. The layer of the session that we ourselves
-/// run in, if any, and copies of ours make way: two of them would record every call twice.
+/// The variable's value with `ours` added to the layers that it already names. The layer of the session in which this
+/// process runs, and copies of ours, are removed: two of them would record every call twice.
 pub(crate) fn with(
     existing: Option<&OsStr>,
     outer_session: Option<&Path>,
@@ -38,7 +38,7 @@ pub(crate) fn with(
     OsString::from_vec(layers.join(&b':'))
 }
 
-/// Whether two files hold the same: the library, as `gputrail library` wrote it somewhere.
+/// Whether two files have the same contents: `gputrail library` may have written the library to another path.
 fn is_copy(layer: &Path, ours: &Path) -> bool {
     let length = |path: &Path| std::fs::metadata(path).map(|data| data.len()).ok();
     let bytes = |path: &Path| std::fs::read(path).ok();

@@ -1,7 +1,7 @@
 //! The parts of OpenCL's C interface that the source uses: handles, callbacks, constants.
 //!
-//! Handles and bit sets are types of their own, so that the function table tells an annotation how
-//! to show them and a queue cannot be taken for a kernel.
+//! Handles and bit sets have types of their own, so that the function table determines how annotations show them, and a
+//! queue cannot be mistaken for a kernel.
 #![allow(non_camel_case_types, missing_docs)]
 
 pub use core::ffi::{c_char, c_void};
@@ -20,7 +20,7 @@ pub struct cl_bitfield(pub u64);
 #[repr(transparent)]
 pub struct cl_bool(pub u32);
 
-/// A byte of a binary: a type of its own, since on some processors a byte is what a character is.
+/// A byte of a binary: a type of its own, since on some processors a byte and a character have the same type.
 #[derive(Copy, Clone)]
 #[repr(transparent)]
 pub struct cl_uchar(#[allow(dead_code)] pub u8); // only pointed to

@@ -151,7 +151,7 @@ pub(super) const fn tidy<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     tidy
 }
 
-/// Asks a runtime's function for one value; `None` if it does not say.
+/// Queries one value from a function of the runtime; `None` if the query fails.
 macro_rules! ask {
     ($api:expr, $name:ident($($object:expr),+) -> $type:ty) => {{
         // SAFETY: numbers, handles and arrays of them, for which zeros are valid.
@@ -172,7 +172,7 @@ extension_functions!(declare_extensions);
 /// The functions of the dispatch table, in its order.
 pub(super) const FUNCTIONS: &[Description] = opencl_functions!(describe);
 
-/// Extension functions that are known.
+/// The extension functions that the layer observes.
 const EXTENSIONS: &[Description] = extension_functions!(describe);
 
 /// The number of the first extension function.
@@ -204,7 +204,7 @@ impl Description {
         )
     }
 
-    /// Its description as an operation, which is function `number`.
+    /// The description of the function `number` as an operation.
     pub fn info(&'static self, number: u16) -> OperationInfo {
         OperationInfo {
             operation: operation(number),
@@ -243,12 +243,12 @@ pub(super) const fn operation(number: u16) -> Operation {
     }
 }
 
-/// A type of argument: whether annotations keep it, and as what.
+/// A type of argument: whether annotations keep its value, and with which type.
 ///
-/// Pointers to lists, results and callbacks are not kept: what they led to is gone.
+/// Pointers to lists, results and callbacks are not kept, since their targets are gone when the annotation is read.
 pub(super) trait Argument: Copy {
     const TYPE: Option<ArgumentType> = None;
-    /// Whether it is a list of events to wait for.
+    /// Whether it is an event wait list.
     #[cfg_attr(not(feature = "layer"), expect(dead_code))]
     const LIST_OF_EVENTS: bool = false;
 }

@@ -1,12 +1,12 @@
-//! OpenCL, observed as a layer: a library that the loader puts between the program and the runtimes.
+//! OpenCL, observed by a layer: a library that the loader inserts between the program and the runtimes.
 //!
-//! The loader hands us its functions ([`init_layer`]) and gets ours instead. A wrapper records its call, and where that
-//! puts work into a queue, the work; a callback of the work's event finds out when it ran. `table` has every function
-//! once: `functions` describes them, `layer` has the functions that are called in their place. Commands that show
-//! records or list devices do without the layer.
+//! The loader passes its functions to us ([`init_layer`]) and gets ours instead. A wrapper records its call and, if the
+//! call puts work into a queue, the work; a callback of the work's event determines when it ran. `table` lists every
+//! function once: `functions` describes them, and `layer` has the functions that replace them. Commands that show
+//! records or list devices need no layer.
 //!
-//! The program must not notice. Nothing that it can ask about says that we are there, errors are those that it would
-//! have got, and when recording is off or over, calls pass through.
+//! The program must not notice the layer: no query shows that it is there, errors are those that the runtime would
+//! return, and calls pass through if recording is off or has ended.
 
 mod agents;
 mod device;
@@ -46,7 +46,7 @@ impl Source for OpenCl {
         Domain::OPENCL
     }
 
-    /// The functions of the dispatch table, and the extension functions that are known.
+    /// The functions of the dispatch table, and the known extension functions.
     fn operations(&self) -> Vec<OperationInfo> {
         let all = functions::functions();
         all.map(|(number, function)| function.info(number))

@@ -1,6 +1,6 @@
 //! The names of OpenCL's status codes.
 
-/// The name of a code that a function returns.
+/// The name of a status code.
 pub(super) fn name(code: i32) -> Option<&'static str> {
     Some(match code {
         -1 => "CL_DEVICE_NOT_FOUND",

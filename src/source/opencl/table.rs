@@ -6,7 +6,7 @@
 //!
 //! * `status`: returned. `object(errcode)`: in that out-parameter. `value`: the function has none.
 //! * `work(queue, event[, blocking])`, `map(queue, event, blocking, errcode)`: puts work into a queue; the
-//!   hook is the [`Commands`](super::work::Work). `untracked(queue)`: the same without an event.
+//!   hook is the [`Commands`](super::layer::work::Commands). `untracked(queue)`: the same without an event.
 //! * `pass`: a function of another system, handed through untouched.
 //!
 //! A hook `then` is called after success, with the call and what it created; `through` makes the call instead, and so

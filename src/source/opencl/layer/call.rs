@@ -1,7 +1,7 @@
-//! One call of the program, from the wrapper's enter to its exit.
+//! One call of the program, from the enter to the exit of its wrapper.
 //!
-//! A call looks up the thread's state once. Times are taken next to the runtime's own work, and leave out the work of
-//! the layer.
+//! A call looks up the thread's state once. Times are taken right before and after the runtime's own work, and exclude
+//! the work of the layer.
 
 use super::clocks;
 use super::completion::{self, OUTSTANDING};
@@ -20,10 +20,9 @@ use crate::collect::switchboard::{Buffers, Phase};
 use crate::record::*;
 use core::ffi::CStr;
 
-/// A call in progress. It has no destructor: a call that is jumped out of is taken off by the next enter.
+/// A call in progress. It has no destructor: if a longjmp skips its exit, the next enter removes it from the stack.
 pub(super) struct ObservedCall {
-    /// The thread that the wrapper runs on; absent where nobody wants to know of the call (any more), and only the
-    /// layer's own books are kept.
+    /// The calling thread; `None` if the call has no consumer (any more) and only the state of the layer is maintained.
     pub(super) thread: Option<Current>,
     pub(super) core: correlation::CallInProgress,
     /// The time at which the runtime returned, once taken.
@@ -31,19 +30,19 @@ pub(super) struct ObservedCall {
 }
 
 impl ObservedCall {
-    /// Whether a call of function `number` is handed on at once: nobody wants it. `keeps_books` says whether the
-    /// layer's own books have to do with it.
+    /// Whether a call of function `number` has no consumer and is passed through at once. `keeps_books` is whether the
+    /// layer needs the call for its own state.
     #[inline(always)]
     pub fn is_handed_on(number: u16, keeps_books: bool) -> bool {
         let interest = process::interest(operation(number));
         interest.is_none() || !(keeps_books || interest.is_recorded() || interest.is_gated())
     }
 
-    /// The program calls function `number`. `stack_pointer` is an address in the wrapper's frame. `false`: it is of no
-    /// interest, and passed through.
+    /// Begins a call of function `number`. `stack_pointer` is an address in the wrapper's frame. Returns `false` if the
+    /// call has no consumer and is passed through.
     ///
-    /// One function for all wrappers, as is the exit: what observing costs a program that does not only enqueue is
-    /// the processor's cache of instructions more than the instructions.
+    /// One function for all wrappers, as is the exit: for programs with many other calls, the cost of observing them is
+    /// the instruction cache more than the instructions.
     #[inline(never)]
     pub fn enter(&mut self, number: u16, stack_pointer: usize) -> bool {
         let mut is_observed = false;
@@ -61,7 +60,7 @@ impl ObservedCall {
             let due;
             (interest, due) = process::pass_gate(operation);
             if due != Default::default() {
-                // Consumers of this call stay interested in it.
+                // The call keeps the consumers that it has at its enter.
                 process::flush_due(due);
             }
             if interest.is_none() {
@@ -84,7 +83,7 @@ impl ObservedCall {
         true
     }
 
-    /// A call of which only the layer's own books take notice, as long as it is not entered.
+    /// A call that has not been entered, and from which only the layer's own state is updated.
     pub const UNRECORDED: ObservedCall = ObservedCall {
         thread: None,
         core: correlation::CallInProgress::NONE,
@@ -100,7 +99,7 @@ impl ObservedCall {
         self.end
     }
 
-    /// The call ends with `status`; `values` are those of its arguments that are kept.
+    /// Ends the call with `status`; `values` are those of its arguments that are recorded.
     #[inline(never)]
     pub fn exit(&mut self, status: cl_int, values: &[u64]) {
         if self.thread.is_none() {
@@ -117,8 +116,8 @@ impl ObservedCall {
         }
     }
 
-    /// The thread's state, as [`ObservedCall::host`] gives it. Records that are put together in a closure are put
-    /// together in one place and copied from there.
+    /// The thread's state, as in [`ObservedCall::host`]. Used where that method's closure would construct a record and
+    /// then copy it.
     #[inline(always)]
     fn borrow(&self) -> Option<Borrowed> {
         self.thread
@@ -126,7 +125,7 @@ impl ObservedCall {
             .and_then(Current::borrow)
     }
 
-    /// Whether subscribers are called back about the call, or about what it does.
+    /// Whether subscribers are called back for the call or inside it.
     #[inline(always)]
     pub fn has_callbacks(&self) -> bool {
         self.core.interest.has_callbacks()
@@ -138,8 +137,8 @@ impl ObservedCall {
         self.core.interest.has_arguments()
     }
 
-    /// Tells subscribers that the call begins, with the bits of its arguments. What they take is not in the call's
-    /// time.
+    /// Notifies subscribers of the enter of the call, with the bits of its arguments. The time of the callbacks is not
+    /// part of the call's time.
     #[inline(never)]
     pub fn notify_enter(&mut self, arguments: &[u64]) {
         self.notify(Phase::Enter, arguments, None);
@@ -151,13 +150,13 @@ impl ObservedCall {
         }
     }
 
-    /// Tells subscribers that the call has ended.
+    /// Notifies subscribers of the exit of the call.
     #[inline(never)]
     pub fn notify_exit(&self, arguments: &[u64], status: cl_int) {
         self.notify(Phase::Exit, arguments, Some(status));
     }
 
-    /// Tells subscribers that the call is going to put `work` into `queue`.
+    /// Notifies subscribers that the call is going to put `work` into `queue`.
     ///
     /// # Safety
     ///
@@ -196,7 +195,7 @@ impl ObservedCall {
         }
     }
 
-    /// The call, which has subscribers, ends with `status`.
+    /// Ends a call that has subscribers with `status`.
     #[inline]
     pub fn end_with_callbacks(&mut self, status: cl_int) {
         self.end();
@@ -205,8 +204,8 @@ impl ObservedCall {
         }
     }
 
-    /// Does `work` with the thread's state, unless the runtime forked or ended the process meanwhile. No foreign code
-    /// may be called in it.
+    /// Calls `work` with the thread's state, unless the runtime forked or ended the process meanwhile. `work` must not
+    /// call foreign code.
     #[inline(always)]
     pub fn host<R>(&mut self, work: impl FnOnce(&mut HostThread) -> R) -> Option<R> {
         let thread = self.thread?;
@@ -280,7 +279,7 @@ impl ObservedCall {
         unsafe { self.follow(info, work, event, times, blocking, waits) };
     }
 
-    /// Says in the record of a wait whose it was, and when.
+    /// Sets the fields of a wait's record that come from the call.
     #[inline(always)]
     pub(super) fn of_call(
         &self,
@@ -306,7 +305,7 @@ impl ObservedCall {
         }
     }
 
-    /// Where and by whom the call puts `work`, of which no buffer gets anything yet.
+    /// The enqueue info of a piece of work of this call, without buffers.
     #[inline(always)]
     pub(super) fn enqueue_info(
         &self,
@@ -332,7 +331,8 @@ impl ObservedCall {
         }
     }
 
-    /// Remembers work that was put into `queue`: with `id`, and when the device says that it was, if it has run.
+    /// Notes `id` as the latest work of `queue` and of its event. If the work has run, the time at which the device
+    /// says it was `queued` pairs the clocks.
     #[inline(always)]
     fn remember_work(&self, queue: &QueueIds, id: WorkId, event: EventOf, queued: Option<u64>) {
         waits::last_work(queue.id, id);
@@ -345,7 +345,7 @@ impl ObservedCall {
         }
     }
 
-    /// Follows `work`, of whatever kind it is and whoever wants what of it, to its completion; it has run if there are
+    /// Follows `work` to its completion, for any kind of work and any consumers; it has run already if there are
     /// `times`.
     ///
     /// # Safety
@@ -383,7 +383,7 @@ impl ObservedCall {
         let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
-            // Buffers that were added in the middle of an untimed call get nothing.
+            // Buffers that were added in the middle of an untimed call get no records.
             let buffers = match call.start.is_some() {
                 true => work.wanted_by(&host, info.context),
                 false => Buffers::NONE,
@@ -429,14 +429,14 @@ impl ObservedCall {
         match taken {
             Some(taken) => {
                 if !event.is_ours {
-                    // The program has the reference that came with the event; this is ours.
+                    // The program owns the reference that came with the event; this one is ours.
                     next!(clRetainEvent(handle));
                 }
                 if let Some(followers) = followers {
                     OUTSTANDING.follow(taken.ticket, followers);
                 }
                 let to = taken.ticket.0 as *mut c_void;
-                // Where this fails, the next sweep finds the work.
+                // If this fails, the next sweep finds the work.
                 if devices::has_event_callbacks(info.agent) {
                     next!(clSetEventCallback(
                         handle,
@@ -461,10 +461,10 @@ impl ObservedCall {
     }
 }
 
-/// The event that the runtime gave for a piece of work.
+/// The event that the runtime created for a piece of work.
 #[derive(Copy, Clone)]
 struct EventOf {
     handle: cl_event,
-    /// The program did not ask for it.
+    /// Whether the program did not request it.
     is_ours: bool,
 }

@@ -1,8 +1,8 @@
-//! Callbacks of subscribers about calls and what happens inside of them: work, memory, waits, objects.
+//! Callbacks of subscribers about calls and the operations inside them: work, memory, waits, objects.
 //!
-//! All of it is off the path of calls that have no such subscriber. Callbacks about work that completes come from the
-//! runtime's own callback, on a thread of its choice and perhaps under its locks. On a thread that is in a callback
-//! already they wait in the work's slot until that has returned.
+//! Calls without such subscribers do not come here. Callbacks about completed work come from the runtime's own
+//! callback, on a thread of its choice and perhaps under its locks. On a thread that is already in a callback they are
+//! postponed: they wait in the work's slot until that callback has returned.
 
 use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
@@ -20,10 +20,10 @@ use crate::record::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The process whose subscribers know that the runtime has been initialized.
+/// The process whose subscribers have been notified that the runtime is initialized.
 static INITIALIZED: AtomicU32 = AtomicU32::new(0);
 
-/// The calling thread, as a place from which subscribers are called back.
+/// A thread in a call, from which subscribers are called back.
 pub(super) struct CallSite {
     thread: Current,
     board: &'static Arc<Switchboard>,
@@ -41,7 +41,7 @@ pub(super) struct CommandDescription<'a> {
 }
 
 impl CallSite {
-    /// The calling thread. `None` in a callback, and after the end.
+    /// The call site on `thread`. `None` within a callback, and after the end of recording.
     #[inline]
     pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<CallSite> {
         if thread.state().is_in_callback() {
@@ -65,13 +65,13 @@ impl CallSite {
         }
     }
 
-    /// Calls back about something that happens once.
+    /// Notifies subscribers of an operation without duration.
     pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
         self.notifier().instant(operation, payload);
         self.notify_postponed();
     }
 
-    /// Calls back about work that completed while this thread was in a callback.
+    /// Notifies the followers of work that completed while this thread was in a callback.
     fn notify_postponed(&self) {
         if OUTSTANDING.any_parked() {
             super::completion::notify_postponed(self.thread);
@@ -85,7 +85,7 @@ impl ObservedCall {
         CallSite::new(self.thread?, self.core.correlation, self.core.depth)
     }
 
-    /// The place from which subscribers are called back about what the call does, if there are such subscribers.
+    /// The call site, if subscribers want operations inside the call.
     #[inline]
     pub fn inner_call_site(&self) -> Option<CallSite> {
         if !self.core.interest.has_inner_callbacks() {
@@ -94,7 +94,7 @@ impl ObservedCall {
         self.site()
     }
 
-    /// Calls back subscribers of the call itself.
+    /// Notifies the subscribers of the call itself.
     #[inline(always)]
     pub(super) fn notify(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
         let subscribers = self.core.interest.subscribers();
@@ -120,7 +120,8 @@ impl ObservedCall {
         }
     }
 
-    /// The call begins: words left by an earlier one are forgotten, and memory is going to be allocated or freed.
+    /// Resets the user data of operations inside the call at its enter, and notifies subscribers of an allocation or a
+    /// free that it is going to make.
     #[cold]
     pub(super) fn notify_begin(&self, arguments: &[u64]) {
         let Some(site) = self.inner_call_site() else {
@@ -149,7 +150,7 @@ impl ObservedCall {
         }
     }
 
-    /// Calls back: memory is going to be allocated or freed.
+    /// Notifies subscribers that memory is going to be allocated or freed.
     pub(super) fn notify_allocation(&self, site: &CallSite, mut record: Allocation) {
         (record.correlation, record.start) = (self.core.correlation, self.core.start);
         record.thread = site.id;
@@ -159,7 +160,7 @@ impl ObservedCall {
             .enter(Within::Work, operation, record, KernelId::NONE);
     }
 
-    /// Calls back: it has been.
+    /// Notifies subscribers that memory has been allocated or freed.
     pub(super) fn notify_allocated(&self, record: &Allocation) {
         if let Some(site) = self.inner_call_site() {
             let operation = allocation(record.operation);
@@ -170,7 +171,7 @@ impl ObservedCall {
         }
     }
 
-    /// Calls back: the host is going to wait.
+    /// Notifies subscribers that the host is going to wait.
     pub(super) fn notify_wait(&mut self, mut record: Synchronization) {
         if let Some(site) = self.inner_call_site() {
             let work = &mut record.work;
@@ -184,7 +185,7 @@ impl ObservedCall {
         }
     }
 
-    /// Calls back: it has waited.
+    /// Notifies subscribers that the host has waited.
     pub(super) fn notify_waited(&self, record: &Synchronization, status: cl_int) {
         if let Some(site) = self.inner_call_site() {
             let payload = Payload::Record(RecordRef::of(record));
@@ -195,7 +196,7 @@ impl ObservedCall {
         }
     }
 
-    /// Calls back: `work` is going to be put into `queue`.
+    /// Notifies subscribers that `work` is going to be put into `queue`.
     pub(super) fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
         let Some(site) = self.inner_call_site() else {
             return;
@@ -213,7 +214,7 @@ impl ObservedCall {
         site.notify_postponed();
     }
 
-    /// Calls back: it has been. Returns its id and the subscribers that follow it.
+    /// Notifies subscribers that `work` has been put into `queue`. Returns its id and the subscribers that follow it.
     #[cold]
     pub(super) fn notify_enqueued(
         &self,
@@ -230,7 +231,7 @@ impl ObservedCall {
             let payload = Payload::Record(work.record);
             site.notifier()
                 .exit(Within::Work, work.enqueue, payload, work.kernel, 0);
-            // Of the parts of a command buffer, the first kernel speaks for all.
+            // The first kernel of a command buffer stands for all of its parts.
             let speaks = match &followers {
                 None => true,
                 Some(one) => !one.have_kernel() && work.kernel.is_some(),
@@ -245,7 +246,8 @@ impl ObservedCall {
         id.is_some().then_some((id, followers))
     }
 
-    /// The call ends with `status`. Something that entered in it and did not come about ends too.
+    /// Ends the operations inside the call, which returned `status`: those that were entered but not carried out get
+    /// their exit.
     #[cold]
     pub(super) fn notify_end(&self, status: cl_int) {
         let Some(site) = self.inner_call_site() else {
@@ -263,7 +265,7 @@ impl ObservedCall {
         site.notify_postponed();
     }
 
-    /// Calls back about an object that has come or is going: `id` is that of an `R`.
+    /// Notifies subscribers that an object has been created or is going to be destroyed. `id` is the id of an `R`.
     pub(super) fn notify_object<R: Record>(&self, operation: Operation, id: u32) {
         if let Some(site) = self.inner_call_site() {
             site.notifier().object::<R>(operation, id);
@@ -279,7 +281,7 @@ fn allocation(operation: AllocationOperation) -> Operation {
     }
 }
 
-/// The operation under which subscribers see a wait, or work that is one.
+/// The operation under which subscribers see a wait, or a marker or barrier.
 pub(super) fn wait(what: SynchronizationType) -> Operation {
     Operation {
         number: what.0.into(),
@@ -287,7 +289,7 @@ pub(super) fn wait(what: SynchronizationType) -> Operation {
     }
 }
 
-/// Calls back the followers of work that has completed, unless the thread is in a callback.
+/// Notifies the followers of work that has completed, unless the thread is in a callback.
 pub(super) fn completed(followers: &mut Followers, completion: &Completion, thread: Current) {
     if let Some(board) = thread.board() {
         notify::completed(board, thread.state(), followers, completion);

@@ -1,7 +1,7 @@
-//! Pairs of host ticks and device times, from which a reader finds an agent's clock domain.
+//! Pairs of host ticks and device times, from which readers determine an agent's clock domain.
 //!
-//! The runtime stamps a command as queued while it is in the enqueuing call, so every piece of work is a reading of
-//! both clocks; a narrow one is kept now and then. Where clGetDeviceAndHostTimer works it is asked instead.
+//! The runtime stamps a command as queued during the enqueuing call, so every piece of work is a reading of both
+//! clocks; now and then one from a short call is kept. If clGetDeviceAndHostTimer works, it is called instead.
 
 use super::device::Device;
 use super::dispatch::{below, next};
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Agents that have clock pairs.
 const AGENTS: usize = 64;
 
-/// When each agent had its last pair, in ticks; 0 before the first.
+/// The time of each agent's latest pair, in ticks; 0 before the first.
 static LAST: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
-/// When each agent may have its next pair, in ticks.
+/// The earliest time of each agent's next pair, in ticks.
 static DUE: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
 /// The device of each agent whose timer works, or 0.
 static TIMERS: [AtomicUsize; AGENTS] = [const { AtomicUsize::new(0) }; AGENTS];
 
-/// Ticks of the shortest and the longest time between two pairs of an agent, and of a narrow window.
+/// The minimum and maximum time between two pairs of an agent and the width of a narrow window, in ticks.
 struct Spans {
     shortest: u64,
     longest: u64,
@@ -41,8 +41,8 @@ fn spans() -> &'static Spans {
     })
 }
 
-/// A new agent: tries its timer, which devices have from version 2.1 on. With an older one the runtime has no such
-/// function, whatever the loader has.
+/// Tries the timer of a new agent, which devices have from version 2.1 on. With older devices the runtime lacks the
+/// function, even if the loader has it.
 pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &Device) {
     let Some(timer) = TIMERS.get(agent.0 as usize) else {
         return;
@@ -58,7 +58,7 @@ pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &Device) {
     }
 }
 
-/// Work of `agent` was queued at `queued`, between the two ticks of `window`.
+/// Offers a reading: work of `agent` was queued at `queued`, between the two ticks of `window`.
 #[inline(always)]
 pub(super) fn offer(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     if let Some(due) = DUE.get(agent.0 as usize)

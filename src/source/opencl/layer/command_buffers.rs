@@ -12,7 +12,7 @@ use crate::platform::sync::PerProcess;
 use crate::record::*;
 use std::collections::HashMap;
 
-/// A command that was recorded.
+/// A recorded command.
 #[derive(Copy, Clone)]
 pub(super) enum Command {
     Kernel(KernelDispatch),
@@ -41,7 +41,7 @@ impl From<MemorySet> for Command {
 }
 
 struct RecordedBuffer {
-    /// The queue that it is enqueued to unless another one is named.
+    /// The queue to which it is enqueued by default.
     queue: cl_command_queue,
     references: u32,
     commands: Vec<Command>,
@@ -101,7 +101,7 @@ pub(super) fn released(_: &mut ObservedCall, buffer: cl_command_buffer_khr) {
     }
 }
 
-/// A command was recorded into `buffer`.
+/// Adds a command to `buffer`.
 pub(super) fn record(
     call: &mut ObservedCall,
     buffer: cl_command_buffer_khr,
@@ -165,14 +165,14 @@ impl Enqueue for CommandBuffer {
     }
 }
 
-/// A command buffer whose commands were not seen.
+/// The record of a command buffer whose commands were not observed.
 fn whole() -> KernelDispatch {
     let mut whole = Commands::native(None);
     (whole.kernel, whole.launch) = (kernels::command_buffer(), LaunchType::COMMAND_BUFFER);
     whole
 }
 
-/// Writes the record of one command, to those that want its kind.
+/// Writes the record of one command to the buffers that want its kind.
 fn one<P: CommandRecord>(command: P, host: &mut HostThread, info: &EnqueueInfo) {
     let info = &EnqueueInfo {
         buffers: info.buffers.and(command.wanted_by(host, info.work.context)),

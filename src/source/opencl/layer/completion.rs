@@ -1,7 +1,7 @@
-//! Completions: the callback that every piece of work gets, and what it finds out.
+//! Completions of work: the callback of each event, and the times of its work.
 //!
-//! The callback runs on whatever thread the runtime chooses, the enqueuing one included, and perhaps under the
-//! runtime's locks: it never waits. Work whose callback never comes is found by [`sweep`].
+//! The callback runs on any thread that the runtime chooses, including the enqueuing one, and perhaps under the
+//! runtime's locks: it never waits. [`sweep`] finds work whose callback never comes.
 
 use super::callbacks;
 use super::clocks;
@@ -23,11 +23,11 @@ use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfin
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Work that has not completed. A key is the handle of an event, of which the slot holds a reference.
+/// Work that has not completed. The key is the handle of an event to which the slot holds a reference.
 pub(super) static OUTSTANDING: Outstanding<ThreadBooks> =
     Outstanding::new([const { OfThread::new(ThreadBooks::new()) }; THREADS]);
 
-/// The layer's books of one thread.
+/// The layer's state of one thread.
 pub(super) struct ThreadBooks {
     /// Whether the last work that the thread enqueued had completed when its enqueue returned.
     completes_in_enqueue: AtomicBool,
@@ -42,7 +42,7 @@ impl ThreadBooks {
         }
     }
 
-    /// The ids of `queue`, which is nearly always the thread's last one.
+    /// The ids of `queue`, which is nearly always the last one of the thread.
     #[inline(always)]
     pub fn queue(&self, queue: cl_command_queue) -> QueueIds {
         self.queue.ids(queue)
@@ -86,14 +86,14 @@ pub(super) unsafe extern "C-unwind" fn completed(
     });
 }
 
-/// The callback has come, on another thread, before the one that set it was done.
+/// Completes work whose callback has come on another thread before the enqueuing thread has published the slot.
 #[cold]
 pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
     let status = status_of(event_of(&claim.work())).unwrap_or(CL_COMPLETE);
     finish(claim, status, Some(thread));
 }
 
-/// Asks when the work ran, writes that to the lane of `thread`, and releases the event.
+/// Completes work: queries its times, writes its completion to the lane of `thread`, and releases the event.
 #[inline(always)]
 fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let work = claim.work();
@@ -126,8 +126,8 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     }
 }
 
-/// Makes `to` the completion of a piece of work, which was learnt at `completed`. `times` are queued, submitted, start
-/// and end.
+/// Fills in the completion of a piece of work, which the host learnt at `completed`. `times` are queued, submitted,
+/// start and end.
 #[inline(always)]
 fn fill(
     to: &mut Completion,
@@ -162,8 +162,9 @@ fn fill(
     };
 }
 
-/// Whether the work of `event` is complete already, and when it ran: some runtimes run it before they say that it is
-/// enqueued, and blocking calls wait for it. It needs no callback then, nor a slot. Asked only where it is likely.
+/// Whether the work of `event` is complete already, with its times in `times`: some runtimes run work during its
+/// enqueue, and blocking calls wait for it. Such work needs neither a callback nor a slot. The event is queried only if
+/// `is_likely`, or if the thread's previous work was complete, too.
 #[inline(always)]
 pub(super) fn completed_in_enqueue(
     event: cl_event,
@@ -201,7 +202,7 @@ pub(super) fn write_completed(
     host.work_ends(enqueue.work.correlation, now);
 }
 
-/// Parks a completion that could not be written now, and calls back the followers of the work.
+/// Parks a completion that could not be written, and notifies the followers of the work.
 #[cold]
 fn leave(
     claim: Claim<'_>,
@@ -215,13 +216,13 @@ fn leave(
     if thread.as_ref().is_some_and(in_callback)
         && let Some(waiting) = followers.take()
     {
-        // They are told when that has returned.
+        // They are notified after that callback has returned.
         claim.keep_followers(waiting);
     }
     match thread {
         // The recording has ended or the thread limit is reached; both are counted elsewhere.
         None => return OUTSTANDING.free(claim, None),
-        // In a signal handler that interrupted a write, `own` is not known, and all is left.
+        // In a signal handler that interrupted a write, `own` is unknown and no buffer has the completion.
         Some(_) if !left.is_none() || claim.has_followers() => {
             OUTSTANDING.park(claim, left, &completion)
         }
@@ -241,8 +242,8 @@ fn completion_of(work: &OutstandingWork) -> Completion {
     completion
 }
 
-/// Asks when the work of `event` was queued, submitted, started and ended; whether the runtime says, which it does not
-/// before the work is complete. If not, the times are 0.
+/// Queries when the work of `event` was queued, submitted, started and ended. Returns whether the runtime knows, which
+/// requires that the work is complete; otherwise the times are 0.
 #[inline(always)]
 fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
     const POINTS: [(usize, cl_uint); 4] = [
@@ -266,7 +267,7 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
             break;
         }
     }
-    // Work that failed before it ran has no times, whatever the runtime answers.
+    // Work that failed before it ran has no times, even if the runtime returns some.
     let known = status == CL_SUCCESS && times[3] != 0;
     if !known {
         *times = [0; 4];
@@ -274,7 +275,7 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
     known
 }
 
-/// How far the work of `event` is.
+/// The execution status of the work of `event`.
 fn status_of(event: cl_event) -> Option<cl_int> {
     ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS) -> cl_int)
 }
@@ -284,7 +285,7 @@ pub(super) fn release(event: cl_event) {
     next!(clReleaseEvent(event));
 }
 
-/// Writes what callbacks had to leave in their slots.
+/// Writes the completions that callbacks have parked in their slots.
 #[inline(always)]
 pub(super) fn write_parked(host: &mut HostThread) {
     if OUTSTANDING.any_parked() {
@@ -300,16 +301,16 @@ fn write_those_parked(host: &mut HostThread) {
     });
 }
 
-/// Status of work of which the runtime does not say more.
+/// Status of incomplete work for which the runtime reports none.
 const NOT_COMPLETE: cl_int = 1;
 
-/// Writes completions, as `flush` asks.
+/// Writes completions as requested by `flush`.
 pub(super) fn flush(flush: Flush) {
     let Some(thread) = process::current() else {
         return;
     };
     sweep(thread);
-    // A callback may have claimed work before the sweep came to it, and be about to write.
+    // A callback may have claimed work before the sweep reached it, and be about to write.
     OUTSTANDING.settle();
     thread.with(write_parked);
     if let Flush::Outstanding(buffers) = flush {
@@ -317,7 +318,7 @@ pub(super) fn flush(flush: Flush) {
     }
 }
 
-/// Says to `buffers` of all work that is still outstanding that it has not completed, and leaves it as it is.
+/// Writes to `buffers`, for all outstanding work, that it has not completed; the work stays outstanding.
 fn show_outstanding(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
         |work| {
@@ -330,12 +331,12 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
             thread.with(|host| host.write_to(buffers, completion));
             false
         },
-        // Its callback came meanwhile, and left it to us.
+        // Its callback came during the sweep, which completes the work in its place.
         |claim| overtaken(claim, thread),
     );
 }
 
-/// Calls back about work that completed while the thread that learned of it was in a callback.
+/// Notifies the followers of work that completed while its thread was in a callback.
 #[cold]
 pub(super) fn notify_postponed(thread: Current) {
     if thread.state().is_in_callback() {
@@ -351,7 +352,7 @@ pub(super) fn notify_postponed(thread: Current) {
     });
 }
 
-/// Asks after all outstanding work: callbacks of failed or abandoned work may never come.
+/// Queries all outstanding work: callbacks of failed or abandoned work may never come.
 pub(super) fn sweep(thread: Current) {
     thread.with(write_parked);
     OUTSTANDING.sweep(
@@ -367,8 +368,8 @@ pub(super) fn sweep(thread: Current) {
     }
 }
 
-/// Looks for slots of work whose callbacks never came. A look at all of them takes milliseconds: not more than one a
-/// second.
+/// Looks for slots of work whose callbacks never came. A sweep of all slots takes milliseconds, so there is at most one
+/// a second.
 #[cold]
 pub(super) fn make_room(thread: Current) {
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -383,8 +384,7 @@ pub(super) fn make_room(thread: Current) {
     }
 }
 
-/// Says of all work that is still outstanding that it did not finish. Its events are left alone: the runtime may be at
-/// them.
+/// Writes that all outstanding work is unfinished. Its events are not released: the runtime may still use them.
 pub(super) fn abandon(thread: Current) {
     OUTSTANDING.sweep(
         |_| true,

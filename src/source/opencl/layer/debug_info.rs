@@ -1,7 +1,7 @@
-//! Line information in kernels, where the user asks for it: options that the program did not give are added to its
-//! builds, and what it asks about them is answered as if they were not there.
+//! Line information in kernels, on request of the user: compiler options are added to the program's builds, and removed
+//! from the answers to its queries.
 //!
-//! Only PoCL's compilers are asked. Before version 4 they give lines only to code that is not optimised.
+//! Only PoCL's compilers get the options. Before version 4 they give lines only to code that is not optimised.
 
 use super::call::ObservedCall;
 use super::dispatch::{below, next};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CL_PROGRAM_BUILD_OPTIONS: cl_uint = 0x1182;
 
-/// Options that were added, by program.
+/// The options that were added to each program.
 static ADDED: PerProcess<HashMap<u64, Added>> = PerProcess::new();
 
 #[derive(Clone, Copy)]
@@ -26,12 +26,12 @@ struct Added {
     not_optimised: bool,
 }
 
-/// A program is new: its handle may have been another's.
+/// Forgets the options of an earlier program with the same handle.
 pub(super) fn new_program(program: cl_program) {
     ADDED.lock().remove(&program.into());
 }
 
-/// The options to build `program` with in place of `asked`, if lines are wanted.
+/// The options to build `program` with instead of `asked`, if lines are wanted.
 pub(super) fn options(program: cl_program, asked: &str) -> Option<CString> {
     if !process::recorder()?.wants_kernel_debug_info() {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn options(program: cl_program, asked: &str) -> Option<CString> {
     CString::new(options.trim_start()).ok()
 }
 
-/// Says once in the capture what was done to the program.
+/// Notes once in the capture that options were added.
 fn say(adds: Added) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !adds.lines && !adds.not_optimised || SAID.swap(true, Ordering::Relaxed) {
@@ -72,7 +72,7 @@ fn say(adds: Added) {
     }
 }
 
-/// Takes out of `answer` what our options have become in it.
+/// Removes the form that our options have taken in `answer`.
 fn without(answer: &str, added: Added) -> String {
     let ours = |word: &str| {
         let lines = added.lines
@@ -82,7 +82,7 @@ fn without(answer: &str, added: Added) -> String {
                     .any(|option| word.starts_with(option)));
         lines || added.not_optimised && word == "-cl-opt-disable"
     };
-    // Spaces stay as they are: the answer is compared with what was asked for, perhaps.
+    // Spaces are kept: the program may compare the answer with its own options.
     let kept: Vec<&str> = answer.split(' ').filter(|word| !ours(word)).collect();
     let kept = kept.join(" ");
     match answer.ends_with(' ') {
@@ -91,7 +91,7 @@ fn without(answer: &str, added: Added) -> String {
     }
 }
 
-/// The program asks about a build.
+/// Answers the program's query about a build.
 pub(super) unsafe fn build_info(
     _: &mut ObservedCall,
     program: cl_program,

@@ -1,4 +1,4 @@
-//! Devices, and the agents that they are in records.
+//! Devices, and their agents in records.
 
 use super::clocks;
 use super::device::{describe, text};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[repr(C)]
 pub(super) struct DeviceInfo {
     pub id: AgentId,
-    /// Queues that it has had.
+    /// The number of queues it has had.
     queues: u32,
     unused: [u32; 12],
 }
@@ -26,16 +26,16 @@ pub(super) struct DeviceInfo {
 /// The devices that are tracked.
 pub(super) static DEVICES: Handles<DeviceInfo> = Handles::new();
 
-/// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: a bit for each, by its id modulo 64.
+/// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: one bit each, by id modulo 64.
 static WITHOUT_CALLBACKS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the runtime of `agent` calls back when an event completes. Other work is asked after.
+/// Whether the runtime of `agent` calls back when an event completes. Otherwise the work is found by sweeps.
 #[inline]
 pub(super) fn has_event_callbacks(agent: AgentId) -> bool {
     WITHOUT_CALLBACKS.load(Ordering::Relaxed) & 1 << (agent.0 % 64) == 0
 }
 
-/// The agent that `device` is.
+/// The agent of `device`.
 pub(super) fn agent(device: cl_device_id) -> AgentId {
     DEVICES
         .get(device)
@@ -87,7 +87,7 @@ fn name(device: cl_device_id) -> AgentId {
     id
 }
 
-/// The major version of PoCL, if `device` is one of its.
+/// The major version of PoCL, if `device` belongs to it.
 pub(super) fn pocl_version(device: cl_device_id) -> Option<u32> {
     let version =
         text(|bytes, to, size| next!(clGetDeviceInfo(device, CL_DEVICE_VERSION, bytes, to, size)));
@@ -100,7 +100,7 @@ pub(super) fn pocl_version(device: cl_device_id) -> Option<u32> {
     driver.split('.').next()?.trim().parse().ok()
 }
 
-/// A new queue of `device`: its number, from 0.
+/// The number of a new queue of `device`, from 0.
 pub(super) fn next_queue_number(device: cl_device_id) -> u32 {
     let next = |info: &mut DeviceInfo| {
         info.queues += 1;
@@ -109,7 +109,7 @@ pub(super) fn next_queue_number(device: cl_device_id) -> u32 {
     DEVICES.update(device, next).unwrap_or(0)
 }
 
-/// The version of an extension on the first device of `platform`, as OpenCL packs it; 0 if it does not say.
+/// The version of an extension on the first device of `platform`, as OpenCL packs it; 0 if unknown.
 pub(super) fn extension_version(platform: cl_platform_id, name: &str) -> u32 {
     const CL_DEVICE_EXTENSIONS_WITH_VERSION: cl_uint = 0x1060;
     const ENTRY: usize = 68;

@@ -1,6 +1,6 @@
-//! The layer's wrappers, one a function of the table, between the loader and the functions below.
+//! The layer's wrappers, one for each function of the table, between the loader and the functions below.
 //!
-//! A wrapper is a plain frame: it has no destructors, so an exception or a longjmp may pass through it.
+//! A wrapper is a plain frame without destructors, so an exception or a longjmp may pass through it.
 
 use super::call::ObservedCall;
 use super::ffi::*;
@@ -21,7 +21,7 @@ macro_rules! declare {
         $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
         { $($hook:tt)* }
     )*) => {
-        /// The layer's own functions; those of other systems are absent.
+        /// The layer's own functions; functions of other systems are absent.
         const WRAPPERS: Dispatch = Dispatch { $($name: wrapped!($how $name)),* };
 
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
@@ -53,7 +53,7 @@ macro_rules! next {
 }
 pub(super) use next;
 
-/// The call that a wrapper is about, to `$next`, the function below us.
+/// The call of `$next`, the function below us, by a wrapper.
 macro_rules! middle {
     ($call:ident $next:expr, ($($arg:ident),*) { through $path:path }) => {
         // SAFETY: as for `next!`.
@@ -92,7 +92,7 @@ pub(super) unsafe fn and_then<T>(
     then(call, result)
 }
 
-/// The arguments as subscribers get them.
+/// The bits of the arguments, as subscribers get them.
 macro_rules! all_bits {
     ($($arg:ident),*) => { &[$($crate::source::opencl::layer::dispatch::bits($arg)),*] };
 }
@@ -120,7 +120,7 @@ macro_rules! notify_enqueue {
 }
 pub(super) use notify_enqueue;
 
-/// The list of events among the arguments, that what is enqueued waits for.
+/// The event wait list among the arguments.
 macro_rules! wait_list {
     ($($arg:ident),*) => {
         $crate::source::opencl::layer::waits::WaitList::NONE$(.after($arg))*
@@ -163,7 +163,7 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
     }
 }
 
-/// The value that records keep of an argument.
+/// The value of an argument that records keep.
 #[inline(always)]
 pub(super) fn kept<T: Argument>(call: &mut ObservedCall, argument: T) -> u64 {
     match T::TYPE {
@@ -174,8 +174,8 @@ pub(super) fn kept<T: Argument>(call: &mut ObservedCall, argument: T) -> u64 {
     }
 }
 
-/// A wrapper. It hands on at once what nobody wants: all else has a function of its own, so that this one needs no
-/// registers.
+/// A wrapper. It passes calls without consumers through at once; everything else is in a function of its own, so that
+/// the wrapper needs no registers for it.
 macro_rules! wrapper {
     (pass $($rest:tt)*) => {};
 
@@ -196,7 +196,7 @@ macro_rules! wrapper {
     };
 }
 
-/// Whether the layer's own books have to do with a call, given its hook.
+/// Whether the layer needs a call for its own state, given its hook.
 macro_rules! keeps_books {
     ({ if $condition:expr; $($hook:tt)* }) => {
         $condition
@@ -206,10 +206,9 @@ macro_rules! keeps_books {
     };
 }
 
-/// Does the layer's own part of a call. The program has nothing to do with a panic in it: its call goes on.
+/// Does the layer's own part of a call. A panic in it is contained, and the program's call goes on.
 ///
-/// The runtime is not called in it where it may be waited for: what unwinds from there is not Rust's, and none of
-/// ours.
+/// Code of the runtime that may be cancelled is not called in it: its unwinding is foreign to Rust.
 #[inline(always)]
 pub(super) fn contained(work: impl FnOnce()) {
     let work = || {
@@ -354,7 +353,7 @@ macro_rules! body {
 }
 pub(super) use {after, body, keeps_books, middle, observe};
 
-/// The values of a call's arguments that are kept, where its group is one whose arguments are.
+/// The recorded values of a call's arguments, if records of its group keep them.
 macro_rules! kept_arguments {
     ($values:ident: $call:ident QUERY $($rest:tt)*) => { let $values = &[]; };
     ($values:ident: $call:ident LIFETIME $($rest:tt)*) => { let $values = &[]; };
@@ -389,7 +388,7 @@ pub(super) fn launched(function: &Description, arguments: &[u64]) -> KernelId {
     if function.group != OperationGroup::ENQUEUE {
         return KernelId::NONE;
     }
-    // Where there is one, it comes second.
+    // The kernel is always the second argument.
     let place = function.arguments.get(1);
     match place.filter(|argument| argument.type_name == "cl_kernel") {
         Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
@@ -412,7 +411,7 @@ struct Below {
 // SAFETY: the functions are written once, by `installed`; who reads them has a wrapper, which was handed out after that.
 unsafe impl Sync for Below {}
 
-/// The layer's own.
+/// The layer's own functions.
 static LAYER: OnceLock<Dispatch> = OnceLock::new();
 
 /// Number of functions in [`Dispatch`].
@@ -425,8 +424,8 @@ pub(super) fn below() -> &'static Dispatch {
     unsafe { &*NEXT.functions.get() }
 }
 
-/// Remembers the functions of the loader, and makes the layer's own: a wrapper where the loader has a function that we
-/// know, the loader's entry as it is otherwise. The first loader of a process wins.
+/// Stores the functions of the loader, and makes the layer's own: a wrapper for each function that is known, and the
+/// loader's entry otherwise. The first loader of a process wins.
 ///
 /// # Safety
 ///
@@ -469,7 +468,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     thread_local! {
-        /// Parts of the layer's own work after which the next one panics.
+        /// The number of parts of the layer's own work that run before one panics.
         static PARTS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
     }
 
@@ -511,8 +510,8 @@ mod tests {
         });
         let _subscriber = subscribed.unwrap();
         context.start().unwrap();
-        // Its enter, what is told of that, what comes after the runtime; and none. Who was not told of the enter is
-        // not told of the exit.
+        // The panic is in the enter, in the callbacks of the enter, after the runtime's function, or nowhere. A
+        // subscriber that did not see the enter does not see the exit.
         for (parts, expected) in [(Some(0), 0), (Some(1), 0), (Some(2), 1), (None, 2)] {
             PARTS_LEFT.set(parts);
             let (calls, before) = (

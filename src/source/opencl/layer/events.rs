@@ -1,4 +1,4 @@
-//! Answers to the program's questions about events, as they would be without us.
+//! Answers to the program's queries about events, as they would be without the layer.
 
 use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
@@ -48,10 +48,10 @@ pub(super) unsafe fn profiling_info(
     next!(clGetEventProfilingInfo(event, what, size, value, size_ret))
 }
 
-/// Whether the program believes that the queue of `event` has no profiling.
+/// Whether `event` belongs to a queue that the program created without profiling.
 fn is_hidden(call: &mut ObservedCall, event: cl_event) -> bool {
     let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
-    // User events have no queue, and no profiling either; what is no event is the runtime's to say.
+    // User events have no queue, and no profiling either; the runtime rejects handles that are not events.
     let queue = queue.filter(|queue| !queue.is_null());
     queue.is_some_and(|queue| queues::lookup(call, queue).hides_profiling())
 }

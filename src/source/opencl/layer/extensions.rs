@@ -1,7 +1,7 @@
-//! Extension functions, which programs ask for by name and call past the loader: those that are known are wrapped, the
-//! others are handed through and listed.
+//! Extension functions, which programs look up by name and call past the loader: known ones are wrapped, others are
+//! passed through and noted.
 //!
-//! Each platform may have a function of its own behind a name, so there is a set of wrappers for each of the first few
+//! Each platform may have a function of its own for a name, so there is a set of wrappers for each of the first few
 //! platforms.
 
 use super::call::ObservedCall;
@@ -24,7 +24,7 @@ use core::ffi::CStr;
 use core::ptr;
 use std::collections::HashSet;
 
-/// Platforms whose functions get wrappers of their own.
+/// Number of platforms whose functions get wrappers of their own.
 const PLATFORMS: usize = 3;
 
 macro_rules! declare {
@@ -32,7 +32,7 @@ macro_rules! declare {
         $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
         { $($hook:tt)* }
     )*) => {
-        /// The functions of one platform that have been asked for.
+        /// The functions of one platform that have been looked up.
         #[allow(non_snake_case)]
         struct Targets { $($name: OnceBox<unsafe extern "C-unwind" fn($($ty),*) -> $ret>,)* }
 
@@ -62,7 +62,7 @@ macro_rules! declare {
         #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
         mod platform2 { use super::*; wrappers!(2 $($name($($arg: $ty),*) -> $ret { $($hook)* })*); }
 
-        /// Our function in place of `target`, which a platform calls `name`.
+        /// Our function that replaces `target`, the platform's function `name`.
         fn wrap(name: &str, target: *mut c_void) -> Option<*mut c_void> {
             match name {
                 $(stringify!($name) => {
@@ -144,7 +144,7 @@ pub(super) unsafe fn address_for_platform(
     unsafe { observed(platform, name, found) }
 }
 
-/// Our function in place of the one that was `found`, if there is one.
+/// Our function that replaces `found`, if there is one.
 ///
 /// # Safety
 ///
@@ -174,7 +174,7 @@ unsafe fn observed(
     })
 }
 
-/// Whether `address` lies in the library that also holds the loader's functions.
+/// Whether the library of the loader's functions contains `address`.
 fn is_loaders(address: *mut c_void) -> bool {
     let base = |address: *const c_void| {
         // SAFETY: plain data that dladdr fills in.
@@ -188,8 +188,8 @@ fn is_loaders(address: *mut c_void) -> bool {
     loaders.is_some_and(|loaders| base(loaders) == base(address))
 }
 
-/// Whether the function has the signature that we know. Commands of command buffers got another argument with version
-/// 0.9.5 of the extension.
+/// Whether the function has the signature in the table. The commands of command buffers got another argument with
+/// version 0.9.5 of the extension.
 fn is_understood(platform: cl_platform_id, name: &str) -> bool {
     !name.starts_with("clCommand")
         || devices::extension_version(platform, "cl_khr_command_buffer") < version(0, 9, 5)
@@ -200,7 +200,7 @@ const fn version(major: u32, minor: u32, patch: u32) -> u32 {
     major << 22 | minor << 12 | patch
 }
 
-/// Notes that a function is called past us.
+/// Notes that a function is called past the layer.
 fn list(name: &str) {
     static LISTED: PerProcess<HashSet<String>> = PerProcess::new();
     let is_new = LISTED.lock().insert(name.to_owned());

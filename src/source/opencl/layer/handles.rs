@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Words of an entry, next to its key.
 const WORDS: usize = 7;
-/// Entries that a table begins with.
+/// Initial number of entries of a table.
 const FIRST_CAPACITY: usize = 64;
 
 /// Objects of one kind, by handle. `T` is 56 bytes.
@@ -35,7 +35,7 @@ struct Writer {
     used: usize,
 }
 
-/// The part that readers look at.
+/// The part that readers use.
 struct Known {
     table: AtomicPtr<Table>,
     /// Odd while entries are in motion.
@@ -54,7 +54,7 @@ impl Known {
         let table = self.table()?;
         loop {
             let version = self.version.load(Ordering::Acquire);
-            // Nearly always the entry is at home.
+            // Nearly always the entry is in its home slot.
             let home = &table.entries[table.home(key)];
             let (entry, found) = if home.key.load(Ordering::Relaxed) == key {
                 (home, true)
@@ -71,8 +71,8 @@ impl Known {
         }
     }
 
-    /// The first two words, or zeros if there is no entry. One function for all lookups of an enqueue: its code is best
-    /// kept small.
+    /// The first two words, or zeros if there is no entry. One function for all lookups of an enqueue, which keeps
+    /// their code small.
     #[inline(never)]
     fn first_two(&self, key: u64) -> (u64, u64) {
         let Some(table) = self.table() else {
@@ -87,7 +87,7 @@ impl Known {
             second.load(Ordering::Relaxed),
         );
         fence(Ordering::Acquire);
-        // Nearly always the entry is at home, and no thread writes. Free entries have no key.
+        // Nearly always the entry is in its home slot, and no thread writes. Free entries have no key.
         let is_whole = version & 1 == 0 && self.version.load(Ordering::Relaxed) == version;
         match is_whole && found == key && key != 0 {
             true => words,
@@ -142,16 +142,16 @@ impl Table {
         }
     }
 
-    /// Where the search for a handle begins. Handles are addresses: their lowest bits are 0.
+    /// The home slot of a handle, where the search begins. Handles are addresses: their lowest bits are 0.
     fn home(&self, key: u64) -> usize {
         let hash = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash >> 32) as usize & (self.entries.len() - 1)
     }
 
-    /// The place of `key`, or the free one where it would go. At least half of the entries are free.
+    /// The slot of `key`, or the free slot for it. At least half of the entries are free.
     fn find(&self, key: u64) -> (usize, bool) {
         let mut place = self.home(key);
-        // A reader may see entries in motion, and must not walk for ever.
+        // A reader may see entries in motion, and must not search for ever.
         for _ in 0..self.entries.len() {
             match self.entries[place].key.load(Ordering::Relaxed) {
                 0 => return (place, false),
@@ -162,7 +162,7 @@ impl Table {
         (place, false)
     }
 
-    /// Frees `place`, and closes the gap that it leaves in the runs of those behind it.
+    /// Frees a slot, and moves later entries of the run into the gap.
     fn remove(&self, mut place: usize) {
         let mask = self.entries.len() - 1;
         let mut next = place;
@@ -172,7 +172,7 @@ impl Table {
             if key == 0 {
                 return self.entries[place].key.store(0, Ordering::Relaxed);
             }
-            // An entry moves up unless its home lies behind the gap.
+            // An entry moves unless its home is after the gap.
             if (next.wrapping_sub(self.home(key)) & mask) >= (next.wrapping_sub(place) & mask) {
                 self.entries[place].store(key, self.entries[next].load());
                 place = next;
@@ -201,7 +201,7 @@ impl<T: Pod> Handles<T> {
             .map(|words| bytemuck::cast(Words(words)))
     }
 
-    /// A number that changes whenever an entry does.
+    /// A number that changes whenever an entry changes.
     #[inline(always)]
     pub fn version(&self) -> u32 {
         self.known.version.load(Ordering::Acquire)
@@ -213,7 +213,7 @@ impl<T: Pod> Handles<T> {
         self.known.first_two(handle.into()).into()
     }
 
-    /// Tracks `handle`, or the new object that it stands for: runtimes reuse addresses.
+    /// Tracks `handle`; replaces the state of an earlier object with that handle, since runtimes reuse addresses.
     pub fn insert(&self, handle: impl Into<u64>, info: T) {
         let key = handle.into();
         if key == 0 {
@@ -245,14 +245,14 @@ impl<T: Pod> Handles<T> {
         Some(result)
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         let mut writer = self.lock();
         writer.used = 0;
         self.change(|| self.known.table.store(ptr::null_mut(), Ordering::Release));
     }
 
-    /// Forgets `handle`.
+    /// Stops tracking `handle`.
     pub fn remove(&self, handle: impl Into<u64>) -> Option<T> {
         let key = handle.into();
         let mut writer = self.lock();
@@ -271,8 +271,9 @@ impl<T: Pod> Handles<T> {
         let mut writer = self.writer.lock();
         if !writer.has_begun {
             writer.has_begun = true;
-            // A parent process's table stays behind, with entries that a thread of the parent had in motion; so does an
-            // odd version. Nobody reads here before the first write: `clear` is called when the process begins.
+            // The table of a parent process is abandoned: a thread of the parent may have had entries in motion, and
+            // may have left an odd version. Nobody reads before the first write: `clear` is called when the process
+            // begins.
             self.known.table.store(ptr::null_mut(), Ordering::Relaxed);
             let version = self.known.version.load(Ordering::Relaxed);
             let even = (version | 1).wrapping_add(1);
@@ -281,7 +282,7 @@ impl<T: Pod> Handles<T> {
         writer
     }
 
-    /// Moves entries; the lock is held.
+    /// Runs `change`, which moves entries, with an odd version. The lock is held.
     fn change(&self, change: impl FnOnce()) {
         let current = &self.known.version;
         let version = current.load(Ordering::Relaxed);
@@ -300,14 +301,14 @@ impl<T: Pod> Handles<T> {
                 table.entries[table.find(key).0].store(key, entry.load());
             }
         }
-        // A reader that still looks into the old table finds there what it may ask for: who was handed a handle was so
-        // after the handle's insertion, and loads the table after that.
+        // A reader of the old table still finds its entries there: a thread gets a handle after its insertion, and
+        // loads the table after that.
         self.known.table.store(table, Ordering::Release);
         table
     }
 }
 
-/// An entry's words, as one value to cast.
+/// An entry's words as one value, for casts.
 #[derive(Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 struct Words([u64; WORDS]);

@@ -1,4 +1,4 @@
-//! Kernels: their names, and what a launch takes by them.
+//! Kernels: their names, and the resources that a launch takes.
 
 use super::call::ObservedCall;
 use super::device::text;
@@ -25,7 +25,7 @@ pub(super) struct Launch {
     private: u32,
     /// Local memory that the kernel declares, bytes.
     static_local: u32,
-    /// Local memory that its arguments add, bytes. Next to each other, as they are in the record.
+    /// Local memory that its arguments add, bytes. The two fields are in the same order as in the record.
     dynamic_local: u32,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct KernelInfo {
 }
 object!(cl_kernel, KernelInfo, KERNELS);
 
-/// Functions of the host that were put into queues.
+/// Host functions that were enqueued as native kernels.
 static NATIVE: Handles<KernelInfo> = Handles::new();
 
 /// Bytes of local memory by kernel and argument, for kernels that have such arguments.
@@ -74,7 +74,7 @@ pub(super) fn created(call: &mut ObservedCall, kernel: cl_kernel, program: cl_pr
     call.notify_object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, info.launch.id.0);
 }
 
-/// The program gives up its last reference to a kernel.
+/// Reports that the program is going to release its last reference to a kernel.
 pub(super) fn going(call: &ObservedCall, info: &KernelInfo) {
     call.notify_object::<KernelSymbol>(resource::KERNEL_SYMBOL_UNREGISTERED, info.launch.id.0);
 }
@@ -94,7 +94,7 @@ pub(super) unsafe fn created_all(
     if kernels.is_null() {
         return;
     }
-    // The runtime fills the list, or fails if it is too short for all of them.
+    // The runtime fills the list, or fails if it is too short.
     const CL_PROGRAM_NUM_KERNELS: cl_uint = 0x1167;
     let count = if count.is_null() {
         ask!(below(), clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS) -> usize).unwrap_or(0)
@@ -121,7 +121,7 @@ pub(super) fn cloned(call: &mut ObservedCall, kernel: cl_kernel, source: cl_kern
     }
 }
 
-/// An argument without a value was set: it is local memory of that size.
+/// Notes an argument without a value: local memory of that size.
 #[cold]
 pub(super) fn local_argument(
     _: &mut ObservedCall,
@@ -169,7 +169,7 @@ fn lookup(kernel: cl_kernel) -> KernelInfo {
     KERNELS.get(kernel).unwrap_or_else(|| name_unknown(kernel))
 }
 
-/// A kernel that was not seen when it was created.
+/// Tracks a kernel whose creation was not observed.
 fn name_unknown(kernel: cl_kernel) -> KernelInfo {
     if kernel.is_null() {
         return KernelInfo::zeroed();
@@ -220,13 +220,13 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     info
 }
 
-/// The kernel that a function of the host is.
+/// The kernel of a host function.
 pub(super) fn native(function: NativeKernel) -> KernelId {
     let address = function.map_or(0, |function| function as usize as u64);
     named(address, || function_name(address))
 }
 
-/// A kernel that is no kernel object.
+/// A kernel without a kernel object.
 fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     if let Some(info) = NATIVE.get(key) {
         return info.launch.id;
@@ -247,13 +247,13 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     info.launch.id
 }
 
-/// The kernel that stands for a command buffer whose commands were not seen.
+/// The kernel for command buffers whose commands were not observed.
 pub(super) fn command_buffer() -> KernelId {
     const KEY: u64 = 1;
     named(KEY, || "command buffer".to_owned())
 }
 
-/// The name of a function of the process, as far as the dynamic linker knows it.
+/// The name of a function of the process, if the dynamic linker knows it.
 fn function_name(address: u64) -> String {
     // SAFETY: plain data that dladdr fills in.
     let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };

@@ -14,14 +14,14 @@ use bytemuck::{Pod, Zeroable};
 #[repr(C)]
 pub(super) struct MemoryInfo {
     references: u32,
-    /// Bytes of a pixel, 0 if it is no image.
+    /// Bytes of a pixel; 0 if it is not an image.
     pub element_size: u32,
     agent: AgentId,
     context: ContextId,
     pub bytes: u64,
     flags: u64,
     pub kind: MemoryKind,
-    /// 1 if it is a part of another one, and no memory of its own.
+    /// 1 if it is a part of another object, without memory of its own.
     part: u8,
     unused: [u8; 22],
 }
@@ -47,7 +47,7 @@ pub(super) fn shared(address: *const c_void) -> Option<MemoryInfo> {
     SHARED.get(address as u64)
 }
 
-/// Shared memory that a queue is going to free.
+/// Stops tracking shared memory that a queue is going to free.
 pub(super) fn forget_shared(address: *const c_void) -> Option<MemoryInfo> {
     SHARED.remove(address as u64)
 }
@@ -65,7 +65,7 @@ pub(super) fn created(
     write(call, AllocationOperation::ALLOCATE, mem.into(), &info);
 }
 
-/// A part of a buffer was made a buffer.
+/// A sub-buffer was created.
 pub(super) fn sub_buffer_created(call: &mut ObservedCall, mem: cl_mem, _: cl_mem) {
     call.end();
     let info = describe(mem, objects::context_of_memory(mem), cl_bitfield(0), true);
@@ -104,7 +104,7 @@ pub(super) fn release(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
     result
 }
 
-/// Shared virtual memory was allocated, unless `address` is null.
+/// Tracks allocated shared virtual memory, unless `address` is null.
 pub(super) fn svm_allocated(
     call: &mut ObservedCall,
     address: *mut c_void,
@@ -115,7 +115,7 @@ pub(super) fn svm_allocated(
     allocated(call, address, context, flags, bytes, MemoryKind::MANAGED);
 }
 
-/// Unified shared memory was allocated.
+/// Tracks allocated unified shared memory.
 pub(super) fn usm_allocated(
     call: &mut ObservedCall,
     address: *mut c_void,
@@ -147,7 +147,7 @@ fn allocated(
 }
 
 pub(super) unsafe fn svm_free(call: &mut ObservedCall, context: cl_context, address: *mut c_void) {
-    // Before the call: after it, the address may stand for other memory.
+    // Before the call: after it, the address may belong to other memory.
     let info = forget_shared(address);
     if let Some(info) = &info {
         notify_freeing(call, address as u64, info);
@@ -158,14 +158,14 @@ pub(super) unsafe fn svm_free(call: &mut ObservedCall, context: cl_context, addr
     }
 }
 
-/// Unified shared memory was freed.
+/// Reports that unified shared memory has been freed.
 pub(super) fn usm_freed(call: &mut ObservedCall, address: *mut c_void) {
     if let Some(info) = forget_shared(address) {
         write(call, AllocationOperation::FREE, address as u64, &info);
     }
 }
 
-/// Calls back: shared memory at `address` is going to be freed, if it is tracked.
+/// Notifies subscribers that shared memory at `address` is going to be freed, if it is tracked.
 pub(super) fn notify_free(call: &ObservedCall, address: u64) {
     if let Some(info) = SHARED.get(address) {
         notify_freeing(call, address, &info);

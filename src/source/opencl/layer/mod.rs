@@ -1,4 +1,4 @@
-//! The layer itself: the functions that are called in place of the runtime, and the books that it keeps.
+//! The layer: the functions that replace the runtime's, and the state that they keep.
 
 mod call;
 mod callbacks;
@@ -79,7 +79,7 @@ pub(super) fn outstanding(thread: Current) -> usize {
     OUTSTANDING.len()
 }
 
-/// The process ends.
+/// Ends the layer at the end of the process.
 pub(super) fn end(thread: Current) {
     sampling::finish();
     completion::abandon(thread);

@@ -1,8 +1,8 @@
-//! The program's objects in general, tracked for as long as the program holds references, and contexts in particular.
+//! Tracking of the program's objects for as long as the program holds references, and contexts in particular.
 //!
-//! The program's own references are counted, so that asking the runtime is not needed to know when the last one goes.
-//! What the runtime knows by a handle that is not known here (it was made before the recording, or by a function that
-//! is not observed) is looked up when it is first used.
+//! The program's own references are counted, so that the last release is known without a query. An object that is not
+//! tracked (it was created before the recording, or by a function that is not observed) is looked up in the runtime
+//! when it is first used.
 
 use super::call::ObservedCall;
 use super::devices;
@@ -20,10 +20,10 @@ use bytemuck::{Pod, Zeroable};
 pub(super) trait Object: Copy + Into<u64> + 'static {
     type Info: Pod;
 
-    /// The objects that are known.
+    /// The tracked objects.
     fn known() -> &'static Handles<Self::Info>;
 
-    /// The program's references.
+    /// The number of the program's references.
     fn references(info: &mut Self::Info) -> &mut u32;
 }
 
@@ -70,15 +70,15 @@ pub(super) fn forget_all() {
     waits::forget_all();
 }
 
-/// The program holds one reference more.
+/// Counts a reference that the program has added.
 pub(super) fn retained<O: Object>(_: &mut ObservedCall, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 
-/// The program releases one reference by `call`. With the last one, the tracked state is returned, after a call of
-/// `going`.
+/// Counts a reference that the program releases by `call`. For the last one, `going` is called, and the tracked state
+/// is returned.
 ///
-/// The count goes down before the call: after it, the handle may stand for something else.
+/// The count is decremented before the call: after it, the handle may belong to another object.
 pub(super) fn released<O: Object>(
     object: O,
     going: impl FnOnce(&O::Info),

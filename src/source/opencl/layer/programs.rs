@@ -26,7 +26,7 @@ pub(super) struct ProgramInfo {
     references: u32,
     id: ModuleId,
     context: ContextId,
-    /// Its source text, where it was kept.
+    /// Its source text, if it was recorded.
     source: StringId,
     unused: [u32; 10],
 }
@@ -40,7 +40,7 @@ pub(super) fn created(call: &mut ObservedCall, program: cl_program) {
     call.notify_object::<Module>(resource::MODULE_LOADED, info.id.0);
 }
 
-/// A program was created from source text, which is kept where lines of it are to be shown.
+/// A program was created from source text, which is recorded if its lines are to be shown.
 ///
 /// # Safety
 ///
@@ -99,14 +99,14 @@ fn module_of(program: cl_program, info: &ProgramInfo) -> Module {
     module
 }
 
-/// Machine code of programs that subscribers have seen, by module.
+/// Machine code of programs that subscribers have been notified of, by module.
 static CODE: PerProcess<HashMap<u32, Vec<CodeObject>>> = PerProcess::new();
 
 pub(super) fn forget_all() {
     PROGRAMS.clear();
 }
 
-/// The program gives up its last reference to a program.
+/// Reports that the program is going to release its last reference to a program object.
 pub(super) fn going(call: &ObservedCall, info: &ProgramInfo) {
     if let Some(site) = call.inner_call_site() {
         unload(&site, info.id);
@@ -114,7 +114,7 @@ pub(super) fn going(call: &ObservedCall, info: &ProgramInfo) {
     call.notify_object::<Module>(resource::MODULE_UNLOADED, info.id.0);
 }
 
-/// Tells that the machine code of `module` is going away.
+/// Notifies subscribers that the machine code of `module` is going to be unloaded.
 fn unload(site: &CallSite, module: ModuleId) {
     let known = CODE.lock().remove(&module.0);
     for object in known.unwrap_or_default() {
@@ -123,7 +123,8 @@ fn unload(site: &CallSite, module: ModuleId) {
     }
 }
 
-/// Tells of the machine code that `program` has got, for each of its devices. OpenCL does not say where it lies.
+/// Notifies subscribers of the machine code that `program` has for each of its devices. OpenCL does not report its
+/// address.
 fn load(site: &CallSite, program: cl_program, module: ModuleId) {
     let Some(names) = process::names() else {
         return;
@@ -147,11 +148,11 @@ fn load(site: &CallSite, program: cl_program, module: ModuleId) {
     }
 }
 
-/// The binaries of `program` for its `devices`, empty where there is none.
+/// The binaries of `program` for its `devices`; empty if there is none.
 fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     const CL_PROGRAM_BINARY_SIZES: cl_uint = 0x1165;
     const CL_PROGRAM_BINARIES: cl_uint = 0x1166;
-    /// Subscribers see larger ones without their code.
+    /// For larger binaries subscribers get no code.
     const MAX_BINARY_BYTES: usize = 256 << 20;
     let mut sizes = vec![0usize; devices];
     let ask = |what, bytes, to: *mut c_void| {
@@ -183,7 +184,7 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     }
 }
 
-/// The module that `program` is.
+/// The module of `program`.
 pub(super) fn module(program: cl_program) -> ModuleId {
     lookup(program).id
 }
@@ -210,13 +211,13 @@ fn name(program: cl_program) -> ProgramInfo {
     info
 }
 
-/// The first device that `program` is for.
+/// The first device of `program`.
 pub(super) fn first_device(program: cl_program) -> cl_device_id {
     let first = devices(program).first().copied();
     first.unwrap_or(cl_device_id::NULL)
 }
 
-/// The devices that `program` is for, as many as are looked at.
+/// The devices of `program`, up to the maximum.
 fn devices(program: cl_program) -> Vec<cl_device_id> {
     let mut devices = [cl_device_id::NULL; 64];
     let mut bytes = 0;
@@ -234,7 +235,7 @@ fn devices(program: cl_program) -> Vec<cl_device_id> {
     devices[..count].to_vec()
 }
 
-/// A build that is under way: the program's callback for its end, and what is built.
+/// A build in progress: the program's callback for its end, and the arguments.
 struct Build {
     notify: ProgramCallback,
     user_data: *mut c_void,
@@ -266,8 +267,8 @@ impl Build {
         }
     }
 
-    /// Stands in for the program's callback, if there is one: it ends the build, which may go on after the call has
-    /// returned.
+    /// Replaces the program's callback, if there is one: that is called at the end of a build that may go on after the
+    /// call has returned.
     fn observe(
         mut self,
         notify: ProgramCallback,
@@ -284,7 +285,7 @@ impl Build {
         )
     }
 
-    /// The build has ended. Says what it took, and what the program was built with.
+    /// Reports the end of the build, with its duration and options.
     fn ended(&self, program: cl_program, end: Ticks) {
         let info = lookup(program);
         let Some(names) = process::names() else {
@@ -309,7 +310,7 @@ impl Build {
 }
 
 impl Build {
-    /// Tells of the machine code that the build has made, in place of what there was.
+    /// Notifies subscribers of the machine code that the build has made, which replaces earlier code.
     fn notify(&self, program: cl_program, module: ModuleId, thread: Current) {
         let operations = [resource::CODE_OBJECT_LOADED, resource::CODE_OBJECT_UNLOADED];
         let anybody = |operation| process::interest(operation).has_subscribers();
@@ -323,7 +324,7 @@ impl Build {
     }
 }
 
-/// The runtime says that a build has ended. `user_data` is the [`Build`].
+/// The callback of the runtime at the end of a build. `user_data` is the [`Build`].
 unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_void) {
     // SAFETY: made by `observe`; OpenCL calls this once.
     let build = *unsafe { Box::from_raw(user_data.cast::<Build>()) };
@@ -335,7 +336,7 @@ unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_v
     }
 }
 
-/// The options to build `program` with for its lines, where the user asks for them. OpenCL copies options before a
+/// The options to build `program` with for source lines, if the user requests them. OpenCL copies options before a
 /// build that goes on after the call.
 ///
 /// # Safety
@@ -373,7 +374,7 @@ pub(super) unsafe fn build(
     unsafe { built(call, program, options, (notify, user_data), build) }
 }
 
-/// Has `program` built by `build`, which gets the options and the callback for the end.
+/// Builds `program` with `build`, which gets the options and the callback for the end.
 ///
 /// # Safety
 ///

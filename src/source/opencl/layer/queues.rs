@@ -1,4 +1,4 @@
-//! Command queues. Profiling is forced on, and what the program asks is answered as if it were not.
+//! Command queues. Profiling is forced on, and the program's queries are answered as if it were not.
 
 use super::call::ObservedCall;
 use super::devices;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(super) struct QueueIds {
     pub id: QueueId,
     unused: u32,
-    // Next to each other, as they are in records.
+    // In the order of the fields in records.
     pub agent: AgentId,
     pub context: ContextId,
 }
@@ -32,21 +32,20 @@ pub(super) struct QueueIds {
 #[repr(C)]
 pub(super) struct QueueInfo {
     pub ids: QueueIds,
-    /// The properties that the program asked for.
+    /// The properties that the program requested.
     asked: u64,
-    /// The properties that it was created with, those forced on included.
+    /// The properties with which it was created, including those forced on.
     actual: u64,
     /// The program's references.
     references: u32,
     unused: [u32; 5],
 }
 
-/// The queues that are tracked. One that the program has released may live on for as long as its events do, which the
-/// layer still asks about: it stays tracked until its handle stands for another.
+/// The tracked queues. A queue that the program has released may exist as long as its events, which the layer still
+/// queries: it stays tracked until its handle belongs to another queue.
 pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
 
-/// Whether there has been a queue that hides profiling: most programs that ask for times have asked for queues with
-/// them.
+/// Whether any queue has hidden profiling: most programs that query times have created their queues with profiling.
 static ANY_HIDES: AtomicBool = AtomicBool::new(false);
 
 /// Whether any queue may hide profiling.
@@ -56,22 +55,22 @@ pub(super) fn any_hides_profiling() -> bool {
 }
 
 impl QueueInfo {
-    /// Sets the properties that the program asked for, and those that the queue has.
+    /// Sets the properties that the program requested, and those of the queue.
     fn set_properties(&mut self, asked: u64, actual: u64) {
         (self.asked, self.actual) = (asked, actual);
         if self.hides_profiling() {
-            // The program has not got the queue yet, or is in a call that changes it.
+            // The program does not have the queue yet, or is in a call that changes it.
             ANY_HIDES.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether the program believes that the queue has no profiling.
+    /// Whether the program created the queue without profiling.
     pub fn hides_profiling(&self) -> bool {
         self.actual & !self.asked & CL_QUEUE_PROFILING_ENABLE != 0
     }
 }
 
-/// The property arrays that queues were created with, as the program gave them, the final 0 included.
+/// The property arrays with which the program created queues, including the final 0.
 static ARRAYS: PerProcess<HashMap<u64, Box<[cl_ulong]>>> = PerProcess::new();
 
 /// The fields of records that describe `queue`. On the path of every enqueue: small enough for registers.
@@ -84,10 +83,10 @@ pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
     }
 }
 
-/// The queue that one thread has used last, with its fields. Plain loads and stores: it is that thread's.
+/// The queue that one thread used last, with its fields. Accessed by that thread only, with plain loads and stores.
 pub(super) struct LastQueue {
     handle: AtomicU64,
-    /// [`QUEUES`]' when it was looked up; nothing has changed since while it is the same.
+    /// The version of [`QUEUES`] at the lookup; while it is the same, the fields are valid.
     version: AtomicU32,
     ids: [AtomicU64; 2],
 }
@@ -116,7 +115,7 @@ impl LastQueue {
 
     #[inline(never)]
     fn look_up(&self, queue: cl_command_queue) -> QueueIds {
-        // Before it is looked up: what changes meanwhile changes the version.
+        // Read before the lookup: later changes change the version.
         let version = QUEUES.version();
         let ids = ids(queue);
         let words: [u64; 2] = bytemuck::cast(ids);
@@ -150,7 +149,7 @@ pub(super) unsafe fn create(
     let queue = next!(clCreateCommandQueue(context, device, forced, errcode));
     // SAFETY: the wrapper's place for the status, which the runtime wrote.
     if queue.is_null() && properties != forced && unsafe { is_about_properties(*errcode) } {
-        // With what the program asked for, so that it gets the answer that it would have got.
+        // With the program's own properties, so that it gets the runtime's answer to these.
         let queue = next!(clCreateCommandQueue(context, device, properties, errcode));
         return created(call, queue, properties.0, properties.0, None);
     }
@@ -173,7 +172,7 @@ pub(super) unsafe fn create_with_properties(
     unsafe { create_by(call, properties, errcode, create) }
 }
 
-/// Makes a queue by `create`, from a list of properties.
+/// Creates a queue by `create`, with a list of properties.
 ///
 /// # Safety
 ///
@@ -191,14 +190,14 @@ pub(super) unsafe fn create_by(
     let queue = create(forced.as_ptr());
     // SAFETY: the caller's promise.
     if queue.is_null() && before != after && unsafe { is_about_properties(*errcode) } {
-        // With what the program asked for, so that it gets the answer that it would have got.
+        // With the program's own properties, so that it gets the runtime's answer to these.
         return created(call, create(properties), before, before, None);
     }
     created(call, queue, before, after, Some(asked))
 }
 
-/// Whether a queue may have failed for what we asked for, and not for something else that a second try would only
-/// report a second time.
+/// Whether the creation of a queue may have failed because of our properties. For other errors a second try would only
+/// repeat the error.
 fn is_about_properties(status: cl_int) -> bool {
     matches!(status, CL_INVALID_VALUE | CL_INVALID_QUEUE_PROPERTIES)
 }
@@ -222,7 +221,7 @@ unsafe fn property_list<'a>(list: *const cl_ulong) -> &'a [cl_ulong] {
     }
 }
 
-/// A copy of the list with profiling switched on.
+/// A copy of the list with profiling enabled.
 fn with_profiling(asked: &[cl_ulong]) -> Vec<cl_ulong> {
     const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
     let pairs = asked.chunks_exact(2);
@@ -271,12 +270,12 @@ fn created(
     queue
 }
 
-/// The program holds one reference more.
+/// Counts a reference that the program has added.
 pub(super) fn retained(_: &mut ObservedCall, queue: cl_command_queue) {
     QUEUES.update(queue, |info| info.references += 1);
 }
 
-/// The program lets go of one reference. The queue stays known.
+/// Counts a reference that the program releases. The queue stays tracked.
 pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -> cl_int {
     let less = |info: &mut QueueInfo| {
         info.references = info.references.saturating_sub(1);
@@ -292,7 +291,7 @@ pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -
     result
 }
 
-/// A queue that was not seen when it was created.
+/// Tracks a queue whose creation was not observed.
 #[cold]
 fn name_unknown(queue: cl_command_queue) -> QueueInfo {
     if queue.is_null() {
@@ -336,8 +335,8 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     info
 }
 
-/// Takes profiling out of what a runtime says of the properties. A list of properties is here only where the runtime
-/// made it up itself, for a queue that was created without one.
+/// Removes profiling from a runtime's answer about properties. A property list arrives here only if the runtime
+/// constructed it for a queue that was created without one.
 ///
 /// # Safety
 ///
@@ -374,11 +373,11 @@ pub(super) unsafe fn info(
     size_ret: *mut usize,
 ) -> cl_int {
     if what == CL_QUEUE_PROPERTIES_ARRAY {
-        // A copy: the runtime is asked in between.
+        // A copy, since the runtime is called in between.
         let asked = ARRAYS.lock().get(&queue.into()).cloned();
         if let Some(asked) = asked {
-            // A runtime that does not know the question still does not. It is not to write its own
-            // answer: not a byte of the program's memory may change that ours leaves alone.
+            // A runtime that rejects the query still rejects it. It must not write its own answer: no byte of the
+            // program's memory may change that our answer does not write.
             let (none, no_size) = (ptr::null_mut(), ptr::null_mut());
             let known = next!(clGetCommandQueueInfo(queue, what, 0, none, no_size));
             return match known {
@@ -397,7 +396,7 @@ pub(super) unsafe fn info(
     result
 }
 
-/// Answers a query with a list of properties, as a runtime does.
+/// Answers a query for a list of properties as a runtime does.
 fn answer(list: &[cl_ulong], size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int {
     let bytes = size_of_val(list);
     if !value.is_null() {
@@ -414,7 +413,7 @@ fn answer(list: &[cl_ulong], size: usize, value: *mut c_void, size_ret: *mut usi
     CL_SUCCESS
 }
 
-/// clSetCommandQueueProperty of OpenCL 1.0, which may switch off what we need.
+/// clSetCommandQueueProperty of OpenCL 1.0, which may disable profiling.
 pub(super) unsafe fn set_property(
     call: &mut ObservedCall,
     queue: cl_command_queue,
@@ -501,7 +500,7 @@ mod tests {
         for (queue, id) in [(one, 1), (one, 1), (other, 2), (one, 1)] {
             assert_eq!(last.ids(queue).id, QueueId(id));
         }
-        // Its handle stands for another queue.
+        // Its handle belongs to another queue now.
         insert(one, 3);
         assert_eq!(last.ids(one).id, QueueId(3));
         // As in a forked child.

@@ -1,6 +1,6 @@
 //! Rectangular regions: width in bytes, rows, slices.
 
-/// Bytes of a region; or pixels, for an image's.
+/// The size of a region in bytes; in pixels for images.
 ///
 /// # Safety
 ///
@@ -14,7 +14,7 @@ pub unsafe fn bytes(region: *const usize) -> usize {
     width.wrapping_mul(rows).wrapping_mul(slices)
 }
 
-/// Offset of a region's first byte; pitches of 0 mean that rows and slices follow one another.
+/// The offset of a region's first byte; pitches of 0 mean that rows and slices are contiguous.
 ///
 /// # Safety
 ///

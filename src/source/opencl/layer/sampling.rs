@@ -68,7 +68,7 @@ fn offer(agent: AgentId, device: &Device) {
 #[inline(always)]
 pub(super) fn enqueued(kernel: KernelId, info: &EnqueueInfo) {
     if let Some(sampler) = sampling() {
-        // Built here, so that `place` can stay in registers.
+        // Built here, so that `info` can stay in registers.
         let enqueued = EnqueuedKernel {
             work: info.work.id,
             kernel,

@@ -1,4 +1,4 @@
-//! Waits of the host, and the work that they waited for, found by the last work of each queue and by recent events.
+//! Waits of the host, and the work that they waited for, from the last work of each queue and from recent events.
 
 use super::call::ObservedCall;
 use super::dispatch::{contained, next};
@@ -12,24 +12,24 @@ use crate::record::{
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Queues whose last work is kept.
+/// Number of queues whose last work is kept.
 const QUEUES: usize = 4096;
-/// Events of the program whose work is kept: a power of two.
+/// Number of the program's events whose work is kept: a power of two.
 const EVENTS: usize = 1024;
 
 /// The last work of each queue.
 static LAST: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
-/// Events, their work and its queue, each at the place that its handle gives; a newer one takes the place. A reader
-/// that meets a writer may see one event's work as another's: that costs a wrong arrow.
+/// Recent events with their work and its queue, in the slot given by the handle; a newer event replaces an older one. A
+/// reader that races with a writer may see one event's work as another's, which costs a wrong arrow.
 static RECENT: [Recent; EVENTS] = [const { Recent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
 
-/// An event, its work, and the queue of that.
+/// An event, its work, and the queue of the work.
 #[repr(align(32))]
 struct Recent([AtomicU64; 3]);
 
-/// Most events of one list that are looked at.
+/// Maximum number of events of one list that are read.
 const MAX_EVENTS: usize = 256;
-/// Most queues that one call is said to wait for.
+/// Maximum number of queues that one call is recorded to wait for.
 const MAX_QUEUES: usize = 16;
 
 pub(super) fn forget_all() {
@@ -38,7 +38,7 @@ pub(super) fn forget_all() {
         .for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
-/// `work` was put into `queue`.
+/// Notes that `work` was put into `queue`.
 #[inline(always)]
 pub(super) fn last_work(queue: QueueId, work: WorkId) {
     if let Some(last) = LAST.get(queue.0 as usize) {
@@ -46,7 +46,7 @@ pub(super) fn last_work(queue: QueueId, work: WorkId) {
     }
 }
 
-/// The program was given `event`, which is that of `work` in `queue`.
+/// Notes that the program got `event`, which belongs to `work` in `queue`.
 #[inline(always)]
 pub(super) fn remember(event: cl_event, work: WorkId, queue: QueueId) {
     let [known, of, its_queue] = place(event);
@@ -60,7 +60,7 @@ fn place(event: cl_event) -> &'static [AtomicU64; 3] {
     &RECENT[hash as usize % EVENTS].0
 }
 
-/// The work of an event that the program was given lately, and its queue.
+/// The work of a recent event, and its queue.
 fn work_of(event: cl_event) -> Option<(WorkId, QueueId)> {
     let [known, work, queue] = place(event);
     if known.load(Ordering::Relaxed) != u64::from(event) {
@@ -71,7 +71,7 @@ fn work_of(event: cl_event) -> Option<(WorkId, QueueId)> {
     work.is_some().then_some((work, queue))
 }
 
-/// The list of events that a call was given, if it has one, and its length.
+/// The event wait list of a call, and its length.
 #[derive(Copy, Clone)]
 pub(super) struct WaitList {
     count: cl_uint,
@@ -84,7 +84,7 @@ impl WaitList {
         events: core::ptr::null(),
     };
 
-    /// Takes in the next of a call's arguments: a list of events comes right behind its length.
+    /// Takes the next of a call's arguments: a list of events follows its length.
     #[inline(always)]
     pub fn after<T: super::functions::Argument>(self, argument: T) -> WaitList {
         match T::LIST_OF_EVENTS {
@@ -106,7 +106,8 @@ impl WaitList {
     }
 }
 
-/// `work`, which goes to `buffers` and which the call `correlation` enqueued, waits for the events of `list`.
+/// Records that `work`, which goes to `buffers` and was enqueued by the call `correlation`, waits for the events of
+/// `list`.
 ///
 /// # Safety
 ///
@@ -133,13 +134,13 @@ pub(super) unsafe fn depend(
     }
 }
 
-/// The work of those `events` whose work is kept.
+/// The work of those `events` whose work is known.
 fn known(events: &[cl_event]) -> impl Iterator<Item = (WorkId, QueueId)> {
     let events = events.iter().take(MAX_EVENTS);
     events.filter_map(|event| work_of(*event))
 }
 
-/// The last work of each queue that `events` are of.
+/// The last work of each queue to which `events` belong.
 fn last_of_each_queue(events: &[cl_event]) -> ([(QueueId, WorkId); MAX_QUEUES], usize) {
     let (mut last, mut count) = ([(QueueId::NONE, WorkId::NONE); MAX_QUEUES], 0);
     for (work, queue) in known(events) {
@@ -206,12 +207,12 @@ pub(super) unsafe fn finish(call: &mut ObservedCall, queue: cl_command_queue) ->
     result
 }
 
-/// A call waited until the work that it put into a queue had completed.
+/// Records that a call waited until the work that it enqueued had completed.
 pub(super) fn blocked(call: &mut ObservedCall, queue: QueueIds, work: WorkId) {
     waited_for_queue(call, &queue, work);
 }
 
-/// A wait for `queue`.
+/// The record of a wait for `queue`.
 #[inline(always)]
 pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     let mut record = Synchronization::blank();
@@ -221,7 +222,7 @@ pub(super) fn for_queue(queue: &QueueIds) -> Synchronization {
     record
 }
 
-/// Writes that the call has waited for `queue`, whose last work was `work`.
+/// Records that the call has waited for `queue`, whose last work was `work`.
 fn waited_for_queue(call: &mut ObservedCall, queue: &QueueIds, work: WorkId) {
     let mut record = for_queue(queue);
     record.waited_for = work;

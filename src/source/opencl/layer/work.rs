@@ -1,5 +1,5 @@
-//! Pieces of work as the function table describes them: [`Commands`] has one constructor a kind of call, which gives
-//! the record with all that the call's arguments say. [`CommandRecord`] adds where, when and by whom.
+//! The records of enqueued commands: [`Commands`] has one constructor for each kind of call, which fills in the fields
+//! that come from the call's arguments. [`CommandRecord`] adds the queue, the ids and the times.
 
 mod constructors;
 
@@ -17,7 +17,7 @@ use crate::collect::operations::{
 use crate::collect::switchboard::Buffers;
 use crate::record::*;
 
-/// Where and by whom work was put.
+/// The fields that all records of an enqueue share, and their buffers.
 #[derive(Copy, Clone)]
 pub(super) struct EnqueueInfo {
     pub work: WorkHeader,
@@ -26,23 +26,23 @@ pub(super) struct EnqueueInfo {
     pub flags: u8,
 }
 
-/// A record of work.
+/// The record of a command.
 pub(super) trait CommandRecord: Record {
     fn set_enqueue(&mut self, info: &EnqueueInfo);
 
     /// The operations under which subscribers see the work's enqueue and completion.
     fn operations(&self) -> (Operation, Operation);
 
-    /// The kernel that it dispatches, if that is what it is.
+    /// The kernel that it dispatches, if any.
     #[inline(always)]
     fn kernel(&self) -> KernelId {
         KernelId::NONE
     }
 }
 
-/// Work that a call enqueues: one record, or several.
+/// Work that a call enqueues: one record or several.
 pub(super) trait Enqueue: Copy {
-    /// The queue that it goes to where the call names none.
+    /// The queue of the work, if the call names none.
     fn own_queue(&self) -> cl_command_queue {
         cl_command_queue::NULL
     }
@@ -69,7 +69,7 @@ impl<P: CommandRecord> Enqueue for P {
 
     #[inline(always)]
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
-        // Values of the closure's own, which need not be anywhere in memory.
+        // Copies owned by the closure, which can stay in registers.
         let (work, info) = (*self, *info);
         host.fill(info.buffers, move |record: &mut P| {
             *record = work;
@@ -95,7 +95,7 @@ impl<P: CommandRecord> Enqueue for P {
 
 /// A call's queue, or list of queues.
 pub(super) trait OnQueue {
-    /// The (first) queue, null if there is none.
+    /// The (first) queue; null if there is none.
     ///
     /// # Safety
     ///
@@ -151,7 +151,7 @@ command_record! {
     MemorySet as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
     Synchronization as |record| (callbacks::wait(record.what), synchronization_domain::COMPLETE);
     MemoryCopy as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, info| {
-        // The host is no agent.
+        // The host is not an agent.
         let of = |memory| if on_host(memory) { AgentId::NONE } else { info.work.agent };
         copy.source_agent = of(copy.source_memory);
         copy.destination_agent = of(copy.destination_memory);
@@ -162,7 +162,7 @@ fn on_host(memory: MemoryKind) -> bool {
     matches!(memory, MemoryKind::PAGEABLE | MemoryKind::UNKNOWN)
 }
 
-/// A map's address is known when the call has returned.
+/// The record of a map, whose address is known when the call has returned.
 pub(super) trait Mapped {
     fn mapped_at(self, address: *mut c_void) -> Self;
 }
@@ -175,11 +175,11 @@ impl Mapped for MemoryCopy {
     }
 }
 
-/// A launch of a kernel, with the sizes where the program has them: its record is written in its place.
+/// A launch of a kernel, with pointers to its sizes in the program: its record is written directly to the lane.
 #[derive(Copy, Clone)]
 pub(super) struct KernelLaunch {
     launch: kernels::Launch,
-    /// How many values both lists have that are not null.
+    /// The length of those of both lists that are not null.
     dimensions: cl_uint,
     global: *const usize,
     local: *const usize,
@@ -225,7 +225,7 @@ impl Enqueue for KernelLaunch {
 
     #[inline(always)]
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
-        // As above.
+        // Copies, as above.
         let (launch, info) = (*self, *info);
         host.fill(info.buffers, move |record: &mut KernelDispatch| {
             launch.fill(record);
@@ -241,11 +241,11 @@ impl Enqueue for KernelLaunch {
     }
 }
 
-/// Shared memory that a queue frees.
+/// Shared memory that a queue is going to free.
 #[derive(Copy, Clone)]
 pub(super) struct SharedFree {
     copy: MemoryCopy,
-    /// The part that is not available any more once the work has been enqueued.
+    /// The pointers, which are valid only until the work has been enqueued.
     pointers: *const [*mut c_void],
 }
 

@@ -201,7 +201,10 @@ fn a_tool_in_c_that_counts_samples_gets_their_lines_beside_them() {
     );
     if cfg!(target_arch = "x86_64") {
         let line_of_instructions = line(&ended.stderr, "instructions: ");
-        assert!(!line_of_instructions.ends_with("complete: 0"), "{line_of_instructions}");
+        assert!(
+            !line_of_instructions.ends_with("complete: 0"),
+            "{line_of_instructions}"
+        );
     }
 }
 

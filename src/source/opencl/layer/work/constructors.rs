@@ -1,4 +1,4 @@
-//! The constructors of pieces of work, one a kind of call.
+//! The constructors of the records of commands, one for each kind of call.
 
 use super::{KernelLaunch, SharedFree, on_host};
 use crate::record::*;
@@ -72,7 +72,8 @@ fn transfer(transfer: TransferKind, from: End, to: End, bytes: u64) -> MemoryCop
     copy
 }
 
-/// The constructors. Where they are unsafe, pointers must be valid for what OpenCL reads through them.
+/// The constructors of records. The unsafe ones require that pointers are valid for the reads that OpenCL does through
+/// them.
 pub struct Commands;
 
 impl Commands {
@@ -231,7 +232,7 @@ impl Commands {
         SharedFree {
             copy: transfer(TransferKind::FREE, first, End::NONE, bytes),
             pointers: match callback {
-                // A callback of the program's frees the memory itself, as a call that is seen.
+                // A callback of the program frees the memory itself, by a call that is observed.
                 Some(_) => ptr::slice_from_raw_parts(ptr::null(), 0),
                 None => list,
             },
