@@ -43,7 +43,7 @@ pub(crate) struct BlockHeader {
     pub consumed: AtomicU32,
     /// Under [`Policy::Overwrite`](super::Policy): when this use of it began, in ticks, for those who compare ages.
     begun: PlainU64,
-    reserved: [u64; 3],
+    reserved: [PlainU64; 3],
 }
 
 /// What a lane says about a block when it begins to fill it.
@@ -67,7 +67,7 @@ impl BlockHeader {
             thread: AtomicU32::new(0),
             consumed: AtomicU32::new(0),
             begun: PlainU64::new(0),
-            reserved: [0; 3],
+            reserved: [const { PlainU64::new(0) }; 3],
         }
     }
 
@@ -321,7 +321,7 @@ pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     for block in 0..mapping.layout().blocks() {
         if mapping.block_state(block) == BlockState::Filling {
             let committed = mapping.block(block).committed();
-            let committed = committed.min(mapping.capacity(block));
+            let committed = committed.min(mapping.capacity(block)) & !7;
             // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
             unsafe { mapping.read(block, 0, committed, &mut show) };
         }

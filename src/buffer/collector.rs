@@ -25,6 +25,9 @@ pub trait Sink: Send {
     /// Some records of one lane, in the order the lane wrote them. They are valid during the call.
     fn records(&mut self, view: &BlockView<'_>);
 
+    /// Called at each look of the collector, before records are shown.
+    fn look(&mut self) {}
+
     /// Called about once a second, and before the end.
     fn tick(&mut self) {}
 }
@@ -89,7 +92,7 @@ pub(super) struct Inner {
 pub(crate) enum SessionEvent {
     /// The process has asked for a dump.
     Triggered,
-    /// The process has ended its session. What was committed by then has been delivered.
+    /// The process has ended its session or begins to exit. What was committed by then has been delivered.
     Ended,
 }
 
@@ -299,9 +302,9 @@ impl Inner {
     pub fn look(&self) -> Duration {
         let mut rounds = lock_std(&self.rounds);
         let mapping = self.buffer.mapping();
-        // A process that has ended its session is ending: nobody will fill the blocks up.
-        let closed = mapping.pool().is_closed();
-        let watermark = match closed {
+        // Nobody may fill the blocks up in a process that ends.
+        let is_over = mapping.state().is_over();
+        let watermark = match is_over {
             true => 0,
             false => self.options.watermark,
         };
@@ -314,7 +317,7 @@ impl Inner {
             rounds.triggers = triggers;
             self.report(SessionEvent::Triggered);
         }
-        if closed && !std::mem::replace(&mut rounds.end_reported, true) {
+        if is_over && !std::mem::replace(&mut rounds.end_reported, true) {
             self.report(SessionEvent::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
@@ -356,6 +359,7 @@ impl Inner {
         if receivers.stopped {
             return false;
         }
+        receivers.sinks.iter_mut().for_each(|sink| sink.look());
         // What is kept is shown on request, and at the end.
         if self.buffer.policy() == Policy::Overwrite && !self.buffer.mapping().pool().is_closed() {
             return false;

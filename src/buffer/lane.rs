@@ -22,6 +22,11 @@ use std::time::{Duration, Instant};
 /// Waits without a full block in sight before a lane gives up. More than one: the collector may lose its core between
 /// emptying a block and returning it.
 const MAX_FUTILE_WAITS: u32 = 40;
+/// Waits without a full block in sight between two attempts to get the blocks of idle lanes.
+const RECLAIM_INTERVAL: u32 = 8;
+/// Shortest time between two of them, by any lanes.
+#[cfg(not(loom))]
+const RECLAIM_PERIOD: Duration = Duration::from_millis(2);
 /// Blocks in a row that the lane's own records (drop reports, waits) may fill.
 const MAX_BLOCKS_OF_OWN_RECORDS: u32 = 8;
 /// Longest wait for a collector that shows no sign of life. One in another process may have died, been stopped, or be
@@ -99,7 +104,7 @@ impl Lane {
         if shared.mapping.pool().is_closed() {
             return None;
         }
-        let id = shared.mapping.next_lane_id();
+        let id = shared.next_lane_id();
         let take = |slot: &u32| {
             let lane = &shared.mapping.slot(*slot).lane;
             lane.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
@@ -259,6 +264,9 @@ impl Lane {
             } else {
                 futile + 1
             };
+            if futile % RECLAIM_INTERVAL == 1 {
+                shared.reclaim_blocks();
+            }
             if futile > MAX_FUTILE_WAITS {
                 self.gave_up = true;
                 return false;
@@ -328,7 +336,7 @@ impl Lane {
     }
 
     /// Gives the lane's block to the collector, however full it is.
-    fn give_block(&mut self) {
+    pub(super) fn give_block(&mut self) {
         if self.block.bytes > 0 {
             let header = self.shared.mapping.block(self.block.index);
             if self.shared.policy == Policy::Overwrite {
@@ -404,9 +412,28 @@ impl Shared {
         self.mapping.wake()
     }
 
+    fn next_lane_id(&self) -> u32 {
+        let before = self.last_lane.fetch_add(1, Ordering::Relaxed);
+        before.wrapping_add(1).max(1)
+    }
+
     /// Whether the process that collects is known to have ended.
-    fn collector_has_ended(&self) -> bool {
+    pub(super) fn collector_has_ended(&self) -> bool {
         self.collector_ended.get().is_some_and(|ended| ended())
+    }
+
+    /// Has idle lanes give their blocks to the collector, unless that has just been done.
+    fn reclaim_blocks(&self) {
+        #[cfg(not(loom))]
+        if let Some(reclaim) = self.reclaim.get() {
+            let (now, last) = (clock::now().0, self.reclaimed.load(Ordering::Relaxed));
+            let relaxed = Ordering::Relaxed;
+            if now.saturating_sub(last) > clock::ticks_of(RECLAIM_PERIOD)
+                && (self.reclaimed.compare_exchange(last, now, relaxed, relaxed)).is_ok()
+            {
+                reclaim();
+            }
+        }
     }
 
     /// Whether a lane's wait for the collector timed out, and the collector has shown no sign of life since.

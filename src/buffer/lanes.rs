@@ -5,7 +5,10 @@
 //! ([`fence_heavy`](crate::platform::sync::fence_heavy)), then waits until no thread is in the middle of a use. From
 //! then on the thread finds that the lane is closed, and leaves it alone.
 //!
-//! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
+//! A thread that waits for a block may take those that others hold partly filled in the same way: the lanes are
+//! [paused](Lanes::pause), and [go on](Lanes::resume) without their blocks.
+//!
+//! What opens lanes, closes, pauses and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
 use crate::platform::sync::{
@@ -37,6 +40,9 @@ const FENCED: u32 = 1;
 /// There is, and the system sees to it that uses need no fence.
 const OPEN: u32 = 2;
 
+/// There is, and somebody is at it for a moment: its thread waits.
+const PAUSED: u32 = 3;
+
 /// The lane in one slot.
 ///
 /// Each slot has its own flag, beside the one that says that the thread's state is borrowed: a thread also borrows its state
@@ -45,7 +51,7 @@ const OPEN: u32 = 2;
 struct Slot {
     /// 1 while the thread uses the lane.
     in_use: AtomicU32,
-    /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`] or [`OPEN`].
+    /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`], [`OPEN`] or [`PAUSED`].
     state: AtomicU32,
     lane: UnsafeCell<Option<Lane>>,
 }
@@ -104,7 +110,8 @@ impl Slot {
     fn using(&self) -> Option<Using<'_>> {
         self.in_use.store(1, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        if self.state.load(Ordering::Relaxed) == OPEN || self.is_open_after_fence() {
+        // Acquire: what was done to the lane while it was paused is over.
+        if self.state.load(Ordering::Acquire) == OPEN || self.is_open_after_fence() {
             return Some(Using {
                 in_use: &self.in_use,
                 lane: Some(self.lane.get_mut()),
@@ -117,8 +124,19 @@ impl Slot {
     #[cold]
     #[inline(never)]
     fn is_open_after_fence(&self) -> bool {
-        fence_light();
-        self.state.load(Ordering::Relaxed) != CLOSED
+        loop {
+            fence_light();
+            match self.state.load(Ordering::Acquire) {
+                CLOSED => return false,
+                PAUSED => {
+                    self.in_use.store(0, Ordering::Release);
+                    crate::platform::sync::pause();
+                    self.in_use.store(1, Ordering::Relaxed);
+                    compiler_fence(Ordering::SeqCst);
+                }
+                _ => return true,
+            }
+        }
     }
 }
 
@@ -173,8 +191,34 @@ impl<const N: usize> Lanes<N> {
         self.0[slot].state.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if
-    /// there is none; an error if the thread is still using it after `patience` looks.
+    /// Has the thread wait before its next use of the lane in `slot`, from the next heavy fence on. The result is for
+    /// [`Lanes::resume`]; `None`: there is no lane, or the thread is using it.
+    pub fn pause(&self, slot: usize, _: &Opening) -> Option<Paused> {
+        let place = &self.0[slot];
+        let state = place.state.load(Ordering::Relaxed);
+        if state == CLOSED || place.in_use.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        place.state.store(PAUSED, Ordering::Relaxed);
+        Some(Paused { slot, state })
+    }
+
+    /// Lets the thread into a lane again. With `give_block`, which a heavy fence has to precede, the lane's block is given
+    /// to the collector first, unless the thread is using the lane.
+    pub fn resume(&self, paused: Paused, give_block: bool, _: &Opening) {
+        let place = &self.0[paused.slot];
+        if give_block && place.in_use.load(Ordering::Acquire) == 0 {
+            // SAFETY: as in `take`.
+            place
+                .lane
+                .with_mut(|lane| unsafe { (*lane).as_mut().map(Lane::give_block) });
+        }
+        // Release: pairs with the acquire in `using`.
+        place.state.store(paused.state, Ordering::Release);
+    }
+
+    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if there
+    /// is none; an error if the thread is still using it after `patience` looks.
     pub fn take(
         &self,
         slot: usize,
@@ -196,7 +240,14 @@ impl<const N: usize> Lanes<N> {
     }
 }
 
-/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has lost its
-/// processor for long.
+/// A lane that its thread is kept out of for a moment.
+#[must_use = "the thread waits for it"]
+pub(crate) struct Paused {
+    slot: usize,
+    state: u32,
+}
+
+/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has
+/// lost its processor for long.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;

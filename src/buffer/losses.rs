@@ -73,7 +73,7 @@ impl LaneSlot {
 #[cfg(not(loom))]
 pub(crate) fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
     let mut losses = Vec::new();
-    for index in 0..mapping.slots_used() {
+    for index in 0..mapping.layout().lanes() {
         let slot = mapping.slot(index);
         for kind in 0..KINDS {
             let mut loss = loss_of(kind, slot.unreported(mapping, kind));

@@ -121,37 +121,50 @@ impl Layout {
     }
 }
 
-/// How far the session of a mapping has come; the `state` of its header.
+/// How far the session of a mapping has come; the `state` of its header. The codes are unlikely to come about when the
+/// program writes over the header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SessionState {
     /// Nobody has written yet.
     New = 0,
     /// A process records into it.
-    Recording = 1,
+    Recording = u32::from_le_bytes(*b"reco"),
+    /// The process has begun to exit: what its other threads still do is recorded until it is gone.
+    Exiting = u32::from_le_bytes(*b"exit"),
     /// The process has ended its session: no lane takes another block.
-    Ended = 2,
+    Ended = u32::from_le_bytes(*b"ende"),
     /// The owner of the memory has stopped listening: the process is to stop recording.
-    Abandoned = 3,
+    Abandoned = u32::from_le_bytes(*b"aban"),
 }
 
+impl SessionState {
+    /// A code that no version wrote counts as `Recording`.
+    fn of(code: u32) -> SessionState {
+        use SessionState::*;
+        let mut all = [New, Exiting, Ended, Abandoned].into_iter();
+        all.find(|state| *state as u32 == code).unwrap_or(Recording)
+    }
+
+    /// Whether the process has ended its recording or begins to exit.
+    pub(crate) fn is_over(self) -> bool {
+        !matches!(self, SessionState::New | SessionState::Recording)
+    }
+}
+
+/// All fields are atomics: the other process may write any of them at any time.
 #[repr(C)]
 struct MappingHeader {
-    magic: u64,
-    version: u32,
-    lanes: u32,
-    blocks: u32,
-    block_bytes: u32,
+    magic: PlainU64,
+    version: PlainU32,
+    lanes: PlainU32,
+    blocks: PlainU32,
+    block_bytes: PlainU32,
     /// A [`SessionState`].
     state: AtomicU32,
-    /// The next lane's id less 1. Ids are never used again, slots are.
-    lane_ids: PlainU32,
+    reserved: PlainU32,
     /// Records of each kind lost where there was no lane to count them.
     unlaned: [PlainU64; KINDS],
-    /// Set once when the capture cannot take more: the errno, and the length it had.
-    capture_error: PlainU32,
-    reserved: u32,
-    capture_bytes: PlainU64,
     /// How the collector sleeps.
     wake: Wake,
     /// Counts what the collector does: a sign of life.
@@ -159,7 +172,7 @@ struct MappingHeader {
     waiting: Waiting,
     /// Counts what is to trigger a dump of what is kept.
     triggers: PlainU32,
-    reserved2: u32,
+    reserved2: PlainU32,
 }
 
 /// One call in progress on a lane. 32 bytes.
@@ -168,10 +181,10 @@ struct MappingHeader {
 pub struct OpenCall {
     pub(crate) start: PlainU64,
     pub(crate) correlation: PlainU64,
-    reserved: PlainU64,
+    _reserved: PlainU64,
     /// domain | number << 16
     pub(crate) operation: PlainU32,
-    reserved2: PlainU32,
+    _reserved2: PlainU32,
 }
 
 /// What the mapping knows of one lane. Only its lane writes it, but for `lane` and `thread`.
@@ -198,7 +211,7 @@ const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 584);
+const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 568);
 
 /// A file or memory that is not a mapping of this version.
 #[derive(Debug, thiserror::Error)]
@@ -220,6 +233,9 @@ pub enum MappingError {
 pub struct Mapping {
     layout: Layout,
     memory: Memory,
+    /// Whether another process has the memory, too, and may write any of it at any time.
+    #[cfg(not(loom))]
+    is_shared: bool,
     /// Where the blocks are, if they are a client's.
     #[cfg(not(loom))]
     lent: Option<Box<[LentBlock]>>,
@@ -271,7 +287,7 @@ impl Mapping {
             .len(bytes)
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
-        Ok(Mapping::format(Memory(memory.into()), layout))
+        Ok(Mapping::format(Memory(memory.into()), layout, false))
     }
 
     /// Memory of this process for up to `blocks` blocks of a client, none of which is there yet.
@@ -320,7 +336,7 @@ impl Mapping {
         layout: Layout,
     ) -> Result<Mapping, MappingError> {
         let memory = Self::map(file, layout.total_bytes())?;
-        Ok(Mapping::format(memory, layout))
+        Ok(Mapping::format(memory, layout, true))
     }
 
     /// The pool that somebody else made in `file`, of `file_bytes` bytes. The header is checked,
@@ -336,17 +352,11 @@ impl Mapping {
         }
         let memory = Self::map(file, file_bytes)?;
         let header = memory.header();
-        // SAFETY: the header is mapped and any bytes are valid for these integers; they are read
-        // once, volatile, since another process may write them.
-        let (magic, version, lanes, blocks, block_bytes) = unsafe {
-            (
-                (&raw const (*header).magic).read_volatile(),
-                (&raw const (*header).version).read_volatile(),
-                (&raw const (*header).lanes).read_volatile(),
-                (&raw const (*header).blocks).read_volatile() as usize,
-                (&raw const (*header).block_bytes).read_volatile() as usize,
-            )
-        };
+        let magic = header.magic.load(Ordering::Relaxed);
+        let version = header.version.load(Ordering::Relaxed);
+        let lanes = header.lanes.load(Ordering::Relaxed);
+        let blocks = header.blocks.load(Ordering::Relaxed) as usize;
+        let block_bytes = header.block_bytes.load(Ordering::Relaxed) as usize;
         if magic != MAGIC {
             return Err(MappingError::Header(format!(
                 "magic {magic:#018x}, expected {MAGIC:#018x}"
@@ -368,6 +378,7 @@ impl Mapping {
         Ok(Mapping {
             layout,
             memory,
+            is_shared: true,
             lent: None,
             populated: PlainU32::new(0),
         })
@@ -405,19 +416,19 @@ impl Mapping {
     }
 
     /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
-    fn format(memory: Memory, layout: Layout) -> Mapping {
-        let header = memory.header().cast_mut();
-        // SAFETY: the memory was just made, is large enough (`Layout`), and nobody else knows it yet.
-        unsafe {
-            (*header).magic = MAGIC;
-            (*header).version = FORMAT_VERSION;
-            (*header).lanes = layout.lanes;
-            (*header).blocks = layout.blocks;
-            (*header).block_bytes = layout.block_bytes;
-        }
+    fn format(memory: Memory, layout: Layout, is_shared: bool) -> Mapping {
+        let header = memory.header();
+        header.magic.store(MAGIC, Ordering::Relaxed);
+        header.version.store(FORMAT_VERSION, Ordering::Relaxed);
+        header.lanes.store(layout.lanes, Ordering::Relaxed);
+        header.blocks.store(layout.blocks, Ordering::Relaxed);
+        header
+            .block_bytes
+            .store(layout.block_bytes, Ordering::Relaxed);
         let mapping = Mapping {
             layout,
             memory,
+            is_shared,
             lent: None,
             populated: PlainU32::new(0),
         };
@@ -434,9 +445,7 @@ impl Mapping {
     }
 
     fn header(&self) -> &MappingHeader {
-        // SAFETY: mapped for as long as `self`, page aligned, of valid bytes; what changes after
-        // `format` are atomics.
-        unsafe { &*self.memory.header() }
+        self.memory.header()
     }
 
     pub(crate) fn slot(&self, index: u32) -> &LaneSlot {
@@ -472,7 +481,7 @@ impl Mapping {
         unsafe { self.memory.0.as_mut_ptr().add(offset) }
     }
 
-    /// Shows `read` the bytes `from..to` of a block.
+    /// Shows `read` the bytes `from..to` of a block, multiples of 8. Of memory that another process has, too, it sees a copy.
     ///
     /// # Safety
     ///
@@ -486,6 +495,16 @@ impl Mapping {
         read: impl FnOnce(&[u8]) -> R,
     ) -> R {
         assert!(from <= to && to <= self.capacity(index));
+        if self.is_shared {
+            let words = (to - from) as usize / 8;
+            // SAFETY: within the block and aligned to 8; atomics only, for which any bytes are valid.
+            let words: &[PlainU64] = unsafe {
+                std::slice::from_raw_parts(self.data(index).add(from as usize).cast(), words)
+            };
+            let load = |word: &PlainU64| word.load(Ordering::Relaxed);
+            let copy: Vec<u64> = words.iter().map(load).collect();
+            return read(bytemuck::cast_slice(&copy));
+        }
         // SAFETY: within the block; committed bytes are never written again before the block is
         // returned, which the caller excludes.
         read(unsafe {
@@ -496,8 +515,9 @@ impl Mapping {
 
 #[cfg(not(loom))]
 impl Memory {
-    fn header(&self) -> *const MappingHeader {
-        self.0.as_ptr().cast()
+    fn header(&self) -> &MappingHeader {
+        // SAFETY: mapped for as long as `self`, page aligned, at least as long as a header, atomics only.
+        unsafe { &*self.0.as_ptr().cast() }
     }
 }
 
@@ -507,43 +527,43 @@ impl Mapping {
         &self.layout
     }
 
-    /// How far its session has come. A value that no version wrote counts as `Recording`.
+    /// How far its session has come.
     pub fn state(&self) -> SessionState {
-        match self.header().state.load(Ordering::Acquire) {
-            0 => SessionState::New,
-            2 => SessionState::Ended,
-            3 => SessionState::Abandoned,
-            _ => SessionState::Recording,
-        }
+        SessionState::of(self.header().state.load(Ordering::Acquire))
     }
 
     /// The process begins to record, unless its session is over already.
     pub(crate) fn begin(&self) {
-        self.come(SessionState::New, SessionState::Recording);
+        self.change_state(&[SessionState::New], SessionState::Recording);
+    }
+
+    /// The process begins to exit. Its lanes go on.
+    #[cfg(not(loom))]
+    pub(crate) fn exit(&self) {
+        use SessionState::*;
+        self.change_state(&[New, Recording], Exiting);
     }
 
     /// The process ends its session, unless it was told to.
     pub(crate) fn end(&self) {
-        self.begin();
-        self.come(SessionState::Recording, SessionState::Ended);
+        use SessionState::*;
+        self.change_state(&[New, Recording, Exiting], Ended);
         self.pool().wake_waiting();
     }
 
     /// Tells the process to stop recording, unless it has ended its session itself.
     pub fn abandon(&self) {
-        self.begin();
-        self.come(SessionState::Recording, SessionState::Abandoned);
+        use SessionState::*;
+        self.change_state(&[New, Recording, Exiting], Abandoned);
         self.pool().wake_waiting();
     }
 
-    fn come(&self, from: SessionState, to: SessionState) {
-        // Who was faster has said what holds.
-        let _ = self.header().state.compare_exchange(
-            from as u32,
-            to as u32,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
+    /// Changes the state to `to` if it is one of `from`.
+    fn change_state(&self, from: &[SessionState], to: SessionState) {
+        let change = |code| from.contains(&SessionState::of(code)).then_some(to as u32);
+        // An error: the state is another one, and stays.
+        let state = &self.header().state;
+        let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
 
     /// The empty blocks.
@@ -567,30 +587,6 @@ impl Mapping {
         &self.header().triggers
     }
 
-    /// Notes that the capture cannot take more: the system's error number, and its length. The first who says so is
-    /// believed, which the result tells.
-    pub fn set_capture_error(&self, errno: i32, bytes: u64) -> bool {
-        if self.capture_error().is_some() {
-            return false;
-        }
-        let header = self.header();
-        header.capture_bytes.store(bytes, Ordering::Relaxed);
-        let errno = errno.max(1) as u32;
-        header
-            .capture_error
-            .compare_exchange(0, errno, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// The error number and the length of the capture when it could not take more, if that happened.
-    pub fn capture_error(&self) -> Option<(i32, u64)> {
-        let header = self.header();
-        match header.capture_error.load(Ordering::Acquire) {
-            0 => None,
-            errno => Some((errno as i32, header.capture_bytes.load(Ordering::Relaxed))),
-        }
-    }
-
     /// Counter of the records of `kind` lost where there was no lane to count them.
     pub(crate) fn unlaned(&self, kind: Kind) -> &PlainU64 {
         &self.header().unlaned[kind.index()]
@@ -598,22 +594,6 @@ impl Mapping {
 
     pub(crate) fn unlaned_by_index(&self, index: usize) -> &PlainU64 {
         &self.header().unlaned[index]
-    }
-
-    pub(crate) fn next_lane_id(&self) -> u32 {
-        self.header()
-            .lane_ids
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1)
-            .max(1)
-    }
-
-    /// Slots that lanes have had: they take the first that is free, and an id each. The pages of the others have
-    /// never been touched.
-    #[cfg(not(loom))]
-    pub(crate) fn slots_used(&self) -> u32 {
-        let lanes = self.header().lane_ids.load(Ordering::Relaxed);
-        lanes.min(self.layout.lanes)
     }
 
     pub(crate) fn block_state(&self, index: u32) -> BlockState {
@@ -644,22 +624,19 @@ impl Mapping {
             },
             memory: Memory {
                 header: MappingHeader {
-                    magic: MAGIC,
-                    version: FORMAT_VERSION,
-                    lanes,
-                    blocks,
-                    block_bytes,
+                    magic: PlainU64::new(MAGIC),
+                    version: PlainU32::new(FORMAT_VERSION),
+                    lanes: PlainU32::new(lanes),
+                    blocks: PlainU32::new(blocks),
+                    block_bytes: PlainU32::new(block_bytes),
                     state: AtomicU32::new(0),
-                    lane_ids: PlainU32::new(0),
+                    reserved: PlainU32::new(0),
                     unlaned: [const { PlainU64::new(0) }; KINDS],
-                    capture_error: PlainU32::new(0),
-                    reserved: 0,
-                    capture_bytes: PlainU64::new(0),
                     wake: Wake::default(),
                     looks: PlainU32::new(0),
                     waiting: Waiting::new(),
                     triggers: PlainU32::new(0),
-                    reserved2: 0,
+                    reserved2: PlainU32::new(0),
                 },
                 slots: (0..lanes).map(|_| zeroed_slot()).collect(),
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),

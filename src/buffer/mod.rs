@@ -67,9 +67,7 @@ use crate::platform::sync::Ordering;
 use crate::record::{KINDS, Kind, ThreadId, Ticks};
 use std::sync::Arc;
 use std::sync::OnceLock;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicU32 as PlainU32;
-use std::sync::atomic::AtomicU64 as PlainU64;
+use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 /// What a lane does when the pool has no empty block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -142,8 +140,15 @@ struct Shared {
     collector_lost: PlainU64,
     /// Returns whether the process that collects has ended, where another process collects.
     collector_ended: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Has idle lanes give their blocks to the collector.
+    reclaim: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Ticks at which that was done last.
+    #[cfg(not(loom))]
+    reclaimed: PlainU64,
     /// Dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
+    /// Id of the latest lane. Ids are never used again, slots are.
+    last_lane: PlainU32,
 }
 
 impl Buffer {
@@ -158,7 +163,11 @@ impl Buffer {
                 served_by: PlainU32::new(0),
                 collector_lost: PlainU64::new(0),
                 collector_ended: OnceLock::new(),
+                reclaim: OnceLock::new(),
+                #[cfg(not(loom))]
+                reclaimed: PlainU64::new(0),
                 reported: [const { PlainU64::new(0) }; KINDS],
+                last_lane: PlainU32::new(0),
             }),
         }
     }
@@ -167,6 +176,18 @@ impl Buffer {
     /// counts.
     pub(crate) fn collector_ends_when(&self, ended: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.shared.collector_ended.set(Box::new(ended));
+    }
+
+    /// Sets how a lane that waits for an empty block, while lanes hold all of them partly filled, has idle lanes give theirs
+    /// to the collector. The first call counts. `reclaim` must not wait for the calling thread's lane.
+    pub(crate) fn reclaims_by(&self, reclaim: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shared.reclaim.set(Box::new(reclaim));
+    }
+
+    /// Whether the process that collects is known to have ended.
+    #[cfg(not(loom))]
+    pub(crate) fn collector_has_ended(&self) -> bool {
+        self.shared.collector_has_ended()
     }
 
     /// A lane for `thread`, or `None` when all lanes of the layout are in use or the buffer has

@@ -320,10 +320,11 @@ pub(super) fn flush(flush: Flush) {
 /// Says to `buffers` of all work that is still outstanding that it has not completed, and leaves it as it is.
 fn show_outstanding(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
-        |work| {
-            let mut completion = completion_of(work);
+        |claim| {
+            let work = claim.work();
+            let mut completion = completion_of(&work);
             completion.unfinished = Unfinished::AT_FLUSH;
-            completion.status = status_of(event_of(work)).unwrap_or(NOT_COMPLETE);
+            completion.status = status_of(event_of(&work)).unwrap_or(NOT_COMPLETE);
             completion.completed = clock::now();
             completion.header = completion_header(completion.status, completion.unfinished);
             let buffers = work.buffers.and(buffers);
@@ -356,7 +357,7 @@ pub(super) fn sweep(thread: Current) {
     thread.with(write_parked);
     OUTSTANDING.sweep(
         // CL_COMPLETE, or an error.
-        |work| status_of(event_of(work)).is_some_and(|status| status <= CL_COMPLETE),
+        |claim| status_of(event_of(&claim.work())).is_some_and(|status| status <= CL_COMPLETE),
         |claim| {
             overtaken(claim, thread);
         },
@@ -383,22 +384,25 @@ pub(super) fn make_room(thread: Current) {
     }
 }
 
-/// Says of all work that is still outstanding that it did not finish. Its events are left alone: the runtime may be at
-/// them.
-pub(super) fn abandon(thread: Current) {
+/// Writes to `buffers`, and tells all subscribers, that outstanding work did not finish before the end. Other buffers may
+/// get its completion later.
+pub(super) fn end(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
-        |_| true,
         |claim| {
-            let mut completion = completion_of(&claim.work());
+            let work = claim.work();
+            let mut completion = completion_of(&work);
             completion.unfinished = Unfinished::AT_END;
-            completion.status = 1;
+            completion.status = NOT_COMPLETE;
+            completion.completed = clock::now();
             completion.header = completion_header(completion.status, completion.unfinished);
-            thread.with(|host| host.write_to(claim.work().buffers, completion));
-            let followers = claim.take_followers();
-            OUTSTANDING.free(claim, None);
-            if let Some(mut followers) = followers {
+            claim.keep_for(work.buffers.without(buffers));
+            thread.with(|host| host.write_to(work.buffers.and(buffers), completion));
+            if let Some(mut followers) = claim.take_followers() {
                 callbacks::completed(&mut followers, &completion, thread);
             }
+            false
         },
+        // Its callback came meanwhile, and left it to us.
+        |claim| overtaken(claim, thread),
     );
 }
