@@ -12,8 +12,8 @@ use crate::record::{ArgumentsHead, Record};
 /// Reserved space at the end of a lane's block. Dropping a batch that was not published discards its records.
 #[must_use = "records become visible when the batch is published"]
 pub struct Batch<'a> {
-    // Copies of the lane's fields: the compiler cannot tell that a store to a record leaves the lane as it is, and
-    // would load them again after each.
+    // Copies of the lane's fields: the compiler cannot prove that a store to a record leaves the lane unchanged, and
+    // would load them again after each store.
     data: *mut u8,
     header: *const BlockHeader,
     /// The commit word's high half, in place.
@@ -39,9 +39,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Puts the next record, which `fill` builds where it stays; its sequence number is set afterwards.
+    /// Adds the next record, which `fill` constructs at its final address; its sequence number is set afterwards.
     ///
-    /// A record that is built elsewhere and copied costs more: a processor that copies what was just stored in smaller
+    /// A record that is constructed elsewhere and copied costs more: a processor that copies data stored in smaller
     /// pieces waits until those stores have left its store buffer.
     #[inline(always)]
     pub fn put<R: Record>(&mut self, fill: impl FnOnce(&mut R)) {
@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
         self.advance(size_of::<R>());
     }
 
-    /// Puts the arguments of a call: `head` with `values` behind it.
+    /// Adds the arguments of a call: `head` followed by `values`.
     #[inline(always)]
     pub(crate) fn put_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
         let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
@@ -87,7 +87,7 @@ impl<'a> Batch<'a> {
         unsafe { self.data.add(self.end as usize) }
     }
 
-    /// The next record is complete but for its sequence number.
+    /// Completes the next record with its sequence number.
     #[inline(always)]
     fn advance(&mut self, bytes: usize) {
         // SAFETY: as in `put`. The sequence number is the second word of every record's header.
@@ -99,7 +99,7 @@ impl<'a> Batch<'a> {
         self.end += bytes as u32;
     }
 
-    /// Makes the records visible to whoever reads the block.
+    /// Makes the records visible to readers of the block.
     #[inline(always)]
     pub fn publish(self) {
         self.lane.sequence = self.sequence;

@@ -1,16 +1,16 @@
-//! Blocks: their headers in the mapping, and what a sink is shown of them.
+//! Blocks: their headers in the mapping, and the views of them that sinks get.
 //!
-//! A block is `Empty` (in the pool), `Filling` (a lane writes it) or `Full` (the collector's). The lane takes it from
-//! Empty to Filling to Full, the collector from Full to Empty: each change has one side that may make it. The commit
-//! word holds generation and committed length together, so that a reader after a death cannot take the length of one
-//! use for that of another.
+//! A block is `Empty` (in the pool), `Filling` (a lane writes to it) or `Full` (the collector's). The lane changes it
+//! from Empty to Filling to Full, the collector from Full to Empty: each transition belongs to one side. The commit
+//! word holds generation and committed length together, so that a reader after the death of the process cannot take the
+//! length of one use for that of another.
 
 use super::Mapping;
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::record::ThreadId;
 use std::sync::atomic::AtomicU64 as PlainU64;
 
-/// Who may touch a block.
+/// The state of a block, which determines who may access it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum BlockState {
@@ -19,13 +19,13 @@ pub(crate) enum BlockState {
     Full = 2,
 }
 
-/// Under [`Policy::Overwrite`](super::Policy) a dump may read a block meanwhile. For everybody else it is what it was.
+/// Under [`Policy::Overwrite`](super::Policy), a full block that a dump reads. For all others it counts as full.
 const FULL_READ: u32 = 3;
 const FILLING_READ: u32 = 4;
-/// How often a dump tries to claim a block whose lane changes its state meanwhile.
+/// Maximum number of attempts of a dump to claim a block whose lane changes its state meanwhile.
 const CLAIMS: u32 = 8;
 
-/// What the mapping knows of one block. 64 bytes, a cache line of its own.
+/// The header of a block in the mapping. 64 bytes, a cache line of its own.
 #[repr(C, align(64))]
 pub(crate) struct BlockHeader {
     /// generation << 32 | committed bytes. The lane's release store publishes a record.
@@ -41,12 +41,13 @@ pub(crate) struct BlockHeader {
     thread: AtomicU32,
     /// Bytes that the collector has handed to its sinks. Only the collector writes it.
     pub consumed: AtomicU32,
-    /// Under [`Policy::Overwrite`](super::Policy): when this use of it began, in ticks, for those who compare ages.
+    /// Under [`Policy::Overwrite`](super::Policy): the begin of this use of the block, in ticks, for comparisons of
+    /// age.
     begun: PlainU64,
-    reserved: [u64; 3],
+    reserved: [PlainU64; 3],
 }
 
-/// What a lane says about a block when it begins to fill it.
+/// The fields that a lane sets when it begins to fill a block.
 #[derive(Copy, Clone)]
 pub(crate) struct Owner {
     pub lane: u32,
@@ -67,12 +68,12 @@ impl BlockHeader {
             thread: AtomicU32::new(0),
             consumed: AtomicU32::new(0),
             begun: PlainU64::new(0),
-            reserved: [0; 3],
+            reserved: [const { PlainU64::new(0) }; 3],
         }
     }
 
-    /// Acquire: whoever sees Full or Filling sees the owner's fields, whoever sees Empty sees them
-    /// no longer needed. A value that no version wrote counts as Empty.
+    /// Acquire: a reader that sees Full or Filling sees the owner's fields; one that sees Empty sees that they are no
+    /// longer needed. A value that no version wrote counts as Empty.
     pub fn state(&self) -> BlockState {
         match self.state.load(Ordering::Acquire) {
             1 | FILLING_READ => BlockState::Filling,
@@ -81,7 +82,7 @@ impl BlockHeader {
         }
     }
 
-    /// Lane: takes an empty block into use. Returns the generation of this use.
+    /// Lane: begins to use an empty block. Returns the generation of this use.
     pub fn begin(&self, owner: Owner) -> u32 {
         let generation = ((self.commit.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
         self.lane.store(owner.lane, Ordering::Relaxed);
@@ -97,62 +98,62 @@ impl BlockHeader {
         generation
     }
 
-    /// Lane: will not write to the block again.
+    /// Lane: stops writing to the block.
     pub fn fill(&self) {
         self.state.store(BlockState::Full as u32, Ordering::Release);
     }
 
     fn change(&self, from: u32, to: u32) -> bool {
-        // AcqRel: what either side did with the block is over for the other.
+        // AcqRel: each side's accesses to the block are over before the other side's begin.
         self.state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Lane that keeps its blocks: will not write to it again, unless it takes it back.
+    /// Lane that keeps its blocks: stops writing to the block, unless it takes it back.
     pub fn fill_kept(&self) {
-        // A dump claims it and lets go of it as it likes: once a dump, so that this ends.
+        // A dump claims and releases it at any time, but at most once per dump, so the loop ends.
         while !self.change(BlockState::Filling as u32, BlockState::Full as u32)
             && !self.change(FILLING_READ, FULL_READ)
         {}
     }
 
-    /// Whether it is full, and no dump reads it.
+    /// Whether the block is full and no dump reads it.
     pub fn is_kept(&self) -> bool {
         self.state.load(Ordering::Acquire) == BlockState::Full as u32
     }
 
-    /// Lane: takes a full block that no dump reads, to fill it anew.
+    /// Lane: takes back a full block that no dump reads, to fill it again.
     pub fn take_back(&self) -> bool {
         self.change(BlockState::Full as u32, BlockState::Empty as u32)
     }
 
-    /// Lane: leaves a block that it has taken back by mistake as it was.
+    /// Lane: restores a block that it has taken back by mistake.
     pub fn put_back(&self) {
         self.fill();
     }
 
-    /// Dump: nobody takes it back before [`BlockHeader::release`]. `false`: there is nothing in it, or its lane takes
-    /// it back all the time.
+    /// Dump: claims the block, so that no lane takes it back before [`BlockHeader::release`]. `false` if it is empty,
+    /// or if its lane keeps changing it.
     pub fn claim(&self) -> bool {
-        // Its lane is at it too, but seldom; and the mapping may say anything.
+        // Its lane changes it too, but seldom. The mapping may contain any value, so attempts are bounded.
         (0..CLAIMS).any(|_| {
             self.change(BlockState::Full as u32, FULL_READ)
                 || self.change(BlockState::Filling as u32, FILLING_READ)
         })
     }
 
-    /// Lane that keeps its blocks: the use of the block begins at `ticks`.
+    /// Lane that keeps its blocks: sets the begin of this use of the block to `ticks`.
     pub fn set_begun(&self, ticks: u64) {
         self.begun.store(ticks, Ordering::Relaxed);
     }
 
-    /// When the use of it began that is the latest.
+    /// The begin of the latest use of the block.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Dump: has read it.
+    /// Dump: releases the block.
     pub fn release(&self) {
         if !self.change(FILLING_READ, BlockState::Filling as u32) {
             // Its lane has filled it meanwhile.
@@ -160,18 +161,18 @@ impl BlockHeader {
         }
     }
 
-    /// Collector: everything in it has been handed on.
+    /// Collector: returns the block to Empty after all of it has been delivered.
     pub fn empty(&self) {
         self.state
             .store(BlockState::Empty as u32, Ordering::Release);
     }
 
-    /// Bytes committed. Acquire: the records before it may be read.
+    /// The number of committed bytes. Acquire: the records in them may be read.
     pub fn committed(&self) -> u32 {
         self.commit.load(Ordering::Acquire) as u32
     }
 
-    /// Who fills it; meaningful after [`BlockHeader::state`] said Filling or Full.
+    /// The lane that fills it; valid after [`BlockHeader::state`] returned Filling or Full.
     pub fn owner(&self) -> Owner {
         Owner {
             lane: self.lane.load(Ordering::Relaxed),
@@ -191,7 +192,7 @@ pub struct BlockView<'a> {
     pub thread: ThreadId,
     /// Number of the block in its lane.
     pub sequence: u32,
-    /// Offset of these bytes in the block: not 0 when earlier ones were delivered before it was full.
+    /// Offset of these bytes in the block; not 0 if earlier bytes were delivered before the block was full.
     pub offset: u32,
     /// Sequence number of the first record of the block.
     pub first_record: u32,
@@ -207,7 +208,7 @@ impl<'a> BlockView<'a> {
     }
 }
 
-/// A block that has something to deliver.
+/// A block with undelivered records.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     lane: u32,
@@ -222,9 +223,9 @@ pub(crate) struct Scan {
     again: Vec<Found>,
 }
 
-/// Shows `deliver` everything that is committed and not yet consumed in the full blocks of `mapping`, and in those
-/// being filled that hold at least `watermark` bytes of it; each lane's blocks in the order it filled them. `emptied`
-/// is told of each block that is now empty.
+/// Calls `deliver` with everything that is committed and not yet consumed in the full blocks of `mapping`, and in the
+/// blocks being filled that hold at least `watermark` bytes of it; each lane's blocks in the order it filled them.
+/// Calls `emptied` for each block that is empty afterwards.
 ///
 /// Only one thread at a time may do this to a mapping.
 pub(crate) fn deliver_in_order(
@@ -240,18 +241,18 @@ pub(crate) fn deliver_in_order(
     });
 }
 
-/// What [`deliver_each`] tells of a block.
+/// A step of [`deliver_each`].
 pub(crate) enum Delivery<'a, 'b> {
     /// Records of a block that a lane fills.
     #[cfg_attr(loom, allow(dead_code))]
     Filling(u32, &'a BlockView<'b>),
     /// The last records of a block that is full; it is emptied next.
     Full(&'a BlockView<'b>),
-    /// It is empty now.
+    /// The block is empty now.
     Emptied(u32),
 }
 
-/// The same for those who care what becomes of the blocks.
+/// Like [`deliver_in_order`], for callers that handle filling and full blocks differently.
 pub(crate) fn deliver_each(
     mapping: &Mapping,
     watermark: u32,
@@ -262,9 +263,9 @@ pub(crate) fn deliver_each(
     if scan.found.is_empty() {
         return;
     }
-    // A lane may have filled an earlier block after the scan had passed it and a later one before the scan came to it.
-    // Whoever sees the later one sees the earlier one Full, so a second look finds it; what else the second look finds
-    // may have gaps before it and waits for the next time.
+    // A lane may have filled an earlier block after the scan had passed it and a later one before the scan reached it.
+    // If the scan sees the later one, the earlier one is Full, so a second scan finds it. Other blocks that the second
+    // scan finds may follow gaps, and wait for the next time.
     scan.found.sort_unstable();
     look(mapping, u32::MAX, &mut scan.again);
     let first_look = scan.found.len();
@@ -283,7 +284,7 @@ pub(crate) fn deliver_each(
         let header = mapping.block(block);
         // The state comes first: once it is Full, the length is final.
         let full = header.state() == BlockState::Full;
-        // Whatever the mapping says: within the block, and in whole words as records are.
+        // Any value from the mapping is limited to the block, and to whole words as records are.
         let committed = header.committed().min(mapping.capacity(block)) & !7;
         let consumed = header.consumed.load(Ordering::Relaxed).min(committed) & !7;
         if committed > consumed {
@@ -313,7 +314,7 @@ pub(crate) fn deliver_each(
     }
 }
 
-/// Shows `show` what is committed in each block that a lane fills, also what has been consumed.
+/// Calls `show` with the committed bytes of each block that a lane fills, including consumed ones.
 ///
 /// Only one thread at a time may do this, or [`deliver_in_order`], to a mapping.
 #[cfg(not(loom))]
@@ -321,7 +322,7 @@ pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     for block in 0..mapping.layout().blocks() {
         if mapping.block_state(block) == BlockState::Filling {
             let committed = mapping.block(block).committed();
-            let committed = committed.min(mapping.capacity(block));
+            let committed = committed.min(mapping.capacity(block)) & !7;
             // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
             unsafe { mapping.read(block, 0, committed, &mut show) };
         }

@@ -1,29 +1,29 @@
-//! Blocks that a client supplies: CUPTI's pair of callbacks, `CUpti_BuffersCallbackRequestFunc` and
+//! Blocks supplied by a client, as with CUPTI's pair of callbacks, `CUpti_BuffersCallbackRequestFunc` and
 //! `CUpti_BuffersCallbackCompleteFunc`.
 //!
-//! The collector asks for blocks ahead of need, so that lanes never call clients: a lane finds memory in the pool or
-//! drops. A block with a limit of records is measured out record by record, on the cold path of its lane.
+//! The collector requests blocks ahead of need, so that lanes never call clients: a lane takes memory from the pool or
+//! drops records. In a block with a limit of records, each record takes the cold path of its lane.
 
 use super::{BlockView, Mapping};
 use std::ptr::NonNull;
 
-/// Smallest block of a client's that is used: room for any record, and for reports of losses besides.
+/// Minimum size of a client's block: space for any record, and for reports of losses.
 pub const SMALLEST_CLIENT_BLOCK: usize = 1024;
-/// Blocks of a client's that are with us at a time, at most.
+/// Maximum number of a client's blocks that the buffer holds at a time.
 pub(crate) const CLIENT_BLOCKS: u32 = 1024;
-/// Blocks that are asked for ahead of need, besides as many as are being filled.
+/// Number of blocks that are requested ahead of need, in addition to one for each lane.
 const AHEAD: usize = 4;
 
 /// Memory that a client lends.
 #[derive(Debug)]
 pub enum ClientMemory {
-    /// Of the Rust heap.
+    /// Memory of the Rust heap.
     Owned(Box<[u64]>),
-    /// Of anywhere.
+    /// Any other memory.
     Lent {
         /// Its first byte.
         start: NonNull<u8>,
-        /// How many bytes.
+        /// Its size in bytes.
         bytes: usize,
     },
 }
@@ -32,7 +32,7 @@ pub enum ClientMemory {
 unsafe impl Send for ClientMemory {}
 
 impl ClientMemory {
-    /// Its bytes.
+    /// Its size in bytes.
     pub fn len(&self) -> usize {
         match self {
             ClientMemory::Owned(words) => words.len() * 8,
@@ -40,7 +40,7 @@ impl ClientMemory {
         }
     }
 
-    /// Whether it has none.
+    /// Whether its size is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -82,37 +82,37 @@ impl ClientBlock {
         }
     }
 
-    /// The same block for that many records at most; 0 for as many as have room.
+    /// Limits the block to `max` records; 0 means no limit.
     pub fn with_max_records(mut self, max: u32) -> ClientBlock {
         self.max_records = max;
         self
     }
 
-    /// Its memory, and how many records it is for at most.
+    /// Its memory, and its maximum number of records.
     #[cfg(feature = "tool")]
     pub(crate) fn into_parts(self) -> (ClientMemory, u32) {
         (self.memory, self.max_records)
     }
 
-    /// Whether records can be put into it: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
+    /// Whether it can hold records: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
     fn is_usable(&mut self) -> bool {
         self.memory.len() >= SMALLEST_CLIENT_BLOCK && self.memory.start().addr().is_multiple_of(8)
     }
 }
 
-/// A block that is its client's again.
+/// A block that is returned to its client.
 #[derive(Debug)]
 pub struct CompletedBlock {
     /// The memory.
     pub memory: ClientMemory,
-    /// Bytes of records in it, from its beginning.
+    /// Number of bytes of records, from the beginning of the memory.
     pub valid: usize,
-    /// How many of them [`BlockClient::partial`] has shown already.
+    /// Number of these bytes that [`BlockClient::partial`] has already shown.
     pub shown: usize,
 }
 
 impl CompletedBlock {
-    /// Its records: those that were shown already, too.
+    /// Its records, including those already shown.
     pub fn records(&self) -> crate::record::Records<'_> {
         crate::record::Records::new(self.bytes())
     }
@@ -129,26 +129,26 @@ impl CompletedBlock {
     }
 }
 
-/// Who supplies a buffer's blocks and takes them back. Called on the buffer's callback thread, or on one that creates,
-/// flushes or destroys the buffer; by one thread at a time.
+/// The supplier of a buffer's blocks, to which they are returned. Called on the buffer's callback thread, or on a
+/// thread that creates, flushes or destroys the buffer; by one thread at a time.
 pub trait BlockClient: Send {
-    /// A block is wanted, ahead of need. `None`: there is none now, and records are dropped, and counted, once those
-    /// that were supplied are full. It is asked again a little later. A block that cannot be used comes back at once,
+    /// Requests a block, ahead of need. `None` if none is available: when the supplied blocks are full, records are
+    /// dropped and counted. The request is repeated a little later. A block that cannot be used is returned at once,
     /// without records.
     fn request(&mut self) -> Option<ClientBlock>;
 
-    /// Records in a block that is not complete, because somebody flushes or the watermark is reached. They are valid
-    /// during the call, and come again with the block, which says how much of it was shown before.
+    /// Shows records in an incomplete block, because of a flush or because the watermark is reached. They are valid
+    /// during the call, and are delivered again with the complete block, which says how many bytes were shown before.
     fn partial(&mut self, view: &BlockView<'_>);
 
-    /// The block is the client's again: it is full, or the buffer is being destroyed.
+    /// Returns a block: it is full, or the buffer is being destroyed.
     fn complete(&mut self, block: CompletedBlock);
 }
 
 /// The collector's side of a client's blocks.
 pub(super) struct ClientBlocks {
     client: Box<dyn BlockClient>,
-    /// What stands in each place of the mapping.
+    /// The client's block in each slot of the mapping.
     places: Vec<Option<Lent>>,
 }
 
@@ -165,11 +165,11 @@ impl ClientBlocks {
         }
     }
 
-    /// Asks for blocks until there are enough, or the client has none.
+    /// Requests blocks until there are enough, or the client has none.
     pub fn ask(&mut self, mapping: &Mapping) {
         let pool = mapping.pool();
         let lent = self.places.iter().filter(|place| place.is_some()).count();
-        // As many empty ones as lanes have, and some more.
+        // As many empty blocks as there are lanes, and some more.
         let mut empty = pool.len();
         let wanted = AHEAD + lent.saturating_sub(empty);
         while empty < wanted {
@@ -198,7 +198,7 @@ impl ClientBlocks {
         }
     }
 
-    /// Shows records of `block`, which goes on being filled; or of none.
+    /// Shows records of `block`, which is still being filled; or of no block.
     pub fn partial(&mut self, block: Option<u32>, view: &BlockView<'_>) {
         self.client.partial(view);
         if let Some(Some(lent)) = block.and_then(|block| self.places.get_mut(block as usize)) {
@@ -206,7 +206,7 @@ impl ClientBlocks {
         }
     }
 
-    /// Gives `block` back, with `valid` bytes of records.
+    /// Returns `block` with `valid` bytes of records.
     pub fn complete(&mut self, block: u32, valid: u32) {
         if let Some(Lent { memory, shown }) = self.places[block as usize].take() {
             self.client.complete(CompletedBlock {
@@ -217,8 +217,8 @@ impl ClientBlocks {
         }
     }
 
-    /// Returns the unused blocks: those that are still in the pool. A lane that has taken a block may write to it at
-    /// any time, also before the block's state says so: such a block is not returned before the lane gives it to the
+    /// Returns the unused blocks: those in the pool. A lane that has taken a block may write to it at any time, even
+    /// before the block's state shows that, so such a block is returned only after the lane has passed it to the
     /// collector.
     pub fn give_back(&mut self, mapping: &Mapping) {
         let pool = mapping.pool();

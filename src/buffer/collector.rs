@@ -1,11 +1,11 @@
-//! The collector: the thread that takes what lanes have committed and hands it to the sinks.
+//! The collector: the thread that takes committed records from the lanes and delivers them to the sinks.
 //!
-//! It is a thread of the program; or of `gputrail record`, which has the program's mapping too: then the program runs
-//! no thread of ours, and its end waits for nothing. What another process's mapping says is never trusted: every look
-//! ends after as many steps as there are blocks, wherever they lead.
+//! It is a thread of the program; or of `gputrail record`, which shares the program's mapping: then the program runs no
+//! thread of ours, and its end waits for nothing. The contents of another process's mapping are not trusted: every poll
+//! ends after as many steps as there are blocks.
 //!
-//! It sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one period. Whoever
-//! flushes or ends the session does the collector's work on the calling thread, so that an exiting process waits for no
+//! The collector sleeps for a bounded time and is woken by a lane that changes blocks; a lost wake-up costs one period.
+//! A thread that flushes or ends the session does the collector's work itself, so that an exiting process waits for no
 //! other thread.
 
 use super::block::{BlockView, Delivery, Scan, deliver_each};
@@ -20,22 +20,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Who receives blocks. Called on the collector's thread, or on one that flushes.
+/// A receiver of blocks. Called on the collector's thread, or on a thread that flushes.
 pub trait Sink: Send {
     /// Some records of one lane, in the order the lane wrote them. They are valid during the call.
     fn records(&mut self, view: &BlockView<'_>);
+
+    /// Called at each look of the collector, before records are shown.
+    fn look(&mut self) {}
 
     /// Called about once a second, and before the end.
     fn tick(&mut self) {}
 }
 
-/// How the collector works.
+/// The options of a collector.
 #[derive(Copy, Clone, Debug)]
 pub struct CollectorOptions {
-    /// Longest sleep. While there is something to deliver, the collector looks more often.
+    /// Maximum sleep. While there are records to deliver, the collector polls more often.
     pub period: Duration,
-    /// Bytes in a lane's block from which on they are delivered before the block is full; 0 delivers whatever is there
-    /// at each poll, a block's size or more only full blocks.
+    /// Number of bytes in a lane's block at which they are delivered before the block is full. 0 delivers all records
+    /// at each poll, a block's size or more delivers full blocks only.
     pub watermark: u32,
 }
 
@@ -48,20 +51,20 @@ impl Default for CollectorOptions {
     }
 }
 
-/// Longest sleep after there was something to deliver.
+/// Maximum sleep after a poll that delivered records.
 const BUSY_PERIOD: Duration = Duration::from_millis(2);
 /// Time to the first call of [`Sink::tick`].
 const FIRST_TICK: Duration = Duration::from_millis(20);
-/// Time between two calls of [`Sink::tick`], once the collector has run for as long.
+/// Time between two calls of [`Sink::tick`], once the collector has run for this long.
 const TICK: Duration = Duration::from_secs(1);
-/// Blocks that have their pages in place before anybody needs them.
+/// Number of blocks whose pages are populated ahead of need.
 const AHEAD: u32 = 48;
 
-/// Number, in lane 0, of the block of losses that no lane reported. The end of the session writes it, and so does the
-/// recovery of a process that dies in between: whoever reads both takes the first.
+/// The sequence number, in lane 0, of the block of losses that no lane reported. The end of the session writes this
+/// block, and so does the recovery of a process that dies in between: readers that find both take the first.
 pub(crate) const FINAL_LOSSES: u32 = u32::MAX - 1;
 
-/// Takes what the lanes of one buffer have committed to the sinks.
+/// Delivers the committed records of one buffer's lanes to the sinks.
 #[derive(Clone)]
 pub struct Collector {
     inner: Arc<Inner>,
@@ -74,7 +77,7 @@ pub(super) struct Inner {
     ticks: TickSource,
     /// Whether the recorded process is this one.
     is_own: bool,
-    /// Held while blocks are delivered: one thread at a time.
+    /// Locked while blocks are delivered, by one thread at a time.
     receivers: Mutex<Receivers>,
     ended: AtomicBool,
     /// State of the periodic polls.
@@ -89,7 +92,7 @@ pub(super) struct Inner {
 pub(crate) enum SessionEvent {
     /// The process has asked for a dump.
     Triggered,
-    /// The process has ended its session. What was committed by then has been delivered.
+    /// The process has ended its session or begins to exit. What was committed by then has been delivered.
     Ended,
 }
 
@@ -97,7 +100,7 @@ pub(crate) enum SessionEvent {
 pub(crate) type Listener = Option<Box<dyn Fn(SessionEvent) + Send + Sync>>;
 
 struct Rounds {
-    /// Blocks that have their pages in place.
+    /// Number of blocks whose pages have been populated.
     populated: u32,
     last_tick: Instant,
     next_tick: Duration,
@@ -118,7 +121,7 @@ struct Receivers {
 }
 
 impl Collector {
-    /// A collector of `buffer` without a thread: blocks are delivered when somebody flushes.
+    /// A collector of `buffer` without a thread: blocks are delivered by flushes.
     pub fn without_thread(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
@@ -175,9 +178,9 @@ impl Collector {
         Ok(collector)
     }
 
-    /// A collector with a thread in this process for `buffer`, whose lanes are another process's, with its `ticks`. The
-    /// other process says when the recording begins and ends, and calls for dumps. The thread ends soon after
-    /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and has the mapping until then.
+    /// A collector with a thread in this process for `buffer`, whose lanes belong to another process, with the `ticks`
+    /// of that process. The other process begins and ends the recording, and requests dumps. The thread ends soon after
+    /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and uses the mapping until then.
     pub(crate) fn of_process(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
@@ -195,19 +198,19 @@ impl Collector {
         crate::platform::internal_thread::spawn(move || inner.run())
     }
 
-    /// Has `thread` collect from now on, and whichever callback thread did so before no more.
+    /// Assigns the collector to `thread`, which replaces an earlier callback thread.
     pub fn serve_on(&self, thread: &CallbackThread) {
         let shared = &self.inner.buffer.shared;
         let number = thread.number() + 1;
         let before = lock_std(&self.inner.thread).replace(thread.clone());
         shared.served_by.store(number, Ordering::Relaxed);
         thread.serve(&self.inner);
-        // It may end by this.
+        // This may end the thread.
         drop(before);
     }
 
-    /// Takes the blocks of the buffer from `client`, who gets their records, and asks for the first ones. The buffer is
-    /// [`Mapping::for_client`](super::Mapping).
+    /// Takes the blocks of the buffer from `client`, which also receives their records, and requests the first ones.
+    /// The buffer must be [`Mapping::for_client`](super::Mapping).
     pub(crate) fn with_client(self, client: Box<dyn BlockClient>) -> Collector {
         let mapping = self.inner.buffer.mapping();
         let mut client = ClientBlocks::new(client, mapping);
@@ -216,15 +219,15 @@ impl Collector {
         self
     }
 
-    /// Delivers nothing more. What is not delivered stays in the mapping.
+    /// Stops all delivery. Undelivered records stay in the mapping.
     pub(crate) fn stop(&self) {
         self.inner.ended.store(true, Ordering::SeqCst);
         lock_std(&self.inner.receivers).stopped = true;
         self.inner.buffer.wake_collector();
     }
 
-    /// Delivers everything that is committed now, also in blocks that are not full. Under [`Policy::Overwrite`]: what
-    /// is kept, which stays where it is.
+    /// Delivers everything that is committed now, including blocks that are not full. Under [`Policy::Overwrite`],
+    /// shows the kept records, which stay where they are.
     pub fn flush(&self) {
         if self.inner.buffer.policy() == Policy::Overwrite {
             self.dump(Ticks::NONE);
@@ -233,7 +236,7 @@ impl Collector {
         }
     }
 
-    /// Shows the sinks what is kept of the time after `since`.
+    /// Shows the sinks the kept records of the time after `since`.
     pub(crate) fn dump(&self, since: Ticks) {
         let _delivering = Delivering::begin();
         let mut receivers = lock_std(&self.inner.receivers);
@@ -273,7 +276,7 @@ impl Inner {
         self.buffer.wake_collector();
     }
 
-    /// Whether callback thread `number` is to look.
+    /// Whether callback thread `number` polls for this collector.
     pub fn is_served_by(&self, number: u32) -> bool {
         !self.ended.load(Ordering::SeqCst)
             && self.buffer.shared.served_by.load(Ordering::Relaxed) == number + 1
@@ -295,13 +298,13 @@ impl Inner {
         }
     }
 
-    /// Delivers what is due, and does what is to be done now and then. The time until the next look.
+    /// Polls: delivers records that are due, and does the periodic work. Returns the time until the next poll.
     pub fn look(&self) -> Duration {
         let mut rounds = lock_std(&self.rounds);
         let mapping = self.buffer.mapping();
-        // A process that has ended its session is ending: nobody will fill the blocks up.
-        let closed = mapping.pool().is_closed();
-        let watermark = match closed {
+        // Nobody may fill the blocks up in a process that ends.
+        let is_over = mapping.state().is_over();
+        let watermark = match is_over {
             true => 0,
             false => self.options.watermark,
         };
@@ -314,11 +317,11 @@ impl Inner {
             rounds.triggers = triggers;
             self.report(SessionEvent::Triggered);
         }
-        if closed && !std::mem::replace(&mut rounds.end_reported, true) {
+        if is_over && !std::mem::replace(&mut rounds.end_reported, true) {
             self.report(SessionEvent::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
-        // Soon after the start too: two readings of the clocks tell their rates.
+        // Soon after the start, too: two readings of the clocks determine their rates.
         if rounds.last_tick.elapsed() >= rounds.next_tick {
             rounds.last_tick = Instant::now();
             rounds.next_tick = TICK.min(rounds.next_tick * 4);
@@ -334,7 +337,8 @@ impl Inner {
         self.listener.iter().for_each(|listener| listener(event));
     }
 
-    /// Has pages in place for twice the blocks in use and some more, given how many blocks had them.
+    /// Populates the pages of twice the blocks in use and some more, given the number of populated blocks. Returns the
+    /// new number.
     fn populate_from(&self, populated: u32) -> u32 {
         if !self.is_own {
             return 0;
@@ -347,7 +351,7 @@ impl Inner {
         wanted
     }
 
-    /// Delivers what is due; whether there was anything.
+    /// Delivers records that are due, and returns whether there were any.
     fn deliver(&self, watermark: u32) -> bool {
         let _delivering = Delivering::begin();
         let mut receivers = lock_std(&self.receivers);
@@ -356,7 +360,8 @@ impl Inner {
         if receivers.stopped {
             return false;
         }
-        // What is kept is shown on request, and at the end.
+        receivers.sinks.iter_mut().for_each(|sink| sink.look());
+        // Kept records are shown on request, and at the end.
         if self.buffer.policy() == Policy::Overwrite && !self.buffer.mapping().pool().is_closed() {
             return false;
         }
@@ -372,7 +377,7 @@ impl Inner {
             any = true;
             match (found, &mut *client) {
                 (Delivery::Filling(block, view), Some(client)) => client.partial(Some(block), view),
-                // They come with the block.
+                // The records are returned with the block.
                 (Delivery::Full(..), Some(_)) => {}
                 (Delivery::Emptied(block), Some(client)) => {
                     client.complete(block, mapping.block(block).committed());
@@ -392,7 +397,7 @@ impl Inner {
         any
     }
 
-    /// Hands the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
+    /// Passes to the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
     fn report_losses(&self) {
         let mut losses = unreported(self.buffer.mapping(), clock::now_of(self.ticks));
         for (sequence, loss) in (0..).zip(&mut losses) {

@@ -1,5 +1,5 @@
-//! Threads that deliver: while they do, their own lanes wait for no block, since they may be who is to empty it. That
-//! concerns what sinks call, and handlers of signals that come meanwhile.
+//! Threads that deliver records. Meanwhile their own lanes do not wait for a block, since they might wait for
+//! themselves. This applies to code that sinks call, and to handlers of signals during a delivery.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ thread_local! {
     static DELIVERS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread delivers, while this lives.
+/// A guard: while it lives, the calling thread delivers.
 #[cfg(not(loom))]
 pub(super) struct Delivering(bool);
 
@@ -29,7 +29,7 @@ impl Drop for Delivering {
     }
 }
 
-/// Whether the calling thread does.
+/// Whether the calling thread delivers.
 pub(super) fn is_delivering() -> bool {
     DELIVERS.try_with(Cell::get).unwrap_or(true)
 }

@@ -19,18 +19,23 @@ use crate::record::{Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks}
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Waits without a full block in sight before a lane gives up. More than one: the collector may lose its core between
-/// emptying a block and returning it.
+/// Number of waits without a full block in sight after which a lane gives up. More than one: the collector may be
+/// descheduled between emptying a block and returning it.
 const MAX_FUTILE_WAITS: u32 = 40;
-/// Blocks in a row that the lane's own records (drop reports, waits) may fill.
+/// Waits without a full block in sight between two attempts to get the blocks of idle lanes.
+const RECLAIM_INTERVAL: u32 = 8;
+/// Shortest time between two of them, by any lanes.
+#[cfg(not(loom))]
+const RECLAIM_PERIOD: Duration = Duration::from_millis(2);
+/// Maximum number of successive blocks that the lane's own records (drop reports, waits) may fill.
 const MAX_BLOCKS_OF_OWN_RECORDS: u32 = 8;
-/// Longest wait for a collector that shows no sign of life. One in another process may have died, been stopped, or be
-/// blocked on a disk.
+/// Maximum wait for a collector that shows no sign of life. A collector in another process may have died, been stopped,
+/// or be blocked on a disk.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which a waiting lane checks whether the process that collects has ended.
 const COLLECTOR_CHECK: Duration = Duration::from_millis(50);
 
-/// One writer of records for one buffer.
+/// A writer of records for one buffer.
 pub struct Lane {
     pub(super) block: OpenBlock,
     /// Sequence number of the next record.
@@ -41,18 +46,18 @@ pub struct Lane {
     slot: u32,
     thread: ThreadId,
     may_wait: bool,
-    /// The lane's last wait ended without a block, since idle lanes held all of them. It waits again once it has had
-    /// one.
+    /// Whether the lane's last wait ended without a block, since idle lanes held all of them. It waits again once it
+    /// has got a block.
     gave_up: bool,
     /// Full blocks of the lane, under [`Policy::Overwrite`].
     ring: Ring,
     shared: Arc<Shared>,
 }
 
-/// What a lane does about a record for which there is no empty block.
+/// The treatment of a record for which there is no empty block.
 #[derive(Copy, Clone, Debug)]
 pub enum WhenFull {
-    /// Waits for a block where the policy and the lane allow it; otherwise counts one dropped record of this kind.
+    /// Waits for a block if the policy and the lane allow it; otherwise counts one dropped record of this kind.
     Drop(Kind),
     /// Neither waits nor counts: the caller keeps the record.
     Keep,
@@ -60,15 +65,15 @@ pub enum WhenFull {
 
 /// The block that a lane fills.
 pub(super) struct OpenBlock {
-    /// Bytes committed; equal to the commit word's low half.
+    /// Number of committed bytes; equal to the commit word's low half.
     pub(super) committed: u32,
-    /// Bytes that may be committed now: the block's size, or less if `records_left` limits them.
+    /// Number of bytes that may be committed now: the block's size, or less if `records_left` limits them.
     pub(super) capacity: u32,
-    /// Size of the block, 0 if the lane has none.
+    /// Size of the block; 0 if the lane has none.
     bytes: u32,
-    /// Records that the block still takes, if it has a limit of records.
+    /// Number of records that the block still takes, if it has a limit.
     records_left: Option<u32>,
-    /// The commit word's high half, in place.
+    /// The commit word's high half, in its position.
     pub(super) generation: u64,
     index: u32,
     /// Valid while `bytes` is not 0: `Lane::shared` keeps the mapping.
@@ -99,13 +104,13 @@ impl Lane {
         if shared.mapping.pool().is_closed() {
             return None;
         }
-        let id = shared.mapping.next_lane_id();
+        let id = shared.next_lane_id();
         let take = |slot: &u32| {
             let lane = &shared.mapping.slot(*slot).lane;
             lane.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        // A slot with unreported drops of an earlier lane comes last, so that its reports name the right thread.
+        // Slots with unreported drops of an earlier lane are used last, so that their reports name the right thread.
         let mut slots = 0..shared.mapping.layout().lanes();
         let has_no_drops = |slot: &u32| !shared.mapping.slot(*slot).has_drops();
         let slot = slots.clone().find(|slot| has_no_drops(slot) && take(slot));
@@ -127,22 +132,22 @@ impl Lane {
         })
     }
 
-    /// Space for `bytes` of records in the lane's block. `None`: the block is full, or there is none yet; the caller
-    /// calls [`Lane::make_room`] and tries again.
+    /// Reserves `bytes` bytes for records in the lane's block. `None` if the block is full or there is none yet; the
+    /// caller calls [`Lane::make_room`] and tries again.
     #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) -> Option<Batch<'_>> {
         let fits = self.block.committed + bytes as u32 <= self.block.capacity;
         fits.then(|| Batch::begin(self))
     }
 
-    /// Provides room for a record of `bytes`, in another block if need be: the next [`Lane::reserve`] succeeds.
-    /// `false`: there is no empty block, and `when_full` has been done.
+    /// Provides space for a record of `bytes` bytes, in another block if necessary, so that the next [`Lane::reserve`]
+    /// succeeds. `false` if there is no empty block; then the record has been treated according to `when_full`.
     #[cold]
     #[inline(never)]
     pub fn make_room(&mut self, bytes: usize, when_full: WhenFull) -> bool {
         let bytes = bytes as u32;
         let may_wait = self.may_wait && matches!(when_full, WhenFull::Drop(_));
-        // The lane's own records may fill a block that has a limit of records.
+        // The lane's own records may fill a block with a limit of records.
         for _ in 0..MAX_BLOCKS_OF_OWN_RECORDS {
             if self.fits(bytes) {
                 return true;
@@ -160,7 +165,7 @@ impl Lane {
         fits
     }
 
-    /// Writes `record` as a batch of its own. `false`: it was dropped and counted.
+    /// Writes `record` as a batch of its own. `false` if it was dropped and counted.
     #[inline]
     pub fn write<R: Record>(&mut self, record: R) -> bool {
         loop {
@@ -175,7 +180,7 @@ impl Lane {
         }
     }
 
-    /// Tells loom that the lane writes these bytes of its block.
+    /// Informs loom that the lane writes these bytes of its block.
     #[cfg(loom)]
     pub(super) fn note_write(&self, from: u32, bytes: u32) {
         let mapping = &self.shared.mapping;
@@ -183,7 +188,8 @@ impl Lane {
     }
 
     /// Sets whether the lane may wait for an empty block under [`Policy::Lossless`], and returns the earlier setting.
-    /// It must not on the collector's or a tool's own threads, in callbacks of a runtime, or in signal handlers.
+    /// Waiting is forbidden on the collector's and tools' own threads, in callbacks of a runtime, and in signal
+    /// handlers.
     pub fn set_may_wait(&mut self, may_wait: bool) -> bool {
         std::mem::replace(&mut self.may_wait, may_wait)
     }
@@ -208,8 +214,8 @@ impl Lane {
         OpenCalls::new(self.slot(), self.shared.clone())
     }
 
-    /// Whether a record of `bytes` fits into the block. In a block with a limit of records, `true` admits that one
-    /// record.
+    /// Whether a record of `bytes` bytes fits into the block. In a block with a limit of records, `true` admits that
+    /// one record.
     fn fits(&mut self, bytes: u32) -> bool {
         let block = &mut self.block;
         match &mut block.records_left {
@@ -223,8 +229,8 @@ impl Lane {
         }
     }
 
-    /// Gives the full block to the collector and takes an empty one, which begins with the lane's own records: its
-    /// wait, and what it dropped. `false`: there is none, and the lane may not wait for one.
+    /// Passes the full block to the collector and takes an empty one, which begins with the lane's own records about
+    /// its wait and its drops. `false` if there is no block and the lane may not wait.
     fn next_block(&mut self, may_wait: bool) -> bool {
         self.give_block();
         let shared = self.shared.clone();
@@ -259,6 +265,9 @@ impl Lane {
             } else {
                 futile + 1
             };
+            if futile % RECLAIM_INTERVAL == 1 {
+                shared.reclaim_blocks();
+            }
             if futile > MAX_FUTILE_WAITS {
                 self.gave_up = true;
                 return false;
@@ -327,8 +336,8 @@ impl Lane {
         (0..mapping.layout().blocks()).any(|block| mapping.block_state(block) == BlockState::Full)
     }
 
-    /// Gives the lane's block to the collector, however full it is.
-    fn give_block(&mut self) {
+    /// Passes the lane's block to the collector, whether or not it is full.
+    pub(super) fn give_block(&mut self) {
         if self.block.bytes > 0 {
             let header = self.shared.mapping.block(self.block.index);
             if self.shared.policy == Policy::Overwrite {
@@ -339,7 +348,8 @@ impl Lane {
             }
             header.fill();
             self.block = OpenBlock::NONE;
-            // Waking is a system call: while there are enough empty blocks, the collector's next look is early enough.
+            // A wake-up is a system call: while there are enough empty blocks, the collector's next poll is early
+            // enough.
             let wake = self.shared.wake();
             if self.shared.mapping.pool().is_low() {
                 wake.wake();
@@ -355,7 +365,7 @@ impl Lane {
         self.slot().count_drop(kind, self.thread, clock::now());
     }
 
-    /// Writes one report for each kind of which records were dropped into a fresh block.
+    /// Writes a report for each kind of dropped records into a new block.
     fn report_drops(&mut self) {
         for kind in 0..crate::record::KINDS {
             let slot = self.slot();
@@ -369,7 +379,7 @@ impl Lane {
             loss.thread = ThreadId(slot.dropped_by.load(Ordering::Relaxed));
             let bytes = size_of::<Loss>() as u32;
             if !self.fits(bytes) {
-                // The next block has room.
+                // The next block has space.
                 return;
             }
             let end = self.block.committed + bytes;
@@ -382,7 +392,7 @@ impl Lane {
         }
     }
 
-    /// Writes a record of the lane's own into a fresh block, if it fits.
+    /// Writes a record of the lane's own into a new block, if it fits.
     fn write_own<R: Record>(&mut self, record: R) -> bool {
         let fits = self.fits(size_of::<R>() as u32);
         if fits {
@@ -395,7 +405,7 @@ impl Lane {
 }
 
 impl Shared {
-    /// The word that the buffer's collector sleeps on.
+    /// The word on which the buffer's collector sleeps.
     pub(super) fn wake(&self) -> &Wake {
         #[cfg(not(loom))]
         if let Some(number) = self.served_by.load(Ordering::Relaxed).checked_sub(1) {
@@ -404,9 +414,28 @@ impl Shared {
         self.mapping.wake()
     }
 
-    /// Whether the process that collects is known to have ended.
-    fn collector_has_ended(&self) -> bool {
+    fn next_lane_id(&self) -> u32 {
+        let before = self.last_lane.fetch_add(1, Ordering::Relaxed);
+        before.wrapping_add(1).max(1)
+    }
+
+    /// Whether the collecting process is known to have ended.
+    pub(super) fn collector_has_ended(&self) -> bool {
         self.collector_ended.get().is_some_and(|ended| ended())
+    }
+
+    /// Has idle lanes give their blocks to the collector, unless that has just been done.
+    fn reclaim_blocks(&self) {
+        #[cfg(not(loom))]
+        if let Some(reclaim) = self.reclaim.get() {
+            let (now, last) = (clock::now().0, self.reclaimed.load(Ordering::Relaxed));
+            let relaxed = Ordering::Relaxed;
+            if now.saturating_sub(last) > clock::ticks_of(RECLAIM_PERIOD)
+                && (self.reclaimed.compare_exchange(last, now, relaxed, relaxed)).is_ok()
+            {
+                reclaim();
+            }
+        }
     }
 
     /// Whether a lane's wait for the collector timed out, and the collector has shown no sign of life since.
@@ -417,7 +446,7 @@ impl Shared {
 }
 
 impl Drop for Lane {
-    /// Gives the block to the collector, and the slot to the next lane. Unreported drops stay in the slot.
+    /// Passes the block to the collector, and the slot to the next lane. Unreported drops stay in the slot.
     fn drop(&mut self) {
         self.give_block();
         self.shared

@@ -5,7 +5,10 @@
 //! ([`fence_heavy`](crate::platform::sync::fence_heavy)), then waits until no thread is in the middle of a use. From
 //! then on the thread finds that the lane is closed, and leaves it alone.
 //!
-//! What opens lanes, closes them and takes them away holds one lock, which [`Opening`] stands for.
+//! A thread that waits for a block may take those that others hold partly filled in the same way: the lanes are
+//! [paused](Lanes::pause), and [go on](Lanes::resume) without their blocks.
+//!
+//! What opens lanes, closes, pauses and takes them away holds one lock, which [`Opening`] stands for.
 
 use super::Lane;
 use crate::platform::sync::{
@@ -15,7 +18,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::compiler_fence;
 
-/// Proof that the lock is held under which lanes are opened and taken away.
+/// Proof that the lock for opening and removing lanes is held.
 pub(crate) struct Opening(());
 
 impl Opening {
@@ -32,20 +35,23 @@ pub(crate) struct Lanes<const N: usize>([Slot; N]);
 
 /// There is no lane.
 const CLOSED: u32 = 0;
-/// There is, and each use begins with a fence.
+/// There is a lane, and each use begins with a fence.
 const FENCED: u32 = 1;
-/// There is, and the system sees to it that uses need no fence.
+/// There is a lane, and uses need no fence, because the system supports fences on other processors.
 const OPEN: u32 = 2;
+
+/// There is, and somebody is at it for a moment: its thread waits.
+const PAUSED: u32 = 3;
 
 /// The lane in one slot.
 ///
-/// Each slot has its own flag, beside the one that says that the thread's state is borrowed: a thread also borrows its state
-/// to open a lane, which waits for the lock that the destroyer of a buffer holds while it waits for this flag.
+/// Each slot has its own flag, besides the flag of the thread's borrowed state: a thread also borrows its state to open
+/// a lane, which waits for the lock that the destroyer of a buffer holds while it waits for this flag.
 #[repr(align(128))]
 struct Slot {
     /// 1 while the thread uses the lane.
     in_use: AtomicU32,
-    /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`] or [`OPEN`].
+    /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`], [`OPEN`] or [`PAUSED`].
     state: AtomicU32,
     lane: UnsafeCell<Option<Lane>>,
 }
@@ -58,7 +64,7 @@ unsafe impl<const N: usize> Sync for Lanes<N> {}
 pub(crate) struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
 
 impl<const N: usize> OwnLanes<N> {
-    /// No lanes yet.
+    /// An empty set of lanes.
     pub fn new() -> Self {
         let lanes = Arc::new(Lanes(std::array::from_fn(|_| Slot {
             in_use: AtomicU32::new(0),
@@ -68,7 +74,7 @@ impl<const N: usize> OwnLanes<N> {
         OwnLanes(lanes)
     }
 
-    /// For those who may take lanes away.
+    /// The view for threads that remove lanes.
     pub fn shared(&self) -> Arc<Lanes<N>> {
         self.0.clone()
     }
@@ -79,7 +85,7 @@ impl<const N: usize> OwnLanes<N> {
         self.0.0[slot].state.load(Ordering::Relaxed) != CLOSED
     }
 
-    /// The lane in `slot`, which nobody takes away while it is used; `None`: it has to be opened first.
+    /// The lane in `slot`, which is not removed while it is used; `None` if it has to be opened first.
     #[inline(always)]
     pub fn using(&mut self, slot: usize) -> Option<Using<'_>> {
         self.0.0[slot].using()
@@ -99,12 +105,13 @@ impl<const N: usize> OwnLanes<N> {
 }
 
 impl Slot {
-    /// The lane, if it is open. For the thread itself, which uses none of its lanes.
+    /// The lane, if it is open. For the thread itself, which must not be using any of its lanes.
     #[inline(always)]
     fn using(&self) -> Option<Using<'_>> {
         self.in_use.store(1, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        if self.state.load(Ordering::Relaxed) == OPEN || self.is_open_after_fence() {
+        // Acquire: what was done to the lane while it was paused is over.
+        if self.state.load(Ordering::Acquire) == OPEN || self.is_open_after_fence() {
             return Some(Using {
                 in_use: &self.in_use,
                 lane: Some(self.lane.get_mut()),
@@ -117,15 +124,26 @@ impl Slot {
     #[cold]
     #[inline(never)]
     fn is_open_after_fence(&self) -> bool {
-        fence_light();
-        self.state.load(Ordering::Relaxed) != CLOSED
+        loop {
+            fence_light();
+            match self.state.load(Ordering::Acquire) {
+                CLOSED => return false,
+                PAUSED => {
+                    self.in_use.store(0, Ordering::Release);
+                    crate::platform::sync::pause();
+                    self.in_use.store(1, Ordering::Relaxed);
+                    compiler_fence(Ordering::SeqCst);
+                }
+                _ => return true,
+            }
+        }
     }
 }
 
 /// A lane that its thread uses.
 pub(crate) struct Using<'a> {
     in_use: &'a AtomicU32,
-    /// There until the use ends, and before others may see that it has.
+    /// `Some` until the use ends; cleared before other threads may see the end.
     lane: Option<MutPtr<Option<Lane>>>,
 }
 
@@ -168,13 +186,39 @@ impl Drop for Using<'_> {
 }
 
 impl<const N: usize> Lanes<N> {
-    /// The thread leaves the lane in `slot` alone from the next heavy fence on.
+    /// Closes the lane in `slot`: the thread no longer uses it after the next heavy fence.
     pub fn close(&self, slot: usize, _: &Opening) {
         self.0[slot].state.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if
-    /// there is none; an error if the thread is still using it after `patience` looks.
+    /// Has the thread wait before its next use of the lane in `slot`, from the next heavy fence on. The result is for
+    /// [`Lanes::resume`]; `None`: there is no lane, or the thread is using it.
+    pub fn pause(&self, slot: usize, _: &Opening) -> Option<Paused> {
+        let place = &self.0[slot];
+        let state = place.state.load(Ordering::Relaxed);
+        if state == CLOSED || place.in_use.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        place.state.store(PAUSED, Ordering::Relaxed);
+        Some(Paused { slot, state })
+    }
+
+    /// Lets the thread into a lane again. With `give_block`, which a heavy fence has to precede, the lane's block is given
+    /// to the collector first, unless the thread is using the lane.
+    pub fn resume(&self, paused: Paused, give_block: bool, _: &Opening) {
+        let place = &self.0[paused.slot];
+        if give_block && place.in_use.load(Ordering::Acquire) == 0 {
+            // SAFETY: as in `take`.
+            place
+                .lane
+                .with_mut(|lane| unsafe { (*lane).as_mut().map(Lane::give_block) });
+        }
+        // Release: pairs with the acquire in `using`.
+        place.state.store(paused.state, Ordering::Release);
+    }
+
+    /// Takes the lane in `slot` away, after it was [closed](Lanes::close) and a heavy fence has succeeded. `None` if there
+    /// is none; an error if the thread is still using it after `patience` looks.
     pub fn take(
         &self,
         slot: usize,
@@ -196,7 +240,14 @@ impl<const N: usize> Lanes<N> {
     }
 }
 
-/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has lost its
-/// processor for long.
+/// A lane that its thread is kept out of for a moment.
+#[must_use = "the thread waits for it"]
+pub(crate) struct Paused {
+    slot: usize,
+    state: u32,
+}
+
+/// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has
+/// lost its processor for long.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StillInUse;

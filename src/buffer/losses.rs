@@ -1,11 +1,12 @@
-//! Counts of dropped records, and their way into [`Loss`] records.
+//! Counts of dropped records, and their conversion to [`Loss`] records.
 //!
-//! A lane counts its drops in its slot of the mapping and reports them at the beginning of its next block. What no lane
-//! reports, the end of the session does, or the recovery. A process may die between any two instructions, and whoever
-//! recovers it must find each drop once: in a committed report or in a counter.
+//! A lane counts its drops in its slot of the mapping and reports them at the beginning of its next block. Drops that
+//! no lane reports are reported by the end of the session, or by the recovery. A process may die between any two
+//! instructions, and its recovery must find each drop once: in a committed report or in a counter.
 //!
-//! A lane that reports a counter sets [`REPORTING`] in it and notes where the report will end in its block; the counter
-//! is valid until the block's commit word has reached that offset. Counters of a lane that has ended stay in its slot.
+//! A lane that reports a counter sets [`REPORTING`] in it and notes the position in its block at which the report will
+//! end; the counter is valid until the block's commit word has reached that position. Counters of a lane that has ended
+//! stay in its slot.
 
 use super::{LaneSlot, Mapping};
 use crate::platform::sync::Ordering;
@@ -27,7 +28,7 @@ impl LaneSlot {
         self.dropped[kind.index()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether there are drops that were not reported.
+    /// Whether there are unreported drops.
     pub(super) fn has_drops(&self) -> bool {
         let mut counters = self.dropped.iter();
         counters.any(|dropped| dropped.load(Ordering::Relaxed) != 0)
@@ -39,22 +40,22 @@ impl LaneSlot {
         self.dropped[kind].load(Ordering::Relaxed) & !REPORTING
     }
 
-    /// Lane: `count` drops of a kind are reported by a record that ends at `end` in `block`; it commits the record
-    /// next.
+    /// Lane: notes that `count` drops of a kind are reported by a record that ends at `end` in `block`; the lane
+    /// commits it next.
     pub(super) fn begin_report(&self, kind: usize, count: u64, block: u32, end: u32) {
         let place = u64::from(block) << 32 | u64::from(end);
         self.report.store(place, Ordering::Relaxed);
-        // Release: the place comes before the bit, and the bit before the commit word, which is stored with release.
+        // Release: the position is stored before the bit, and the bit before the commit word.
         self.dropped[kind].store(count | REPORTING, Ordering::Release);
     }
 
-    /// Lane: the report is committed.
+    /// Lane: clears the counter after the report has been committed.
     pub(super) fn end_report(&self, kind: usize) {
-        // Release: the commit word comes before.
+        // Release: the commit word is stored before.
         self.dropped[kind].store(0, Ordering::Release);
     }
 
-    /// The number of drops of a kind of which `mapping` holds no committed report.
+    /// The number of drops of a kind that have no committed report in `mapping`.
     fn unreported(&self, mapping: &Mapping, kind: usize) -> u64 {
         let count = self.dropped[kind].load(Ordering::Acquire);
         if count & REPORTING == 0 {
@@ -62,7 +63,7 @@ impl LaneSlot {
         }
         let place = self.report.load(Ordering::Acquire);
         let (block, end) = ((place >> 32) as u32, place as u32);
-        // The memory may be another process's: any value.
+        // The memory may belong to another process and contain any value.
         let is_committed =
             block < mapping.layout().blocks() && mapping.block(block).committed() >= end;
         if is_committed { 0 } else { count & !REPORTING }
@@ -73,7 +74,7 @@ impl LaneSlot {
 #[cfg(not(loom))]
 pub(crate) fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
     let mut losses = Vec::new();
-    for index in 0..mapping.slots_used() {
+    for index in 0..mapping.layout().lanes() {
         let slot = mapping.slot(index);
         for kind in 0..KINDS {
             let mut loss = loss_of(kind, slot.unreported(mapping, kind));

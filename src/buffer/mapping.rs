@@ -22,18 +22,18 @@ use crate::record::{FORMAT_VERSION, KINDS, Kind};
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
-/// Calls that a lane's open-call stack holds; deeper ones are traced but do not stand on it.
+/// Number of calls on a lane's open-call stack; deeper ones are recorded without being on it.
 pub(crate) const MAX_OPEN_CALLS: usize = 16;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"GPUTPOOL");
 const HEADER_BYTES: usize = 4096;
 const PAGE: usize = 4096;
-/// Smallest block: room for a report of losses of every kind and a record besides.
+/// Minimum size of a block: space for a report of losses of every kind and one more record.
 const MIN_BLOCK: usize = 4096;
 const MAX_BLOCK: usize = 64 << 20;
 const MAX_LANES: u32 = 1 << 16;
 
-/// How a mapping is divided.
+/// The division of a mapping.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     lanes: u32,
@@ -41,18 +41,18 @@ pub struct Layout {
     block_bytes: u32,
 }
 
-/// Sizes that make no usable pool.
+/// An invalid choice of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The block size is out of range or not a multiple of 4096.
     #[error("block size {0} bytes: expected a multiple of 4096 from 4096 to 67108864")]
     BlockSize(usize),
-    /// The pool holds fewer than two blocks, or more than a 32-bit number counts.
+    /// The pool holds fewer than two blocks, or more than a 32-bit number can count.
     #[error("{pool} bytes do not hold 2 to 16777216 blocks of {block} bytes")]
     PoolSize {
-        /// Bytes asked for.
+        /// Requested size of the pool in bytes.
         pool: usize,
-        /// Bytes of a block.
+        /// Size of a block in bytes.
         block: usize,
     },
     /// The number of lanes is out of range.
@@ -99,7 +99,7 @@ impl Layout {
         self.block_bytes as usize
     }
 
-    /// Most lanes at a time.
+    /// Maximum number of lanes at a time.
     pub fn lanes(&self) -> u32 {
         self.lanes
     }
@@ -121,45 +121,58 @@ impl Layout {
     }
 }
 
-/// How far the session of a mapping has come; the `state` of its header.
+/// How far the session of a mapping has come; the `state` of its header. The codes are unlikely to come about when the
+/// program writes over the header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SessionState {
     /// Nobody has written yet.
     New = 0,
     /// A process records into it.
-    Recording = 1,
+    Recording = u32::from_le_bytes(*b"reco"),
+    /// The process has begun to exit: what its other threads still do is recorded until it is gone.
+    Exiting = u32::from_le_bytes(*b"exit"),
     /// The process has ended its session: no lane takes another block.
-    Ended = 2,
-    /// The owner of the memory has stopped listening: the process is to stop recording.
-    Abandoned = 3,
+    Ended = u32::from_le_bytes(*b"ende"),
+    /// The owner of the memory no longer collects: the process must stop recording.
+    Abandoned = u32::from_le_bytes(*b"aban"),
 }
 
+impl SessionState {
+    /// A code that no version wrote counts as `Recording`.
+    fn of(code: u32) -> SessionState {
+        use SessionState::*;
+        let mut all = [New, Exiting, Ended, Abandoned].into_iter();
+        all.find(|state| *state as u32 == code).unwrap_or(Recording)
+    }
+
+    /// Whether the process has ended its recording or begins to exit.
+    pub(crate) fn is_over(self) -> bool {
+        !matches!(self, SessionState::New | SessionState::Recording)
+    }
+}
+
+/// All fields are atomics: the other process may write any of them at any time.
 #[repr(C)]
 struct MappingHeader {
-    magic: u64,
-    version: u32,
-    lanes: u32,
-    blocks: u32,
-    block_bytes: u32,
+    magic: PlainU64,
+    version: PlainU32,
+    lanes: PlainU32,
+    blocks: PlainU32,
+    block_bytes: PlainU32,
     /// A [`SessionState`].
     state: AtomicU32,
-    /// The next lane's id less 1. Ids are never used again, slots are.
-    lane_ids: PlainU32,
+    reserved: PlainU32,
     /// Records of each kind lost where there was no lane to count them.
     unlaned: [PlainU64; KINDS],
-    /// Set once when the capture cannot take more: the errno, and the length it had.
-    capture_error: PlainU32,
-    reserved: u32,
-    capture_bytes: PlainU64,
-    /// How the collector sleeps.
+    /// The word on which the collector sleeps.
     wake: Wake,
-    /// Counts what the collector does: a sign of life.
+    /// Counts the collector's polls: a sign of life.
     looks: PlainU32,
     waiting: Waiting,
-    /// Counts what is to trigger a dump of what is kept.
+    /// Counts the triggers of dumps of kept records.
     triggers: PlainU32,
-    reserved2: u32,
+    reserved2: PlainU32,
 }
 
 /// One call in progress on a lane. 32 bytes.
@@ -168,25 +181,25 @@ struct MappingHeader {
 pub struct OpenCall {
     pub(crate) start: PlainU64,
     pub(crate) correlation: PlainU64,
-    reserved: PlainU64,
+    _reserved: PlainU64,
     /// domain | number << 16
     pub(crate) operation: PlainU32,
-    reserved2: PlainU32,
+    _reserved2: PlainU32,
 }
 
-/// What the mapping knows of one lane. Only its lane writes it, but for `lane` and `thread`.
+/// The header of one lane in the mapping. Only its lane writes it, except for `lane` and `thread`.
 #[repr(C, align(64))]
 pub(crate) struct LaneSlot {
     /// Id of the lane that uses the slot, 0 when it is free.
     pub lane: PlainU32,
     pub thread: PlainU32,
-    /// Calls that stand on `calls`; may be larger than it holds.
+    /// Number of calls on the stack; may exceed the length of `calls`.
     pub depth: PlainU32,
     /// Thread of the first drop that was not reported.
     pub dropped_by: PlainU32,
-    /// Records dropped and not yet reported, by [`Kind::index`]; see `losses`.
+    /// Number of dropped and unreported records, by [`Kind::index`]; see `losses`.
     pub dropped: [AtomicU64; KINDS],
-    /// Ticks of the first and the last of them.
+    /// Ticks of the first and the last drop.
     pub first_drop: PlainU64,
     pub last_drop: PlainU64,
     pub calls: [OpenCall; MAX_OPEN_CALLS],
@@ -198,7 +211,7 @@ const _: () = assert!(size_of::<MappingHeader>() <= HEADER_BYTES);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<LaneSlot>() == 1088 && size_of::<OpenCall>() == 32);
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 584);
+const _: () = assert!(size_of::<BlockHeader>() == 64 && size_of::<MappingHeader>() == 568);
 
 /// A file or memory that is not a mapping of this version.
 #[derive(Debug, thiserror::Error)]
@@ -206,12 +219,12 @@ pub enum MappingError {
     /// The system refused the memory.
     #[error("cannot map {bytes} bytes for the pool: {source}")]
     Map {
-        /// Bytes asked for.
+        /// Requested size in bytes.
         bytes: usize,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The header is not one of ours.
+    /// The header is not that of a mapping.
     #[error("not a gputrail pool: {0}")]
     Header(String),
 }
@@ -220,19 +233,23 @@ pub enum MappingError {
 pub struct Mapping {
     layout: Layout,
     memory: Memory,
-    /// Where the blocks are, if they are a client's.
+    /// Whether another process has the memory, too, and may write any of it at any time.
+    #[cfg(not(loom))]
+    is_shared: bool,
+    /// The client's blocks, for a buffer with a client.
     #[cfg(not(loom))]
     lent: Option<Box<[LentBlock]>>,
-    /// Blocks whose pages this process has in place: those below.
+    /// The number of blocks, from the first, whose pages this process has populated.
     #[cfg(not(loom))]
     populated: PlainU32,
 }
 
-/// Bytes of blocks that a lane populates at once.
+/// Number of bytes of blocks that a lane populates at once.
 #[cfg(not(loom))]
 const POPULATED_AT_ONCE: u32 = 256 << 10;
 
-/// Where a client's block is. Written by the collector before the block goes to the pool, which hands it over.
+/// The location of a client's block. Written by the collector before it puts the block into the pool, from which a lane
+/// takes it.
 #[cfg(not(loom))]
 #[derive(Default)]
 struct LentBlock {
@@ -244,7 +261,7 @@ struct LentBlock {
 #[cfg(not(loom))]
 struct Memory(memmap2::MmapRaw);
 
-/// Under loom nothing is mapped: loom's atomics know no addresses of their own.
+/// Under loom nothing is mapped: loom's atomics have no fixed addresses.
 #[cfg(loom)]
 struct Memory {
     header: MappingHeader,
@@ -254,8 +271,8 @@ struct Memory {
     data: Vec<ModelBlock>,
 }
 
-/// The bytes of a block in a model. The bytes themselves are plain memory, so that lanes and readers run the code that
-/// they run elsewhere; `accesses` has a cell for each word, through which loom learns who touches it.
+/// The bytes of a block in a model. The bytes themselves are plain memory, so that lanes and readers run their
+/// production code; `accesses` has a cell for each word, through which loom observes accesses.
 #[cfg(loom)]
 struct ModelBlock {
     words: Box<[std::cell::UnsafeCell<u64>]>,
@@ -271,10 +288,10 @@ impl Mapping {
             .len(bytes)
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
-        Ok(Mapping::format(Memory(memory.into()), layout))
+        Ok(Mapping::format(Memory(memory.into()), layout, false))
     }
 
-    /// Memory of this process for up to `blocks` blocks of a client, none of which is there yet.
+    /// Memory of this process for up to `blocks` blocks of a client, without any block yet.
     pub(crate) fn for_client(blocks: u32, lanes: u32) -> Result<Mapping, MappingError> {
         let layout = Layout {
             lanes: lanes.clamp(1, MAX_LANES),
@@ -289,7 +306,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A client's block has come; it goes to the pool next.
+    /// Adds a client's block, which goes to the pool next.
     pub(super) fn lend(&self, index: u32, start: *mut u8, bytes: u32, record_limit: u32) {
         if let Some(lent) = self.lent.as_ref().and_then(|lent| lent.get(index as usize)) {
             lent.start.store(start, Ordering::Relaxed);
@@ -298,7 +315,7 @@ impl Mapping {
         }
     }
 
-    /// Bytes that a block holds.
+    /// The capacity of a block in bytes.
     pub(crate) fn capacity(&self, index: u32) -> u32 {
         match &self.lent {
             Some(lent) => lent[index as usize].bytes.load(Ordering::Relaxed),
@@ -306,25 +323,25 @@ impl Mapping {
         }
     }
 
-    /// Records that a block takes at most, or 0.
+    /// The maximum number of records of a block; 0 means no limit.
     pub(crate) fn record_limit(&self, index: u32) -> u32 {
         self.lent.as_ref().map_or(0, |lent| {
             lent[index as usize].record_limit.load(Ordering::Relaxed)
         })
     }
 
-    /// A new pool in `file`, which must be zeros, at least `layout.total_bytes()` long, and sealed
-    /// against shrinking: a file that shrinks kills whoever maps it.
+    /// A new pool in `file`, which must contain zeros, be at least `layout.total_bytes()` long, and be sealed against
+    /// shrinking: a file that shrinks kills the processes that map it.
     pub fn create(
         file: impl memmap2::MmapAsRawDesc,
         layout: Layout,
     ) -> Result<Mapping, MappingError> {
         let memory = Self::map(file, layout.total_bytes())?;
-        Ok(Mapping::format(memory, layout))
+        Ok(Mapping::format(memory, layout, true))
     }
 
-    /// The pool that somebody else made in `file`, of `file_bytes` bytes. The header is checked,
-    /// and the layout that it names is what is used from then on, whatever becomes of the header.
+    /// The pool that another process made in `file`, of `file_bytes` bytes. The header is checked, and its layout is
+    /// used from then on, whatever the header contains later.
     pub fn open(
         file: impl memmap2::MmapAsRawDesc,
         file_bytes: usize,
@@ -336,17 +353,11 @@ impl Mapping {
         }
         let memory = Self::map(file, file_bytes)?;
         let header = memory.header();
-        // SAFETY: the header is mapped and any bytes are valid for these integers; they are read
-        // once, volatile, since another process may write them.
-        let (magic, version, lanes, blocks, block_bytes) = unsafe {
-            (
-                (&raw const (*header).magic).read_volatile(),
-                (&raw const (*header).version).read_volatile(),
-                (&raw const (*header).lanes).read_volatile(),
-                (&raw const (*header).blocks).read_volatile() as usize,
-                (&raw const (*header).block_bytes).read_volatile() as usize,
-            )
-        };
+        let magic = header.magic.load(Ordering::Relaxed);
+        let version = header.version.load(Ordering::Relaxed);
+        let lanes = header.lanes.load(Ordering::Relaxed);
+        let blocks = header.blocks.load(Ordering::Relaxed) as usize;
+        let block_bytes = header.block_bytes.load(Ordering::Relaxed) as usize;
         if magic != MAGIC {
             return Err(MappingError::Header(format!(
                 "magic {magic:#018x}, expected {MAGIC:#018x}"
@@ -368,6 +379,7 @@ impl Mapping {
         Ok(Mapping {
             layout,
             memory,
+            is_shared: true,
             lent: None,
             populated: PlainU32::new(0),
         })
@@ -381,8 +393,8 @@ impl Mapping {
             .map_err(|source| MappingError::Map { bytes, source })
     }
 
-    /// Brings the pages of some blocks into place. The collector does it ahead of need, so that neither the program's
-    /// start nor a lane's first writes to a block cost faults.
+    /// Populates the pages of some blocks. The collector does this ahead of need, so that neither the program's start
+    /// nor a lane's first writes to a block cost page faults.
     pub(crate) fn populate(&self, blocks: std::ops::Range<u32>) {
         if blocks.is_empty() || self.lent.is_some() {
             return;
@@ -398,26 +410,26 @@ impl Mapping {
     /// one system call instead of a fault for each page.
     pub(super) fn populate_for_lane(&self, index: u32) {
         if index >= self.populated.load(Ordering::Relaxed) {
-            // Larger blocks may never be used to their end: faults populate them as they are.
+            // Larger blocks may never be used to their end: faults populate them page by page.
             let blocks = POPULATED_AT_ONCE / self.layout.block_bytes.max(1);
             self.populate(index..(index + blocks).min(self.layout.blocks));
         }
     }
 
-    /// Writes the header of a fresh mapping, whose bytes are all 0: a valid state of everything else.
-    fn format(memory: Memory, layout: Layout) -> Mapping {
-        let header = memory.header().cast_mut();
-        // SAFETY: the memory was just made, is large enough (`Layout`), and nobody else knows it yet.
-        unsafe {
-            (*header).magic = MAGIC;
-            (*header).version = FORMAT_VERSION;
-            (*header).lanes = layout.lanes;
-            (*header).blocks = layout.blocks;
-            (*header).block_bytes = layout.block_bytes;
-        }
+    /// Writes the header of a new mapping. All other bytes are 0, which is a valid state.
+    fn format(memory: Memory, layout: Layout, is_shared: bool) -> Mapping {
+        let header = memory.header();
+        header.magic.store(MAGIC, Ordering::Relaxed);
+        header.version.store(FORMAT_VERSION, Ordering::Relaxed);
+        header.lanes.store(layout.lanes, Ordering::Relaxed);
+        header.blocks.store(layout.blocks, Ordering::Relaxed);
+        header
+            .block_bytes
+            .store(layout.block_bytes, Ordering::Relaxed);
         let mapping = Mapping {
             layout,
             memory,
+            is_shared,
             lent: None,
             populated: PlainU32::new(0),
         };
@@ -434,9 +446,7 @@ impl Mapping {
     }
 
     fn header(&self) -> &MappingHeader {
-        // SAFETY: mapped for as long as `self`, page aligned, of valid bytes; what changes after
-        // `format` are atomics.
-        unsafe { &*self.memory.header() }
+        self.memory.header()
     }
 
     pub(crate) fn slot(&self, index: u32) -> &LaneSlot {
@@ -472,7 +482,7 @@ impl Mapping {
         unsafe { self.memory.0.as_mut_ptr().add(offset) }
     }
 
-    /// Shows `read` the bytes `from..to` of a block.
+    /// Shows `read` the bytes `from..to` of a block, multiples of 8. Of memory that another process has, too, it sees a copy.
     ///
     /// # Safety
     ///
@@ -486,6 +496,16 @@ impl Mapping {
         read: impl FnOnce(&[u8]) -> R,
     ) -> R {
         assert!(from <= to && to <= self.capacity(index));
+        if self.is_shared {
+            let words = (to - from) as usize / 8;
+            // SAFETY: within the block and aligned to 8; atomics only, for which any bytes are valid.
+            let words: &[PlainU64] = unsafe {
+                std::slice::from_raw_parts(self.data(index).add(from as usize).cast(), words)
+            };
+            let load = |word: &PlainU64| word.load(Ordering::Relaxed);
+            let copy: Vec<u64> = words.iter().map(load).collect();
+            return read(bytemuck::cast_slice(&copy));
+        }
         // SAFETY: within the block; committed bytes are never written again before the block is
         // returned, which the caller excludes.
         read(unsafe {
@@ -496,54 +516,55 @@ impl Mapping {
 
 #[cfg(not(loom))]
 impl Memory {
-    fn header(&self) -> *const MappingHeader {
-        self.0.as_ptr().cast()
+    fn header(&self) -> &MappingHeader {
+        // SAFETY: mapped for as long as `self`, page aligned, at least as long as a header, atomics only.
+        unsafe { &*self.0.as_ptr().cast() }
     }
 }
 
 impl Mapping {
-    /// How it is divided.
+    /// The division of the mapping.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// How far its session has come. A value that no version wrote counts as `Recording`.
+    /// How far its session has come.
     pub fn state(&self) -> SessionState {
-        match self.header().state.load(Ordering::Acquire) {
-            0 => SessionState::New,
-            2 => SessionState::Ended,
-            3 => SessionState::Abandoned,
-            _ => SessionState::Recording,
-        }
+        SessionState::of(self.header().state.load(Ordering::Acquire))
     }
 
-    /// The process begins to record, unless its session is over already.
+    /// Begins the session, unless it is already over.
     pub(crate) fn begin(&self) {
-        self.come(SessionState::New, SessionState::Recording);
+        self.change_state(&[SessionState::New], SessionState::Recording);
     }
 
-    /// The process ends its session, unless it was told to.
+    /// The process begins to exit. Its lanes go on.
+    #[cfg(not(loom))]
+    pub(crate) fn exit(&self) {
+        use SessionState::*;
+        self.change_state(&[New, Recording], Exiting);
+    }
+
+    /// Ends the session of this process, unless it has been abandoned.
     pub(crate) fn end(&self) {
-        self.begin();
-        self.come(SessionState::Recording, SessionState::Ended);
+        use SessionState::*;
+        self.change_state(&[New, Recording, Exiting], Ended);
         self.pool().wake_waiting();
     }
 
-    /// Tells the process to stop recording, unless it has ended its session itself.
+    /// Asks the process to stop recording, unless it has ended its session itself.
     pub fn abandon(&self) {
-        self.begin();
-        self.come(SessionState::Recording, SessionState::Abandoned);
+        use SessionState::*;
+        self.change_state(&[New, Recording, Exiting], Abandoned);
         self.pool().wake_waiting();
     }
 
-    fn come(&self, from: SessionState, to: SessionState) {
-        // Who was faster has said what holds.
-        let _ = self.header().state.compare_exchange(
-            from as u32,
-            to as u32,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
+    /// Changes the state to `to` if it is one of `from`.
+    fn change_state(&self, from: &[SessionState], to: SessionState) {
+        let change = |code| from.contains(&SessionState::of(code)).then_some(to as u32);
+        // An error: the state is another one, and stays.
+        let state = &self.header().state;
+        let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
 
     /// The empty blocks.
@@ -551,69 +572,29 @@ impl Mapping {
         Pool::new(self, self.empty_bits(), &self.header().waiting)
     }
 
-    /// What wakes the collector.
+    /// The word on which the collector sleeps.
     pub(super) fn wake(&self) -> &Wake {
         &self.header().wake
     }
 
-    /// Counts what the collector does: it changes while there is one.
+    /// The number of the collector's polls: it changes while there is a collector.
     pub(super) fn looks(&self) -> &PlainU32 {
         &self.header().looks
     }
 
-    /// Counts what is to trigger a dump.
+    /// The number of triggers of dumps.
     #[cfg(not(loom))]
     pub(super) fn triggers(&self) -> &PlainU32 {
         &self.header().triggers
     }
 
-    /// Notes that the capture cannot take more: the system's error number, and its length. The first who says so is
-    /// believed, which the result tells.
-    pub fn set_capture_error(&self, errno: i32, bytes: u64) -> bool {
-        if self.capture_error().is_some() {
-            return false;
-        }
-        let header = self.header();
-        header.capture_bytes.store(bytes, Ordering::Relaxed);
-        let errno = errno.max(1) as u32;
-        header
-            .capture_error
-            .compare_exchange(0, errno, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// The error number and the length of the capture when it could not take more, if that happened.
-    pub fn capture_error(&self) -> Option<(i32, u64)> {
-        let header = self.header();
-        match header.capture_error.load(Ordering::Acquire) {
-            0 => None,
-            errno => Some((errno as i32, header.capture_bytes.load(Ordering::Relaxed))),
-        }
-    }
-
-    /// Counter of the records of `kind` lost where there was no lane to count them.
+    /// The counter of records of `kind` that were lost without a lane to count them.
     pub(crate) fn unlaned(&self, kind: Kind) -> &PlainU64 {
         &self.header().unlaned[kind.index()]
     }
 
     pub(crate) fn unlaned_by_index(&self, index: usize) -> &PlainU64 {
         &self.header().unlaned[index]
-    }
-
-    pub(crate) fn next_lane_id(&self) -> u32 {
-        self.header()
-            .lane_ids
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1)
-            .max(1)
-    }
-
-    /// Slots that lanes have had: they take the first that is free, and an id each. The pages of the others have
-    /// never been touched.
-    #[cfg(not(loom))]
-    pub(crate) fn slots_used(&self) -> u32 {
-        let lanes = self.header().lane_ids.load(Ordering::Relaxed);
-        lanes.min(self.layout.lanes)
     }
 
     pub(crate) fn block_state(&self, index: u32) -> BlockState {
@@ -623,7 +604,7 @@ impl Mapping {
 
 #[cfg(loom)]
 impl Mapping {
-    /// A mapping for a model: tiny, and made of loom's own cells.
+    /// A mapping for a model: tiny, and made of loom's cells.
     pub(crate) fn model(lanes: u32, blocks: u32, block_bytes: u32) -> Mapping {
         let zeroed_slot = || LaneSlot {
             lane: PlainU32::new(0),
@@ -644,22 +625,19 @@ impl Mapping {
             },
             memory: Memory {
                 header: MappingHeader {
-                    magic: MAGIC,
-                    version: FORMAT_VERSION,
-                    lanes,
-                    blocks,
-                    block_bytes,
+                    magic: PlainU64::new(MAGIC),
+                    version: PlainU32::new(FORMAT_VERSION),
+                    lanes: PlainU32::new(lanes),
+                    blocks: PlainU32::new(blocks),
+                    block_bytes: PlainU32::new(block_bytes),
                     state: AtomicU32::new(0),
-                    lane_ids: PlainU32::new(0),
+                    reserved: PlainU32::new(0),
                     unlaned: [const { PlainU64::new(0) }; KINDS],
-                    capture_error: PlainU32::new(0),
-                    reserved: 0,
-                    capture_bytes: PlainU64::new(0),
                     wake: Wake::default(),
                     looks: PlainU32::new(0),
                     waiting: Waiting::new(),
                     triggers: PlainU32::new(0),
-                    reserved2: 0,
+                    reserved2: PlainU32::new(0),
                 },
                 slots: (0..lanes).map(|_| zeroed_slot()).collect(),
                 blocks: (0..blocks).map(|_| BlockHeader::new()).collect(),
@@ -708,7 +686,8 @@ impl Mapping {
         &self.memory.data[index as usize].accesses[from as usize / 8..to as usize / 8]
     }
 
-    /// The calling thread writes these bytes of a block: loom checks that no other one touches them meanwhile.
+    /// Informs loom that the calling thread writes these bytes of a block; loom checks that no other thread accesses
+    /// them meanwhile.
     pub(crate) fn note_write(&self, index: u32, from: u32, to: u32) {
         self.accesses(index, from, to)
             .iter()

@@ -1,14 +1,14 @@
-//! Buffers: how records get from the threads that make them to the sinks that keep them.
+//! Buffers: the path of records from the recording threads to the sinks.
 //!
-//! A [`Buffer`] is a [`Mapping`] divided into blocks. Each thread that records owns a [`Lane`] and fills one block at a
-//! time from front to back; writing a record is a bounds check, a copy and one release store. The [`Collector`] looks
-//! at the states of the blocks, hands what was committed to its [`Sink`]s, and puts emptied blocks back into the pool
-//! that all lanes draw from. Everything that says what was written lies in the mapping itself: the collector may be
-//! another process's, and the same look finds what a process left that has died ([`crate::capture::recover`]).
+//! A [`Buffer`] is a [`Mapping`] divided into blocks. Each recording thread owns a [`Lane`] and fills one block at a
+//! time from front to back; writing a record is a bounds check, a copy and one release store. The [`Collector`] polls
+//! the states of the blocks, delivers committed records to its [`Sink`]s, and returns emptied blocks to the pool from
+//! which all lanes take blocks. The whole state is in the mapping: so the collector may be in another process, and the
+//! same poll finds the records of a process that has died ([`crate::capture::recover`]).
 //!
-//! When no block is empty, the buffer's [`Policy`] decides. Nothing here grows while it runs.
+//! If no block is empty, the buffer's [`Policy`] decides. Nothing here grows at run time.
 //!
-//! `docs/memory-orderings.md` lists every atomic with its ordering and what it pairs with.
+//! `docs/memory-orderings.md` lists every atomic with its ordering and its counterpart.
 
 mod batch;
 mod block;
@@ -67,27 +67,25 @@ use crate::platform::sync::Ordering;
 use crate::record::{KINDS, Kind, ThreadId, Ticks};
 use std::sync::Arc;
 use std::sync::OnceLock;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicU32 as PlainU32;
-use std::sync::atomic::AtomicU64 as PlainU64;
+use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
-/// What a lane does when the pool has no empty block.
+/// What a lane does if the pool has no empty block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum Policy {
     /// Drop the record and count it. Writing is wait-free.
     #[default]
     Discard = 0,
-    /// Wait for the collector, where waiting is allowed ([`Lane::set_may_wait`]); elsewhere discard
-    /// and count.
+    /// Wait for the collector, if waiting is allowed ([`Lane::set_may_wait`]); otherwise discard the record and count
+    /// it.
     Lossless = 1,
-    /// Overwrite the oldest: the buffer keeps what was recorded last, and hands it out on request only. Writing is
-    /// wait-free, but while a dump reads all blocks, records are discarded and counted.
+    /// Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free,
+    /// but while a dump reads all blocks, records are discarded and counted.
     Overwrite = 2,
 }
 
 impl Policy {
-    /// The policy with this number, as configurations carry it.
+    /// The policy with this number in configurations.
     pub fn from_code(code: u32) -> Option<Policy> {
         [Policy::Discard, Policy::Lossless, Policy::Overwrite]
             .into_iter()
@@ -117,7 +115,7 @@ impl std::str::FromStr for Policy {
     }
 }
 
-/// A word that names no policy.
+/// A word that is not the name of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown policy `{0}`, expected `lossless` or `discard`")]
 pub struct UnknownPolicy(String);
@@ -128,22 +126,29 @@ pub struct Buffer {
     shared: Arc<Shared>,
 }
 
-/// What lanes and collector share.
+/// The state that lanes and collector share.
 struct Shared {
     mapping: Mapping,
     policy: Policy,
-    /// The callback thread that collects and 1, or 0: then it is who sleeps on the mapping's own word.
+    /// The callback thread that collects and 1, or 0 if the collector's own thread sleeps on the mapping's word.
     #[cfg(not(loom))]
     served_by: PlainU32,
     /// Under [`Policy::Overwrite`]: lanes that have left full blocks behind.
     left_behind: PlainU64,
-    /// 1 and [`Mapping::looks`] when a lane found that the collector does nothing any more, or 0. Others do not wait
-    /// for it again before it does.
+    /// [`Mapping::looks`] and a set bit when a lane found that the collector has stopped polling, or 0. Other lanes do
+    /// not wait for it before it polls again.
     collector_lost: PlainU64,
-    /// Returns whether the process that collects has ended, where another process collects.
+    /// Returns whether the collecting process has ended, if another process collects.
     collector_ended: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// Dropped records of each kind that lanes have reported.
+    /// Has idle lanes give their blocks to the collector.
+    reclaim: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Ticks at which that was done last.
+    #[cfg(not(loom))]
+    reclaimed: PlainU64,
+    /// Number of dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
+    /// Id of the latest lane. Ids are never used again, slots are.
+    last_lane: PlainU32,
 }
 
 impl Buffer {
@@ -158,19 +163,35 @@ impl Buffer {
                 served_by: PlainU32::new(0),
                 collector_lost: PlainU64::new(0),
                 collector_ended: OnceLock::new(),
+                reclaim: OnceLock::new(),
+                #[cfg(not(loom))]
+                reclaimed: PlainU64::new(0),
                 reported: [const { PlainU64::new(0) }; KINDS],
+                last_lane: PlainU32::new(0),
             }),
         }
     }
 
-    /// Sets how a lane that waits for an empty block finds out that the process that collects has ended. The first call
-    /// counts.
+    /// Sets how a lane that waits for an empty block finds out whether the collecting process has ended. Only the first
+    /// call has an effect.
     pub(crate) fn collector_ends_when(&self, ended: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.shared.collector_ended.set(Box::new(ended));
     }
 
-    /// A lane for `thread`, or `None` when all lanes of the layout are in use or the buffer has
-    /// ended. What a thread without a lane loses is to be counted by [`Buffer::count_unlaned`].
+    /// Sets how a lane that waits for an empty block, while lanes hold all of them partly filled, has idle lanes give theirs
+    /// to the collector. The first call counts. `reclaim` must not wait for the calling thread's lane.
+    pub(crate) fn reclaims_by(&self, reclaim: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shared.reclaim.set(Box::new(reclaim));
+    }
+
+    /// Whether the process that collects is known to have ended.
+    #[cfg(not(loom))]
+    pub(crate) fn collector_has_ended(&self) -> bool {
+        self.shared.collector_has_ended()
+    }
+
+    /// A lane for `thread`, or `None` if all lanes of the layout are in use or the buffer has ended. Losses of a thread
+    /// without a lane must be counted by [`Buffer::count_unlaned`].
     pub fn lane(&self, thread: ThreadId) -> Option<Lane> {
         Lane::open(self.shared.clone(), thread)
     }
@@ -199,20 +220,20 @@ impl Buffer {
         dropped
     }
 
-    /// Under [`Policy::Overwrite`]: shows `show` what is kept, each lane's blocks in the order it filled them, of
-    /// those that were in use after `since`. One thread at a time.
+    /// Under [`Policy::Overwrite`]: calls `show` with the kept records, each lane's blocks in the order it filled them,
+    /// of the blocks in use after `since`. One thread at a time.
     pub(crate) fn dump(&self, since: Ticks, show: impl FnMut(&BlockView<'_>)) {
         overwrite::dump(&self.shared, since.0, show);
     }
 
-    /// Asks whoever collects, perhaps another process, for a dump of what is kept.
+    /// Requests a dump of the kept records from the collecting process, which may be another one.
     #[cfg(not(loom))]
     pub(crate) fn trigger(&self) {
         self.mapping().triggers().fetch_add(1, Ordering::Release);
         self.wake_collector();
     }
 
-    /// What happens when no block is empty.
+    /// The policy for a pool without empty blocks.
     pub fn policy(&self) -> Policy {
         self.shared.policy
     }
@@ -222,18 +243,18 @@ impl Buffer {
         &self.shared.mapping
     }
 
-    /// Blocks that are empty now.
+    /// Number of empty blocks.
     pub fn empty_blocks(&self) -> usize {
         self.shared.mapping.pool().len()
     }
 
-    /// Lets no lane take another block, and wakes those that wait for one. What lanes still write
-    /// into the blocks they hold stays in the mapping.
+    /// Stops lanes from taking further blocks, and wakes those that wait for one. Records that lanes still write into
+    /// the blocks they hold stay in the mapping.
     pub fn end(&self) {
         self.shared.mapping.end();
     }
 
-    /// Has the collector look now.
+    /// Wakes the collector.
     #[cfg(not(loom))]
     pub(crate) fn wake_collector(&self) {
         self.shared.wake().wake();

@@ -22,16 +22,16 @@ fn note(n: u64) -> ClockPair {
     pair
 }
 
-/// What the collector has seen of the model's records.
+/// The records that the collector has received.
 #[derive(Default)]
 struct Seen {
-    /// Lane and number of each.
+    /// Lane and number of each record.
     records: Vec<(u32, u64)>,
-    /// Sum of the losses reported.
+    /// Sum of the reported losses.
     lost: u64,
 }
 
-/// Delivers what there is, as the collector does.
+/// Delivers records as the collector does.
 fn deliver(buffer: &Buffer, watermark: u32, seen: &mut Seen) {
     let shared = &buffer.shared;
     let show = |view: &BlockView<'_>| {
@@ -54,7 +54,7 @@ fn deliver(buffer: &Buffer, watermark: u32, seen: &mut Seen) {
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    // A lane looks at the drop counter of each kind.
+    // A lane reads the drop counter of each kind.
     builder.max_branches = 10_000;
     builder.check(check);
 }
@@ -105,7 +105,7 @@ fn blocks_go_round_and_what_is_written_or_dropped_adds_up() {
             .mapping()
             .unlaned(Kind::CLOCK_PAIR)
             .load(std::sync::atomic::Ordering::Relaxed);
-        // The lane has ended: what it did not report stays in its slot.
+        // The lane has ended: its unreported drops stay in its slot.
         let unreported = buffer.mapping().slot(0).drops(Kind::CLOCK_PAIR.index());
         assert_eq!(written.len() as u64 + seen.lost + unreported + unlaned, 7);
     });
@@ -154,7 +154,7 @@ fn use_of_a_block_is_over_before_it_is_taken_again() {
             })
         };
         for _ in 0..2 {
-            // Loom objects where a write here meets the one before `put`.
+            // Loom reports an error if a write here races with the one before `put`.
             if let Some(block) = memory.pool().take() {
                 memory.note_write(block, 0, 8);
             }
@@ -225,7 +225,7 @@ fn a_lane_that_ends_leaves_its_block_and_its_slot() {
     });
 }
 
-/// Looks at a lane in use that end only when its thread has left it.
+/// A number of checks that is not exhausted before the thread has left its lane.
 const FOR_EVER: u32 = u32::MAX;
 
 /// A thread's lanes, one of them open in `buffer`.
@@ -254,7 +254,7 @@ fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
         let lock = unsafe { Opening::locked() };
         shared.close(0, &lock);
         assert!(fence_heavy());
-        // Loom objects where the lane is reached for by two.
+        // Loom reports an error if two threads access the lane.
         let lane = shared.take(0, FOR_EVER, &lock).unwrap();
         drop(lane.expect("the writer has a lane"));
         let mut seen = Seen::default();
@@ -273,7 +273,7 @@ fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
 fn a_slot_that_another_buffer_gets_is_opened_anew() {
     model(|| {
         let (first, second) = (buffer(1, Policy::Discard), buffer(1, Policy::Discard));
-        // What the switchboard's lock guards: the buffer that has the slot.
+        // The state that the switchboard's lock guards: the buffer that has the slot.
         let in_slot = Arc::new(loom::sync::Mutex::new(first.clone()));
         let mut own = opened(&first);
         let shared = own.shared();
@@ -312,7 +312,7 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
     });
 }
 
-/// What a dump shows: lane and number of each record.
+/// The contents of a dump: lane and number of each record.
 fn dump(buffer: &Buffer) -> Vec<(u32, u64)> {
     let mut seen = Vec::new();
     buffer.dump(Ticks::NONE, |view| {
@@ -334,7 +334,7 @@ fn a_lane_takes_back_its_oldest_block_but_none_that_a_dump_reads() {
             let buffer = buffer.clone();
             thread::spawn(move || {
                 let mut lane = buffer.lane(ThreadId(1)).unwrap();
-                // Loom objects where one of them goes over what the dump reads.
+                // Loom reports an error if one of these overwrites bytes that the dump reads.
                 let written = (1..=5).filter(|n| lane.write(note(*n))).collect::<Vec<_>>();
                 (lane, written)
             })
@@ -380,15 +380,15 @@ fn recovery_at_any_moment_sees_committed_records_once_however_blocks_were_reused
                 let mut lane = buffer.lane(ThreadId(1)).unwrap();
                 let written = (1..=6).filter(|n| lane.write(note(*n)));
                 let written: Vec<u64> = written.collect();
-                // Its process is gone: nothing is handed over any more.
+                // Its process has died: nothing is passed on any more.
                 std::mem::forget(lane);
                 written
             })
         };
         let mut seen = Seen::default();
-        // The collector has emptied what was full by then, and the lane may have taken it again.
+        // The collector has emptied the blocks that were full by then, and the lane may have taken them again.
         deliver(&buffer, u32::MAX, &mut seen);
-        // From here on the collector is gone. The recovery looks as it does, at any moment of the lane's.
+        // From here on there is no collector. The recovery reads the mapping at any moment of the lane's writes.
         let mut recovered = Seen::default();
         let show = |view: &BlockView<'_>| {
             let records = Records::new(view.bytes).filter_map(|record| record.read::<ClockPair>());

@@ -29,8 +29,8 @@ impl OpenCalls {
         unsafe { &*self.slot }
     }
 
-    /// Writes the frame of a call that is about to begin at `depth`. Calls below it that this lane does not record are
-    /// gaps.
+    /// Writes the frame of a call that is about to begin at `depth`. Calls below it that this lane does not record
+    /// become gaps.
     #[inline(always)]
     pub fn prepare(&self, depth: u32, correlation: CorrelationId, operation: Operation) {
         let slot = self.slot();
@@ -45,7 +45,7 @@ impl OpenCalls {
         }
     }
 
-    /// The call at `depth` begins: it is on the stack from now on.
+    /// Puts the call at `depth` on the stack.
     #[inline(always)]
     pub fn enter(&self, depth: u32, start: Ticks) {
         let slot = self.slot();
@@ -56,12 +56,12 @@ impl OpenCalls {
         slot.depth.store(depth + 1, Ordering::Release);
     }
 
-    /// Brings the stack from `known` calls to `depth`.
+    /// Changes the number of calls on the stack from `known` to `depth`.
     #[cold]
     #[inline(never)]
     fn reach(&self, depth: u32, known: u32) {
         if known > depth {
-            // A longjmp or an exception left calls above `depth`.
+            // A longjmp or an exception has left calls above `depth`.
             return self.close(depth);
         }
         let calls = self.slot().calls.iter();

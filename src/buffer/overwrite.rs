@@ -1,17 +1,17 @@
-//! [`Policy::Overwrite`](super::Policy): what was recorded last is kept in the blocks, until a dump shows it.
+//! [`Policy::Overwrite`](super::Policy): the latest records are kept in the blocks until a dump shows them.
 //!
-//! Each lane keeps a ring of the blocks that it has filled. When the pool has none to spare, it takes back the oldest
-//! of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: a full one is
-//! being read, and so is the front of one that its lane goes on filling. A lane skips those that a dump reads. What
-//! lanes that have ended left behind is there for whoever needs a block and finds that older than its own.
+//! Each lane keeps a ring of the blocks that it has filled. If the pool has no block to spare, the lane takes back the
+//! oldest of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: it
+//! reads full blocks, and the committed part of blocks that are being filled. A lane skips blocks that a dump reads.
+//! Full blocks of lanes that have ended are available to any lane that needs a block and finds them older than its own.
 
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
 use crate::platform::sync::Ordering;
 
-/// Of so many blocks one is spared for lanes that have hardly any.
+/// One in this many blocks is reserved for lanes with few blocks.
 const RESERVE: usize = 8;
-/// Blocks from which on a lane leaves those to others.
+/// Number of blocks from which on a lane leaves the reserved ones to others.
 const ENOUGH: usize = 2;
 
 /// The full blocks of a lane, the oldest first.
@@ -19,7 +19,7 @@ const ENOUGH: usize = 2;
 pub(super) struct Ring(std::collections::VecDeque<u32>);
 
 impl Ring {
-    /// The lane has filled `block`.
+    /// Adds `block`, which the lane has filled.
     pub fn keep(&mut self, block: u32) {
         self.0.push_back(block);
     }
@@ -47,7 +47,7 @@ impl Ring {
         {
             return Some(block);
         }
-        // Those that a dump reads are skipped.
+        // Blocks that a dump reads are skipped.
         let free = |block: &u32| mapping.block(*block).take_back();
         let place = self.0.iter().position(free);
         place
@@ -69,13 +69,13 @@ fn oldest_left_behind(shared: &Shared, before: u64) -> Option<u32> {
         .min_by_key(|block| mapping.block(*block).begun())
 }
 
-/// Takes `block` for another lane, unless somebody else has done so since it was found.
+/// Takes `block` for another lane, unless another thread has taken it since it was found.
 fn take_left_behind(mapping: &Mapping, block: u32) -> bool {
     let header = mapping.block(block);
     if !header.take_back() {
         return false;
     }
-    // It may have been taken, filled and kept by a lane that is there: then it is that lane's.
+    // A live lane may have taken, filled and kept it: then it belongs to that lane.
     let ours = !is_alive(mapping, header.owner().lane);
     if !ours {
         header.put_back();
@@ -90,11 +90,11 @@ fn is_alive(mapping: &Mapping, lane: u32) -> bool {
         .any(|id| id == lane)
 }
 
-/// Shows `show` what is kept: each lane's blocks in the order it filled them, of those that were in use after
-/// `since`. The lanes go on.
+/// Calls `show` with the kept records: each lane's blocks in the order it filled them, of the blocks in use after
+/// `since`. The lanes continue meanwhile.
 ///
-/// Only one thread at a time may do this to a mapping. It may be of another process than the lanes are: what they say
-/// is not trusted.
+/// Only one thread at a time may do this to a mapping. It may belong to another process than the lanes, whose data is
+/// not trusted.
 pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<'_>)) {
     struct Claimed {
         owner: Owner,
@@ -116,7 +116,7 @@ pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<
         let is_old = claimed.get(place + 1).is_some_and(|next| {
             next.owner.lane == owner.lane && mapping.block(next.block).begun() < since
         });
-        // Whatever the mapping says: within the block, and in whole words as records are.
+        // Any value from the mapping is limited to the block, and to whole words as records are.
         let committed = header.committed().min(mapping.capacity(block)) & !7;
         if !is_old && committed > 0 {
             let show = |bytes: &[u8]| {

@@ -1,22 +1,22 @@
-//! The pool: which blocks are empty, and who waits for one.
+//! The pool: the empty blocks, and the lanes that wait for one.
 //!
-//! It lies in the mapping, since those who use it may be two processes: the program's lanes take blocks, the collector
-//! puts them back. Touched only when a lane changes blocks. Lanes of a lossless buffer may wait here, with a bound on
-//! each wait, so that a lost wake-up costs one period.
+//! It is part of the mapping, since its users may be in two processes: the program's lanes take blocks, the collector
+//! returns them. It is accessed only when a lane changes blocks. Lanes of a lossless buffer may wait here, with a bound
+//! on each wait, so that a lost wake-up costs one period.
 
 use super::{Mapping, SessionState};
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering, Signal, fence};
 use std::time::Duration;
 
-/// Longest wait for a block to come back.
+/// Maximum wait for a block to be returned.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// Who waits for a block.
+/// The lanes that wait for a block.
 #[repr(C)]
 pub(super) struct Waiting {
-    /// Lanes in `wait`.
+    /// Number of lanes in `wait`.
     lanes: AtomicU32,
-    /// Raised for them when a block has come back.
+    /// Raised when a block has been returned.
     returned: Signal,
 }
 
@@ -32,9 +32,9 @@ impl Waiting {
 
 /// The empty blocks of a mapping: one bit each.
 ///
-/// The first empty block is taken, so that few are in use at a time, and they are those whose pages are in place and in
-/// the caches. Taking and putting back are one atomic operation on a word each: nobody's bytes can lead anybody astray
-/// or keep them here.
+/// The first empty block is taken, so that few blocks are in use at a time, whose pages are populated and cached.
+/// Taking and returning are one atomic operation on a word each: no value in the mapping can mislead or block a
+/// process.
 #[derive(Copy, Clone)]
 pub(super) struct Pool<'a> {
     mapping: &'a Mapping,
@@ -65,11 +65,11 @@ impl<'a> Pool<'a> {
             let mut bits = word.load(Ordering::Relaxed);
             while bits != 0 {
                 let lowest = bits.trailing_zeros();
-                // Acquire: pairs with the release of `put`, which others that take only continue. What was done with
-                // the block before it was put back is over.
+                // Acquire: pairs with the release of `put`, whose release sequence other takers only continue. All
+                // accesses to the block before it was returned are over.
                 let found = word.fetch_and(!(1 << lowest), Ordering::Acquire);
                 let block = place as u32 * 64 + lowest;
-                // Somebody else may have been faster; and bits behind the last block are none of ours.
+                // Another thread may have been faster; bits beyond the last block are not blocks.
                 if found & 1 << lowest != 0 && block < self.blocks() {
                     return Some(block);
                 }
@@ -79,7 +79,7 @@ impl<'a> Pool<'a> {
         None
     }
 
-    /// Takes `block` out of the pool, also after its end. `false`: a lane has taken it.
+    /// Takes `block` out of the pool, even after its end. `false` if a lane has taken it.
     #[cfg(not(loom))]
     pub fn take_back(&self, block: u32) -> bool {
         let bit = 1 << (block % 64);
@@ -91,8 +91,8 @@ impl<'a> Pool<'a> {
     pub fn wait(&self) {
         let seen = self.waiting.returned.value();
         self.waiting.lanes.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence in `wake_waiting`: whoever puts a block back, or closes the pool, after the look below
-        // sees us waiting, and raises the number that we saw.
+        // Pairs with the fence in `wake_waiting`: a thread that returns a block, or closes the pool, after the check
+        // below sees this one waiting, and raises the number that this one has read.
         fence(Ordering::SeqCst);
         if !self.any() && !self.is_closed() {
             self.waiting.returned.wait(seen, WAIT);
@@ -100,14 +100,14 @@ impl<'a> Pool<'a> {
         self.waiting.lanes.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes back a block that was emptied.
+    /// Returns an emptied block.
     pub fn put(&self, block: u32) {
-        // Release: whoever takes the block sees what was done with it.
+        // Release: the thread that takes the block sees all accesses to it.
         self.empty[block as usize / 64].fetch_or(1 << (block % 64), Ordering::Release);
         self.wake_waiting();
     }
 
-    /// Whether nobody may take a block any more: the session is over.
+    /// Whether no block may be taken any more, since the session has ended.
     pub fn is_closed(&self) -> bool {
         matches!(
             self.mapping.state(),
@@ -115,23 +115,23 @@ impl<'a> Pool<'a> {
         )
     }
 
-    /// Wakes those that wait.
+    /// Wakes waiting lanes.
     pub fn wake_waiting(&self) {
-        // Pairs with the fence in `wait`: either this sees the one that waits, or that one sees what this was called
-        // for.
+        // Pairs with the fence in `wait`: either this thread sees the waiting one, or that one sees the change that
+        // this call announces.
         fence(Ordering::SeqCst);
         if self.waiting.lanes.load(Ordering::Relaxed) > 0 {
             self.waiting.returned.raise();
         }
     }
 
-    /// Blocks that are empty now.
+    /// Number of empty blocks.
     pub fn len(&self) -> usize {
         let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
         self.empty.iter().map(ones).sum()
     }
 
-    /// Whether so few blocks are empty that the collector had better come at once.
+    /// Whether so few blocks are empty that the collector should be woken.
     pub fn is_low(&self) -> bool {
         self.len() <= self.blocks() as usize / 2
     }

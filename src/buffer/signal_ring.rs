@@ -1,15 +1,15 @@
-//! Samples of one thread on their way from its signal handler to whoever drains them: as many as fit, the others
-//! counted. Neither side ever waits. Made of words that are loaded and stored whole, so that the handler needs nothing
-//! else.
+//! A ring of samples from the signal handler of one thread to the reader that drains them: samples that do not fit are
+//! counted. Neither side ever waits. It consists of words that are loaded and stored whole, so that the handler needs
+//! nothing else.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of a sample.
+/// Number of words of a sample.
 pub const WORDS: usize = 3;
-/// Samples that a ring holds: some seconds' worth of the fastest timer.
+/// Capacity of a ring in samples: a few seconds of the fastest timer.
 #[cfg(not(loom))]
 const ROOM: u64 = 1024;
 #[cfg(loom)]
@@ -17,11 +17,11 @@ const ROOM: u64 = 2;
 
 /// A ring with one writer, the handler, and one reader.
 pub struct SignalRing {
-    /// Samples written so far.
+    /// Number of samples written so far.
     written: AtomicU64,
-    /// Samples read so far: never more than were written.
+    /// Number of samples read so far, which never exceeds `written`.
     read: AtomicU64,
-    /// Samples there was no room for.
+    /// Number of samples that did not fit.
     lost: AtomicU64,
     words: Vec<[AtomicU64; WORDS]>,
 }
@@ -38,12 +38,12 @@ impl SignalRing {
         }
     }
 
-    /// Puts a sample in. Of the writer alone; async-signal-safe.
+    /// Adds a sample. For the writer only; async-signal-safe.
     pub fn put(&self, sample: [u64; WORDS]) {
         let written = self.written.load(Ordering::Relaxed);
-        // Acquire: the words of this place have been read before they are written again.
+        // Acquire: the words of this slot have been read before they are written again.
         if written - self.read.load(Ordering::Acquire) >= ROOM {
-            // The reader takes it out at the same time.
+            // The reader resets it concurrently.
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -54,7 +54,7 @@ impl SignalRing {
         self.written.store(written + 1, Ordering::Release);
     }
 
-    /// Takes out what is there, and how many were lost since the last time. Of the reader alone.
+    /// Removes all samples, and returns how many were lost since the last time. For the reader only.
     pub fn drain(&self, mut take: impl FnMut([u64; WORDS])) -> u64 {
         let written = self.written.load(Ordering::Acquire);
         let mut read = self.read.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How lanes, pool and collector behave together, with real threads.
+//! Lanes, pool and collector together, with real threads.
 
 use super::block::BlockState;
 use super::*;
@@ -6,7 +6,7 @@ use crate::record::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// A sink that keeps all it is shown.
+/// A sink that stores all records.
 #[derive(Clone, Default)]
 struct CollectingSink(Arc<Mutex<Vec<Delivery>>>);
 
@@ -126,7 +126,7 @@ proptest::proptest! {
         for (size, flush) in records {
             if flush {
                 collector.flush();
-                // All but the block that the lane fills are empty again.
+                // All blocks are empty again except the one that the lane fills.
                 empty = if written == 0 { 3 } else { 2 };
             }
             let (fits, bytes) = write_any(&mut lane, size, written);
@@ -213,7 +213,7 @@ fn a_full_lane_counts_what_it_drops() {
         (Kind::API, 1000 - written as u64, ThreadId(9))
     );
     let read = sink.all::<Api>();
-    // The drops consumed numbers: the gap shows where they are missing, and how many.
+    // The drops consumed sequence numbers: the gap shows where records are missing, and how many.
     assert_eq!(read.last().unwrap().header.sequence as usize, 1000 + 1);
 }
 

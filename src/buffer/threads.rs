@@ -1,8 +1,8 @@
 //! Callback threads: each serves the collectors that are assigned to it, one after the other.
 //!
-//! A tool makes some and assigns buffers to them; a buffer that has none is served by one that all such buffers of a
-//! process share, which is there while they are. A callback that takes long holds up the buffers of its own thread, and
-//! no others.
+//! A tool creates them and assigns buffers to them. Buffers without one are served by a thread that all such buffers of
+//! a process share, and that exists while there are such buffers. A callback that takes long delays the buffers of its
+//! own thread only.
 
 use super::collector::Inner;
 use super::wake::Wake;
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// Callback threads that a process has at a time.
+/// Maximum number of callback threads of a process.
 pub const CALLBACK_THREADS: usize = 64;
 
-/// Longest sleep of a thread that serves nobody yet.
+/// Maximum sleep of a thread without collectors.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// What wakes each thread. Never given back to the system: a lane may hold on to a number for a moment after its buffer
-/// has got another, and then wakes somebody for nothing.
+/// The words on which the threads sleep. Never freed: a lane may use a number for a moment after its buffer has got
+/// another thread, and then wakes a thread needlessly.
 static WAKES: [Wake; CALLBACK_THREADS] = [const { Wake::new() }; CALLBACK_THREADS];
 
 /// The numbers of the threads of one process.
 struct Numbers {
     process: u32,
-    /// Bit `n` is set: a thread has number `n`.
+    /// Bit `n` is set if there is a thread with number `n`.
     taken: AtomicU64,
 }
 
-/// Those of the process that used them last: a forked child has none of its parent's threads. Never freed.
+/// The numbers of the process that used them last: a forked child has none of its parent's threads. Never freed.
 static NUMBERS: AtomicPtr<Numbers> = AtomicPtr::new(std::ptr::null_mut());
 
 fn numbers() -> &'static Numbers {
@@ -54,24 +54,24 @@ fn numbers() -> &'static Numbers {
     }
 }
 
-/// What wakes callback thread `number`.
+/// The word on which callback thread `number` sleeps.
 pub(super) fn wake_of(number: u32) -> &'static Wake {
     &WAKES[number as usize % CALLBACK_THREADS]
 }
 
-/// A thread of ours that calls tools back with records. Clones are handles to the same thread, which ends when the
-/// last one is gone and no buffer is assigned to it.
+/// A thread of the library that calls tools back with records. Clones are handles to the same thread, which ends when
+/// the last one is dropped and no buffer is assigned to it.
 #[derive(Clone)]
 pub struct CallbackThread {
     handle: Arc<Handle>,
 }
 
-/// What keeps the thread.
+/// A handle, which keeps the thread alive.
 struct Handle {
     service: Arc<Service>,
 }
 
-/// What the thread and its handles share.
+/// The state that the thread and its handles share.
 struct Service {
     number: u32,
     process: u32,
@@ -80,7 +80,7 @@ struct Service {
 }
 
 impl CallbackThread {
-    /// A thread that serves nobody yet.
+    /// A thread without collectors.
     ///
     /// # Errors
     ///
@@ -101,13 +101,13 @@ impl CallbackThread {
             ended: AtomicBool::new(false),
         });
         let runs = service.clone();
-        // Where no thread can be had, dropping it gives the number back.
+        // If the thread cannot be created, the drop releases the number.
         let handle = Arc::new(Handle { service });
         crate::platform::internal_thread::spawn(move || runs.run())?;
         Ok(CallbackThread { handle })
     }
 
-    /// The thread that `shared` names, or a new one which it then names.
+    /// The thread in `shared`, or a new one that is stored there.
     pub(crate) fn shared(shared: &Mutex<SharedThread>) -> io::Result<CallbackThread> {
         let mut shared = lock_std(shared);
         if let Some(handle) = shared.0.upgrade() {
@@ -118,7 +118,7 @@ impl CallbackThread {
         Ok(thread)
     }
 
-    /// Serves `collector` from now on. It is [`Inner`] that lets go of the thread it had before.
+    /// Serves `collector` from now on. [`Inner`] releases the thread that it had before.
     pub(super) fn serve(&self, collector: &Arc<Inner>) {
         let mut serves = lock_std(&self.handle.service.serves);
         serves.retain(|of| !std::ptr::eq(of.as_ptr(), Arc::as_ptr(collector)));
@@ -138,7 +138,7 @@ impl std::fmt::Debug for CallbackThread {
     }
 }
 
-/// The thread of the buffers that have none of their own, while there are any.
+/// The thread for buffers without one of their own, while there are any.
 #[derive(Default)]
 pub(crate) struct SharedThread(Weak<Handle>);
 
@@ -153,7 +153,7 @@ impl Service {
         }
     }
 
-    /// Those that have not ended and have no other thread.
+    /// The collectors that have neither ended nor got another thread.
     fn served(&self) -> Vec<Arc<Inner>> {
         let mut served = Vec::new();
         lock_std(&self.serves).retain(|collector| {
@@ -172,7 +172,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.service.ended.store(true, Ordering::Release);
         wake_of(self.service.number).wake();
-        // The thread may look once more under this number, which another one has then: collectors let in one at a time.
+        // The thread may poll once more under this number, which another thread may have got: collectors admit one
+        // thread at a time.
         let numbers = numbers();
         if numbers.process == self.service.process {
             let others = !(1 << self.service.number);

@@ -1,26 +1,26 @@
-//! How lanes wake the collector, which may be in another process.
+//! The wake-up of the collector, which may be in another process, by lanes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 use std::time::Duration;
 
-/// The collector works, or will look again by itself soon.
+/// The collector works, or will poll again soon by itself.
 const AWAKE: u32 = 0;
 /// It sleeps for a short time.
 const NAPPING: u32 = 1;
 /// It sleeps for a long time, since there was nothing to do.
 const SLEEPING: u32 = 2;
-/// It has been woken, and will look once more before it sleeps.
+/// It has been woken, and will poll once more before it sleeps.
 const WOKEN: u32 = 3;
 
-/// The lanes' way to wake the collector: a system call only when it sleeps. A word of the mapping.
+/// A word of the mapping through which lanes wake the collector, with a system call only if it sleeps.
 ///
-/// Nothing is ordered by this: a wake-up that is lost costs one period.
+/// It orders nothing: a lost wake-up costs one period.
 #[derive(Default)]
 #[repr(transparent)]
 pub(super) struct Wake(AtomicU32);
 
-/// Longest sleep from which only a shortage of blocks is reason to wake.
+/// Maximum sleep that only a shortage of blocks interrupts.
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_millis(5);
 
@@ -30,8 +30,8 @@ impl Wake {
         Wake(AtomicU32::new(AWAKE))
     }
 
-    /// Sleeps until woken, or for `period`; not at all if woken since the last sleep. From a long sleep, the first
-    /// block that is full is reason to wake.
+    /// Sleeps until woken, or for `period`; not at all if woken since the last sleep. The first full block ends a long
+    /// sleep.
     #[cfg(not(loom))]
     pub fn sleep(&self, period: Duration) {
         let how = if period > NAP { SLEEPING } else { NAPPING };
@@ -39,20 +39,20 @@ impl Wake {
         match self.0.compare_exchange(AWAKE, how, relaxed, relaxed) {
             Ok(_) => crate::platform::system::sleep_on(&self.0, how, period),
             Err(WOKEN) => {}
-            // Another thread, which has this word after us, sleeps already.
+            // Another thread, which got this word after this one, sleeps already.
             Err(other) => return crate::platform::system::sleep_on(&self.0, other, period),
         }
         self.0.store(AWAKE, relaxed);
     }
 
-    /// Wakes a collector that sleeps for long: there is a full block.
+    /// Wakes a collector in a long sleep: there is a full block.
     pub fn wake_from_long_sleep(&self) {
         if self.0.load(Ordering::Relaxed) == SLEEPING {
             self.wake();
         }
     }
 
-    /// Has the collector look: it is woken if it sleeps.
+    /// Wakes the collector if it sleeps, so that it polls.
     pub fn wake(&self) {
         if self.0.load(Ordering::Relaxed) != WOKEN
             && matches!(self.0.swap(WOKEN, Ordering::Relaxed), NAPPING | SLEEPING)

@@ -14,6 +14,8 @@ mod follow;
 mod format;
 mod metadata;
 pub mod names;
+#[cfg(target_os = "linux")]
+pub(crate) mod queue;
 mod reader;
 mod readings;
 mod recover;
@@ -28,7 +30,7 @@ pub use metadata::Metadata;
 pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};
 pub use recover::{Cause, Recovered, recover};
 #[cfg(target_os = "linux")]
-pub(crate) use recover::{note, open_calls};
+pub(crate) use recover::{note, open_calls, write_open_calls};
 #[cfg(target_os = "linux")]
 pub(crate) use writer::complete_bytes;
 pub use writer::{CaptureSink, WriteError, Writer};

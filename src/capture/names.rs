@@ -7,7 +7,7 @@
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
 use crate::capture::Writer;
-use crate::capture::code::pieces;
+use crate::capture::code;
 use crate::platform::sync::QuietMutex;
 use crate::record::number_map::NumberMap;
 use crate::record::*;
@@ -174,7 +174,7 @@ impl Names {
     /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`].
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
         let mut state = self.state.lock();
-        for piece in pieces(id, bytes, flags) {
+        for piece in code::pieces(id, bytes, flags) {
             if state.code.len() + piece.len() <= MAX_KEPT_CODE {
                 state.code.extend_from_slice(&piece);
             }
@@ -371,29 +371,12 @@ impl State {
         }
     }
 
-    /// The kept records in pieces of complete records that fit a chunk.
-    fn pieces(&self) -> Vec<&[u8]> {
-        const PIECE_BYTES: usize = 1 << 20;
-        let mut pieces = Vec::new();
-        for kept in [&self.kept, &self.code] {
-            let (mut begin, mut end) = (0, 0);
-            for record in Records::new(kept) {
-                end += record.bytes().len();
-                if end - begin >= PIECE_BYTES {
-                    pieces.push(&kept[begin..end]);
-                    begin = end;
-                }
-            }
-            if begin < end {
-                pieces.push(&kept[begin..end]);
-            }
-        }
-        pieces
-    }
-
     fn write_kept(&self, writer: &Writer) {
         // The writer holds its error.
-        for piece in self.pieces() {
+        for piece in [&self.kept, &self.code]
+            .into_iter()
+            .flat_map(|kept| pieces(kept))
+        {
             let _ = writer.metadata(piece);
         }
         for pairs in self.pairs.values() {
@@ -408,7 +391,6 @@ impl State {
     }
 
     fn write(&mut self) {
-        const PIECE_BYTES: usize = 1 << 20;
         let in_batch = self
             .batching
             .is_some_and(|thread| thread == std::thread::current().id());
@@ -417,12 +399,35 @@ impl State {
             return;
         }
         for writer in &self.writers {
-            // The writer holds its error, which ends the capture.
-            let _ = writer.metadata(&self.pending);
+            for piece in pieces(&self.pending) {
+                // The writer holds its error, which ends the capture.
+                let _ = writer.metadata(piece);
+            }
         }
         self.pending.clear();
         self.pending.shrink_to(1 << 16);
     }
+}
+
+/// Bytes of metadata that are written at once, if no single record is longer.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Cuts `records` into pieces of complete records, of [`PIECE_BYTES`] or of one longer record.
+fn pieces(records: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = records;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        for record in Records::new(rest) {
+            let next = end + record.bytes().len();
+            if end > 0 && next > PIECE_BYTES {
+                break;
+            }
+            end = next;
+        }
+        let (piece, left) = rest.split_at(end);
+        rest = left;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// The longest prefix of `text` that fits a record.

@@ -68,8 +68,16 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
     recovered
 }
 
-/// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in `ended`. The process may
-/// be running.
+/// Appends to `writer` unfinished API records of the calls that were in progress in a process that has ended.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_open_calls(mapping: &Mapping, writer: &Writer) {
+    let mut own = OwnRecords::default();
+    own.open_calls(mapping, &calls_that_ended_last(mapping));
+    own.write(writer, OPEN_CALLS);
+}
+
+/// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in `ended`. The
+/// process may be running.
 pub(crate) fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
     let mut own = OwnRecords::default();
     own.open_calls(mapping, ended);

@@ -4,18 +4,20 @@
 //! error ends the capture. It is truncated to its last complete chunk, later records are dropped and counted, and the
 //! program continues undisturbed.
 //!
-//! Two processes may append to one capture: the program its names, and its parent the records. The file is open in
-//! append mode, so chunks do not interleave, and the first error of either process ends the capture for both.
+//! In a session, the recorded process has no file: its metadata goes through a [queue](super::queue) to `gputrail record`,
+//! which appends everything.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
-use crate::buffer::{BlockView, Buffer, SessionState, Sink};
+#[cfg(target_os = "linux")]
+use super::queue::QueueWriter;
+use crate::buffer::{BlockView, Sink};
 use crate::clock;
 use crate::record::{Record, Records};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Why a capture has ended.
@@ -37,18 +39,28 @@ pub struct Writer {
 }
 
 struct State {
+    output: Output,
+    ended: Option<WriteError>,
+    /// Records that arrived after the capture had ended.
+    lost: u64,
+}
+
+/// Where chunks go.
+enum Output {
+    File(CaptureFile),
+    /// To the process that writes the file.
+    #[cfg(target_os = "linux")]
+    Queue(QueueWriter),
+}
+
+struct CaptureFile {
     file: File,
     /// Device and inode of the capture. A program may close descriptors that it does not own, and reuse the number for
     /// a file of its own: a write to another file is refused.
     identity: (u64, u64),
+    /// Its absolute path, if it was created here: it is opened again when the program has closed the descriptor.
+    path: Option<PathBuf>,
     bytes: u64,
-    /// The buffer of a recording in which two processes append: its mapping carries the errors of either.
-    shared: Option<Buffer>,
-    /// Whether the other process decides when the recording is over.
-    is_guest: bool,
-    ended: Option<WriteError>,
-    /// Records that arrived after the capture had ended.
-    lost: u64,
     scratch: Vec<u8>,
 }
 
@@ -62,8 +74,28 @@ impl Writer {
             | OFlags::APPEND
             | OFlags::RDWR
             | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
-        Writer::begin(file, header)
+        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+        let writer = Writer::begin(file, header)?;
+        if let Output::File(file) = &mut writer.locked().output {
+            file.path = std::path::absolute(path).ok();
+        }
+        Ok(writer)
+    }
+
+    /// A writer of metadata to a capture that another process writes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn to_queue(queue: QueueWriter) -> Writer {
+        Writer::new(Output::Queue(queue))
+    }
+
+    fn new(output: Output) -> Writer {
+        Writer {
+            state: Arc::new(Mutex::new(State {
+                output,
+                ended: None,
+                lost: 0,
+            })),
+        }
     }
 
     /// Starts a capture in `file`, which must be empty and in append mode.
@@ -73,27 +105,6 @@ impl Writer {
             .locked()
             .append(&[bytemuck::bytes_of(header)])
             .map_err(|error| io::Error::other(error.reason))?;
-        Ok(writer)
-    }
-
-    /// Like [`Writer::begin`], for a capture to which the process at the other end of `buffer`'s
-    /// mapping appends as well.
-    pub(crate) fn begin_shared(
-        file: OwnedFd,
-        header: &FileHeader,
-        buffer: &Buffer,
-    ) -> io::Result<Writer> {
-        let writer = Writer::begin(file, header)?;
-        let mut state = writer.locked();
-        (state.shared, state.is_guest) = (Some(buffer.clone()), true);
-        drop(state);
-        Ok(writer)
-    }
-
-    /// The other end of [`Writer::begin_shared`]: appends to a capture that the other process starts.
-    pub(crate) fn join(file: OwnedFd, buffer: &Buffer) -> io::Result<Writer> {
-        let writer = Writer::resume(file)?;
-        writer.locked().shared = Some(buffer.clone());
         Ok(writer)
     }
 
@@ -107,18 +118,13 @@ impl Writer {
             bytes = bytes.next_multiple_of(8);
             file.set_len(bytes)?;
         }
-        Ok(Writer {
-            state: Arc::new(Mutex::new(State {
-                file,
-                identity: identity(&stat),
-                bytes,
-                shared: None,
-                is_guest: false,
-                ended: None,
-                lost: 0,
-                scratch: Vec::new(),
-            })),
-        })
+        Ok(Writer::new(Output::File(CaptureFile {
+            file,
+            identity: identity(&stat),
+            path: None,
+            bytes,
+            scratch: Vec::new(),
+        })))
     }
 
     /// Appends a run of records of one lane.
@@ -140,9 +146,24 @@ impl Writer {
     /// Appends metadata records.
     pub fn metadata(&self, payload: &[u8]) -> Result<(), WriteError> {
         debug_assert!(payload.len() <= MAX_PAYLOAD && payload.len().is_multiple_of(8));
+        let mut state = self.locked();
+        #[cfg(target_os = "linux")]
+        if let Output::Queue(queue) = &mut state.output {
+            // Later metadata may find room again. The queue counts what it lost.
+            return queue.metadata(payload).map_err(|error| WriteError {
+                bytes: 0,
+                errno: 0,
+                reason: error.to_string(),
+            });
+        }
         let header = ChunkHeader::new(ChunkKind::METADATA, payload).sealed();
-        self.locked()
-            .append(&[bytemuck::bytes_of(&header), payload])
+        state.append(&[bytemuck::bytes_of(&header), payload])
+    }
+
+    /// Appends a chunk.
+    #[cfg(target_os = "linux")]
+    pub(super) fn chunk(&self, chunk: &[u8]) -> Result<(), WriteError> {
+        self.locked().append(&[chunk])
     }
 
     /// Appends one metadata record.
@@ -164,7 +185,11 @@ impl Writer {
 
     /// Length of the capture.
     pub fn bytes(&self) -> u64 {
-        self.locked().bytes
+        match &self.locked().output {
+            Output::File(file) => file.bytes,
+            #[cfg(target_os = "linux")]
+            Output::Queue(_) => 0,
+        }
     }
 
     fn locked(&self) -> crate::platform::sync::QuietGuard<'_, State> {
@@ -175,76 +200,65 @@ impl Writer {
 impl State {
     /// Appends `parts` as one write, or ends the capture.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(), WriteError> {
-        self.check_peer();
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
         }
+        let file = match &mut self.output {
+            Output::File(file) => file,
+            // Only metadata goes through a queue.
+            #[cfg(target_os = "linux")]
+            Output::Queue(_) => return Ok(()),
+        };
+        file.append(parts).map_err(|error| {
+            let ended = WriteError {
+                bytes: file.bytes,
+                errno: error.raw_os_error().unwrap_or(0),
+                reason: error.to_string(),
+            };
+            self.ended.insert(ended).clone()
+        })
+    }
+}
+
+impl CaptureFile {
+    /// Appends `parts` as one write. After an error, the file ends with its last complete chunk.
+    fn append(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut written = 0;
         let result = self
             .check(total as u64)
             .and_then(|()| self.write_all(parts, total, &mut written));
-        if let Err(error) = result {
-            let errno = error.raw_os_error().unwrap_or(0);
-            self.end(errno, error.to_string());
-            // Truncate to the last complete chunk, unless the other process has appended after the torn one. Readers
-            // skip a torn chunk that remains.
-            if self.length() == Some(self.bytes + written as u64) && written > 0 {
+        match result {
+            Ok(()) => self.bytes += total as u64,
+            Err(_) if written > 0 && self.length().is_some() => {
                 let _ = self.file.set_len(self.bytes);
             }
-            return Err(self.ended.clone().expect("just ended"));
+            Err(_) => {}
         }
-        self.bytes += total as u64;
-        Ok(())
-    }
-
-    /// Ends the capture for both processes.
-    fn end(&mut self, errno: i32, reason: String) {
-        let bytes = self.bytes;
-        if let Some(shared) = &self.shared {
-            shared.mapping().set_capture_error(errno, bytes);
-        }
-        self.ended = Some(WriteError {
-            bytes,
-            errno,
-            reason,
-        });
-    }
-
-    /// Ends the capture if the other process has reported an error or has abandoned the recording.
-    fn check_peer(&mut self) {
-        let Some(mapping) = self.shared.as_ref().map(Buffer::mapping) else {
-            return;
-        };
-        let (errno, bytes, reason) = match mapping.capture_error() {
-            Some((errno, bytes)) => {
-                let reason = io::Error::from_raw_os_error(errno).to_string();
-                (errno, bytes, reason)
-            }
-            None if self.is_guest && mapping.state() == SessionState::Abandoned => {
-                (0, self.bytes, "the recording has ended".into())
-            }
-            None => return,
-        };
-        self.ended.get_or_insert(WriteError {
-            bytes,
-            errno,
-            reason,
-        });
+        result
     }
 
     /// Rejects a write that would raise SIGXFSZ or go to a file of the program's own.
     fn check(&mut self, more: u64) -> io::Result<()> {
-        match self.length() {
+        if self.length().is_none() {
             // The program has closed the descriptor of the capture.
-            None => return Err(rustix::io::Errno::BADF.into()),
-            Some(bytes) => self.bytes = bytes,
+            self.open_again()?;
         }
+        self.bytes = self.length().ok_or(rustix::io::Errno::BADF)?;
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
         match limit.current {
             Some(most) if self.bytes + more > most => Err(rustix::io::Errno::FBIG.into()),
             _ => Ok(()),
         }
+    }
+
+    fn open_again(&mut self) -> io::Result<()> {
+        let path = self.path.as_deref().ok_or(rustix::io::Errno::BADF)?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        // The number of the old descriptor is not ours any more.
+        std::mem::forget(std::mem::replace(&mut self.file, file.into()));
+        Ok(())
     }
 
     /// The length of the capture, or `None` if the descriptor refers to another file.

@@ -19,9 +19,9 @@ pub use clamp::{Causality, Clamped, clamp};
 pub use host::{HostClock, NoSnapshot};
 #[cfg(all(not(loom), target_os = "linux"))]
 pub(crate) use snapshot::measure_frequency;
-#[cfg(not(loom))]
-pub(crate) use snapshot::ticks_of;
 pub use snapshot::{frequency, snapshot, snapshot_of, virtual_snapshot};
+#[cfg(not(loom))]
+pub(crate) use snapshot::{frequency_of, ticks_of};
 pub use system::SystemClock;
 pub(crate) use tick::now_ordered_of;
 pub use tick::{CLOCK_VARIABLE, TickSource, UnknownTickSource, init, now, now_of, now_ordered};

@@ -78,7 +78,17 @@ pub fn virtual_snapshot(now: Ticks) -> ClockSnapshot {
 pub fn frequency() -> u64 {
     match init() {
         TickSource::Monotonic | TickSource::Virtual => 1_000_000_000,
-        TickSource::Tsc | TickSource::Counter => measured(START.get_or_init(snapshot)),
+        source => measured(source, START.get_or_init(snapshot)),
+    }
+}
+
+/// The [`frequency`] of `source`, which another process may use.
+#[cfg(not(loom))]
+pub(crate) fn frequency_of(source: TickSource) -> u64 {
+    match source {
+        TickSource::Monotonic | TickSource::Virtual => 1_000_000_000,
+        source if source == init() => frequency(),
+        source => measured(source, &snapshot_of(source)),
     }
 }
 
@@ -101,9 +111,9 @@ static START: OnceBox<ClockSnapshot> = OnceBox::new();
 #[cfg(loom)]
 static START: OnceLock<ClockSnapshot> = OnceLock::new();
 
-fn measured(start: &ClockSnapshot) -> u64 {
+fn measured(source: TickSource, start: &ClockSnapshot) -> u64 {
     loop {
-        let end = snapshot();
+        let end = snapshot_of(source);
         let span = end.monotonic_raw.0.saturating_sub(start.monotonic_raw.0);
         if span >= CALIBRATION.as_nanos() as u64 {
             let ticks = u128::from(end.before - start.before);

@@ -1,10 +1,10 @@
-//! Samples, counted where they stand.
+//! Samples counted by address.
 //!
-//! [`Aggregates`] takes samples as they stream by, reading them in place, and keeps for each dispatch how many there
-//! were at each address with each [`Outcome`]. A dispatch that is complete is taken out, and folded into its kernel
-//! ([`Kernels`]), or written as records ([`DispatchSamples::records`]). Memory is bounded: the owner takes out the
-//! oldest dispatches ([`Aggregates::excess`]) when there are more entries than a stated number. Nothing is lost by
-//! that: what comes later of such a dispatch counts anew, and sums are the same.
+//! [`Aggregates`] reads samples in place, as they are streamed, and counts for each dispatch the samples at each
+//! address with each [`Outcome`]. A complete dispatch is removed, and added to its kernel ([`Kernels`]) or written as
+//! records ([`DispatchSamples::records`]). Memory is bounded: the owner removes the oldest dispatches
+//! ([`Aggregates::excess`]) if there are more entries than a maximum. Nothing is lost by that: later samples of such a
+//! dispatch are counted separately, and the sums are the same.
 
 use std::collections::VecDeque;
 
@@ -14,26 +14,27 @@ use crate::record::{
     SampleAggregate, SamplingMethod, SamplingTotals, StallReason, StochasticSample, WorkId,
 };
 
-/// Entries (an address and an outcome of a dispatch) that [`Aggregates`] holds before it has excess: some 20 MB.
+/// Maximum number of entries (an address and an outcome of a dispatch) that [`Aggregates`] holds before it has excess:
+/// about 20 MB.
 pub const MAX_ENTRIES: usize = 1 << 18;
-/// Dispatches that it holds before it has excess.
+/// Maximum number of dispatches that it holds before it has excess.
 pub const MAX_DISPATCHES: usize = 1 << 14;
 
-/// What a sample says of its wave.
+/// The state of the sampled wave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Outcome {
-    /// How the sample was taken. Host-trap samples say nothing else.
+    /// The sampling method. Host-trap samples contain nothing else.
     pub method: SamplingMethod,
-    /// What the wave issued, if it did; [`InstructionType::NONE`] if it did not.
+    /// The type of the instruction that the wave issued; [`InstructionType::NONE`] if it did not issue.
     pub instruction: InstructionType,
-    /// Why it did not issue, in rocprofiler-sdk's words; [`NotIssued::NONE`] if it did.
+    /// The reason why it did not issue, as rocprofiler-sdk names it; [`NotIssued::NONE`] if it did.
     pub reason: NotIssued,
-    /// The same in CUPTI's words, which the whole sample decides.
+    /// The corresponding stall reason of CUPTI, which depends on all fields of the sample.
     pub stall: StallReason,
 }
 
 impl Outcome {
-    /// What a host-trap sample says.
+    /// The outcome of host-trap samples.
     pub const HOST_TRAP: Outcome = Outcome {
         method: SamplingMethod::HOST_TRAP,
         instruction: InstructionType::NONE,
@@ -41,7 +42,7 @@ impl Outcome {
         stall: StallReason::INVALID,
     };
 
-    /// What a stochastic sample says.
+    /// The outcome of a stochastic sample.
     #[inline]
     pub fn of(sample: &StochasticSample) -> Outcome {
         Outcome {
@@ -68,7 +69,7 @@ impl Outcome {
         ])
     }
 
-    /// The outcome that [`Outcome::code`] gave.
+    /// The outcome whose [`Outcome::code`] is `code`.
     pub fn from_code(code: u32) -> Outcome {
         let [stall, reason, instruction, method] = code.to_le_bytes();
         Outcome {
@@ -80,21 +81,21 @@ impl Outcome {
     }
 }
 
-/// Where a program counter stood.
+/// A sampled address.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
     /// The code object, or none.
     pub code_object: CodeObjectId,
-    /// Bytes from its load base; the address itself without a code object.
+    /// Offset in bytes from the load base of the code object; the address itself if there is no code object.
     pub offset: u64,
 }
 
-/// How many samples.
+/// A number of samples.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// All of them.
+    /// All samples.
     pub samples: u64,
-    /// Those at which the arbiter issued nothing at all.
+    /// Samples at which the arbiter issued no instruction at all.
     pub latency: u64,
 }
 
@@ -108,7 +109,7 @@ impl Count {
 /// An address and an outcome, as three numbers.
 type Key = (CodeObjectId, u64, u32);
 
-/// The samples of one dispatch; of a kernel, where the agent cannot know the dispatch.
+/// The samples of one dispatch; or of a kernel, if the agent cannot identify dispatches.
 #[derive(Clone, Debug)]
 pub struct DispatchSamples {
     /// The dispatch, or none.
@@ -124,17 +125,17 @@ pub struct DispatchSamples {
 }
 
 impl DispatchSamples {
-    /// How many samples there are.
+    /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.all
     }
 
-    /// What was counted, in no order.
+    /// The counts, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
         entries(&self.table)
     }
 
-    /// How many samples had each outcome, those with most first.
+    /// The number of samples with each outcome, in descending order.
     pub fn outcomes(&self) -> Vec<(Outcome, u64)> {
         let mut list: Vec<(Outcome, u64)> = Vec::new();
         for (_, outcome, count) in self.entries() {
@@ -147,7 +148,7 @@ impl DispatchSamples {
         list
     }
 
-    /// The same as records, by address. Source locators are left for whoever knows lines.
+    /// The counts as records, ordered by address. Source locators are left to callers that know lines.
     pub fn records(&self) -> impl Iterator<Item = SampleAggregate> {
         let mut all: Vec<_> = self.entries().collect();
         all.sort_by_key(|(address, outcome, _)| (*address, *outcome));
@@ -180,7 +181,7 @@ fn entries(table: &NumberMap<Key, Count>) -> impl Iterator<Item = (Address, Outc
     })
 }
 
-/// What tells dispatches apart; where there is none, agents and kernels.
+/// The key of a dispatch; without a dispatch id, agent and kernel are the key.
 type Group = (WorkId, AgentId, KernelId);
 
 fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> Group {
@@ -190,22 +191,22 @@ fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> Group {
     }
 }
 
-/// The samples of dispatches that are not complete.
+/// The samples of incomplete dispatches.
 #[derive(Debug, Default)]
 pub struct Aggregates {
-    /// Emptied places are used again.
+    /// Freed slots are reused.
     dispatches: Vec<Option<DispatchSamples>>,
     free: Vec<u32>,
     places: NumberMap<Group, u32>,
-    /// In the order in which they came; those that were taken out since are still there.
+    /// In the order of their arrival; includes dispatches that have been removed since.
     order: VecDeque<Group>,
     latest: Option<(Group, u32)>,
     entries: usize,
-    /// Tables of dispatches that are gone, for those that come.
+    /// Empty tables for reuse by new dispatches.
     spare: Vec<NumberMap<Key, Count>>,
 }
 
-/// Most tables that wait to be used again, and the most entries that they have room for.
+/// Maximum number of tables that are kept for reuse, and maximum capacity of each.
 const MAX_SPARE_TABLES: usize = 64;
 const MAX_SPARE_CAPACITY: usize = 1 << 12;
 
@@ -235,7 +236,7 @@ impl Aggregates {
         });
     }
 
-    /// Adds what has been counted before.
+    /// Adds counts from a record.
     pub fn aggregate(&mut self, record: &SampleAggregate) {
         let outcome = Outcome {
             method: record.method,
@@ -314,7 +315,7 @@ impl Aggregates {
         place
     }
 
-    /// Keeps `order` from growing with dispatches that are gone.
+    /// Removes dispatches that are gone from `order`, so that it does not grow.
     fn forget_taken(&mut self) {
         if self.order.len() > 2 * self.places.len() + 64 {
             let places = &self.places;
@@ -322,7 +323,7 @@ impl Aggregates {
         }
     }
 
-    /// Takes out a dispatch, which is complete; none if it had no samples.
+    /// Removes a complete dispatch; `None` if it had no samples.
     pub fn take(&mut self, work: WorkId) -> Option<DispatchSamples> {
         match work.is_some() {
             true => self.take_group(group(work, AgentId::NONE, KernelId::NONE)),
@@ -330,7 +331,7 @@ impl Aggregates {
         }
     }
 
-    /// Takes out the oldest dispatch if there is more than is to be held; to be called until there is none.
+    /// Removes the oldest dispatch if the maximum is exceeded; to be called until it returns `None`.
     #[inline]
     pub fn excess(&mut self) -> Option<DispatchSamples> {
         if self.entries <= MAX_ENTRIES && self.places.len() <= MAX_DISPATCHES {
@@ -339,7 +340,7 @@ impl Aggregates {
         self.oldest()
     }
 
-    /// Takes out the oldest dispatch; none is left in the end.
+    /// Removes the oldest dispatch; `None` if there is none left.
     pub fn oldest(&mut self) -> Option<DispatchSamples> {
         loop {
             let group = self.order.pop_front()?;
@@ -358,7 +359,7 @@ impl Aggregates {
         Some(dispatch)
     }
 
-    /// Gives back a dispatch that has been dealt with, so that its memory is used again.
+    /// Returns a dispatch that is no longer needed, so that its memory is reused.
     pub fn give_back(&mut self, mut dispatch: DispatchSamples) {
         if self.spare.len() < MAX_SPARE_TABLES && dispatch.table.capacity() <= MAX_SPARE_CAPACITY {
             dispatch.table.clear();
@@ -374,24 +375,24 @@ pub struct KernelSamples {
     totals: Vec<(SamplingMethod, Totals)>,
 }
 
-/// What the totals of dispatches add up to.
+/// Sums over the totals of dispatches.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Dispatches.
+    /// The number of dispatches.
     pub dispatches: u64,
-    /// All of their samples, also invalid ones and those that were dropped.
+    /// The number of their samples, including invalid and dropped ones.
     pub samples: u64,
-    /// Samples that were dropped.
+    /// The number of dropped samples.
     pub dropped: u64,
 }
 
 impl KernelSamples {
-    /// What was counted, in no order.
+    /// The counts, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
         entries(&self.table)
     }
 
-    /// Of dispatches whose totals are known, by how they were sampled.
+    /// The totals of dispatches, by sampling method.
     pub fn totals(&self) -> &[(SamplingMethod, Totals)] {
         &self.totals
     }
@@ -406,7 +407,7 @@ impl KernelSamples {
     }
 }
 
-/// The samples of kernels, whose dispatches are complete.
+/// The samples of kernels, from complete dispatches.
 #[derive(Debug, Default)]
 pub struct Kernels {
     kernels: NumberMap<(AgentId, KernelId), KernelSamples>,
@@ -437,12 +438,12 @@ impl Kernels {
         self.kernels.entry((agent, kernel)).or_default()
     }
 
-    /// How many entries there are, of all kernels. Whoever folds keeps this bounded, by taking them out.
+    /// The number of entries of all kernels. The caller of `fold` bounds it by `take`.
     pub fn entries(&self) -> usize {
         self.entries + self.kernels.len()
     }
 
-    /// Takes everything out, by agent and kernel.
+    /// Removes everything, by agent and kernel.
     pub fn take(&mut self) -> Vec<(AgentId, KernelId, KernelSamples)> {
         self.entries = 0;
         let all = std::mem::take(&mut self.kernels).into_iter();

@@ -1,16 +1,19 @@
-//! The end of a process: outstanding work gets time to complete, then tools and the recording are ended.
+//! The end of a process: tools get what is left and are finalised, and the recording ends.
 //!
-//! It comes in a handler of exit(3), before the runtime's own threads and destructors go. A handler runs before all
-//! that was registered earlier. Ours is registered when a source attaches and again behind everything that a tool may
-//! have registered for its own end, so that no destructor of a tool runs while its callbacks may still be called.
+//! It comes in handlers of exit(3), before the runtime's own threads and destructors go. A handler runs before all that
+//! were registered earlier. Tools end in the first of ours: it is registered when a source attaches and again behind
+//! everything that a tool may have registered for its own end, so that no destructor of a tool runs while its callbacks
+//! may still be called.
+//!
+//! Other threads of the program may go on until the process is gone, and the runtime may complete work in handlers of its
+//! own. Where `gputrail record` collects, all that is recorded to the end. A recording without a parent ends in our last
+//! handler, which is registered before all that the program registers after its first call.
 
 use super::process;
+use super::recorder::Recorder;
+use super::switchboard::Buffers;
 use crate::platform::inside::{Uncancelled, contain};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
-
-/// Time for outstanding work to complete when the program ends.
-const PATIENCE: Duration = Duration::from_secs(2);
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// The room of tools, which lies above this one.
 pub(crate) struct Tools {
@@ -34,8 +37,13 @@ fn tools() -> Option<&'static Tools> {
     unsafe { TOOLS.load(Ordering::Acquire).as_ref() }
 }
 
-/// A source has attached: loads tools, and registers the handler.
+/// A source has attached: loads tools, and registers the handlers.
 pub(super) fn begin() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if !ONCE.swap(true, Ordering::Relaxed) {
+        // SAFETY: a function of this library, which is never unloaded.
+        unsafe { libc::atexit(at_last) };
+    }
     register();
     if let Some(tools) = tools() {
         (tools.load)();
@@ -80,36 +88,47 @@ impl Drop for RegisterAtEnd {
 
 /// The program ends through exit, or by returning from main.
 extern "C" fn at_exit() {
-    contain(finish);
+    contain(begin_to_end);
 }
 
-/// Ends the recording and the tools of this process. A forked child that has made no call has none.
-fn finish() {
-    if process::board().is_none() {
+/// The other handlers have run.
+extern "C" fn at_last() {
+    contain(|| {
+        let _uncancelled = Uncancelled::begin();
+        if process::recorder().is_some_and(|recorder| !recorder.outlives_exit())
+            && let Some(recorder) = process::end()
+        {
+            // Nobody is left to hear of an error, which the capture shows as well: it has no end.
+            let _ = recorder.finish();
+        }
+    });
+}
+
+/// Ends the tools of this process, and what they and the recording need of the sources. A forked child that has made no
+/// call has none.
+fn begin_to_end() {
+    /// The process in which it was done: it is registered more than once, and forked children inherit the value.
+    static DONE_IN: AtomicU32 = AtomicU32::new(0);
+    let Some(board) = process::board() else {
+        return;
+    };
+    let process = std::process::id();
+    if DONE_IN.swap(process, Ordering::Relaxed) == process {
         return;
     }
     let _uncancelled = Uncancelled::begin();
+    let recorder = process::recorder();
     // Work that is outstanding in a child that is not observed is its parent's.
     if let Some(thread) = process::current().filter(|_| process::is_observed()) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let outstanding: usize = process::observing()
-                .map(|source| source.outstanding(thread))
-                .sum();
-            if outstanding == 0 || Instant::now() >= deadline {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let recording = recorder.map_or(Buffers::NONE, Recorder::buffers);
         for source in process::observing() {
-            source.end(thread);
+            source.end(thread, board.buffers().without(recording));
         }
     }
     if let Some(tools) = tools() {
         (tools.finalise)();
     }
-    if let Some(recorder) = process::end() {
-        // The mapping says what went wrong with the capture; the parent reads it there.
-        let _ = recorder.finish();
+    if let Some(recorder) = recorder {
+        recorder.exit();
     }
 }

@@ -313,7 +313,7 @@ impl<S> Outstanding<S> {
     /// call, and asks whether it has completed. Those for which `completed` says no are put back.
     pub fn sweep(
         &self,
-        mut completed: impl FnMut(&OutstandingWork) -> bool,
+        mut completed: impl FnMut(&Claim<'_>) -> bool,
         mut done: impl FnMut(Claim<'_>),
     ) {
         for (index, slot) in self.in_use() {
@@ -323,7 +323,7 @@ impl<S> Outstanding<S> {
                 continue;
             }
             let claim = Claim::of(slot, ticket);
-            if completed(&claim.work()) || !transition(slot, ticket, SWEPT, PENDING) {
+            if completed(&claim) || !transition(slot, ticket, SWEPT, PENDING) {
                 slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
                 done(claim);
             }
@@ -450,6 +450,7 @@ impl<S> Outstanding<S> {
     }
 
     /// The number of pieces of work that have not completed, or whose times are parked.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.in_use().filter(|(_, slot)| held(slot)).count()
     }
@@ -504,6 +505,7 @@ pub(crate) fn completion_header(status: i32, unfinished: Unfinished) -> Header {
     const { Header::of::<Completion>() }.with(of_unfinished | of_status)
 }
 
+#[cfg(test)]
 fn held(slot: &Slot) -> bool {
     slot.state.load(Ordering::Relaxed) & STATE_MASK != FREE
 }
@@ -548,6 +550,12 @@ impl<'a> Taken<'a> {
 }
 
 impl<'a> Claim<'a> {
+    /// Only `buffers` get the completion.
+    #[cold]
+    pub fn keep_for(&self, buffers: Buffers) {
+        self.slot.buffers.store(buffers.0, Ordering::Relaxed);
+    }
+
     /// Takes the subscribers that follow the work.
     #[inline]
     pub fn take_followers(&self) -> Option<Box<Followers>> {

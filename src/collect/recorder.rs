@@ -15,7 +15,7 @@ use crate::collect::rank;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
 use crate::collect::scope::{Gate, Scope};
 use crate::collect::switchboard::{
-    Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
+    Buffers, Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
 };
 use crate::platform::system;
 use crate::record::{AgentId, KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
@@ -237,7 +237,7 @@ impl Recorder {
             return Ok(());
         };
         let delivery = Delivery {
-            buffers: Interest::buffer(self.slot).buffers(),
+            buffers: self.buffers(),
             deliver: self.deliver,
         };
         let sampling = self.board.sampling();
@@ -301,7 +301,7 @@ impl Recorder {
             _ => (
                 clock::SystemClock::Realtime.read().0,
                 random_identity(),
-                clock::frequency(),
+                clock::frequency_of(ticks),
             ),
         };
         FileHeader::new(ticks.code(), process, frequency, created, identity)
@@ -401,9 +401,29 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording: everything committed is written, with the losses, and the capture is marked as whole. What
-    /// comes later is not recorded. Where the parent collects, it does all that, and nothing is waited for. The error
-    /// says why the capture ended early, and how many records were lost to that, as far as this process knows.
+    /// The process begins to exit. What its other threads do until it is gone is still recorded, and by now everything
+    /// committed is written, or will be soon by the parent.
+    pub(crate) fn exit(&self) {
+        if self.outlives_exit() {
+            self.buffer.mapping().exit();
+        }
+        self.flush();
+    }
+
+    /// Whether another process collects: then the recording need not end before the process does.
+    pub(crate) fn outlives_exit(&self) -> bool {
+        self.collector.is_none()
+    }
+
+    /// The buffer as a set.
+    pub(crate) fn buffers(&self) -> Buffers {
+        Interest::buffer(self.slot).buffers()
+    }
+
+    /// Ends the recording: everything committed is written, with the losses, and the capture is
+    /// marked as whole. What comes later is not recorded. Where the parent collects, it does all that, and
+    /// nothing is waited for. The error says why the capture ended early, and how many records were lost
+    /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
         if let Some(gate) = &self.gate {
             gate.close();

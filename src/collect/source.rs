@@ -2,8 +2,7 @@
 //!
 //! A source is one implementation of [`Source`]. Its library calls [`process::attach`](super::process::attach) when the
 //! runtime is first used; from then on the process drives it. It calls [`Source::begin`] in this process and again in
-//! each forked child, [`Source::flush`] when somebody flushes, [`Source::outstanding`] while an ending program waits
-//! for work in flight, and [`Source::end`] last.
+//! each forked child, [`Source::flush`] when somebody flushes, and [`Source::end`] when the program begins to exit.
 //!
 //! The source itself calls down into this room:
 //!
@@ -17,7 +16,7 @@
 
 use super::operations::OperationInfo;
 use super::process::Current;
-use super::switchboard::{Flush, Switchboard};
+use super::switchboard::{Buffers, Flush, Switchboard};
 use crate::record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
@@ -65,17 +64,11 @@ pub trait Source: Sync {
         let _ = flush;
     }
 
-    /// The number of pieces of work that have not completed, after asking the runtime. Their completions, and what else
-    /// the runtime hands out late, are written by `thread`, the calling one.
-    fn outstanding(&self, thread: Current) -> usize {
-        let _ = thread;
-        0
-    }
-
-    /// The process ends: writes of all work that is still outstanding that it did not finish. Must not call the
-    /// runtime, which may be going away.
-    fn end(&self, thread: Current) {
-        let _ = thread;
+    /// The process begins to exit, and `buffers` and all subscribers end: writes to `buffers`, and tells subscribers, of
+    /// all work that is still outstanding that it did not finish. Other buffers may get its completion later. Must not
+    /// wait for work.
+    fn end(&self, thread: Current, buffers: Buffers) {
+        let _ = (thread, buffers);
     }
 }
 

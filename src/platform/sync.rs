@@ -83,6 +83,20 @@ impl<T> QuietMutex<T> {
     pub fn lock(&self) -> QuietGuard<'_, T> {
         lock_std(&self.0)
     }
+
+    /// Locks it, unless somebody else has.
+    pub fn try_lock(&self) -> Option<QuietGuard<'_, T>> {
+        let quiet = SignalsBlocked::begin();
+        let guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return None,
+        };
+        Some(QuietGuard {
+            guard,
+            _quiet: quiet,
+        })
+    }
 }
 
 /// The guard of a mutex whose holder is not interrupted by signals.

@@ -1,12 +1,19 @@
-/* Threads that end, are interrupted or fork at any moment of their OpenCL calls, as a program's may:
+/* Threads that end, are interrupted or fork at any moment of their OpenCL calls, and programs that close descriptors and write
+ * over memory that they do not know:
  *
  *     disturbed cancel-first        a thread that has a cancellation pending makes its first call
  *     disturbed cancel-naming       a thread is cancelled that creates and releases kernels
  *     disturbed forks COUNT         children are forked while two threads retain and release, and make a call each
  *     disturbed handler COUNT       a handler makes calls while the thread retains and releases
+ *     disturbed closes COUNT        COUNT calls, all descriptors from 3 on are closed and opened as a file of the program,
+ *                                   COUNT calls and new objects
+ *     disturbed scribbles COUNT     COUNT calls, each word of the header of the recorder's memory that is no count is
+ *                                   overwritten, COUNT calls and new objects
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -123,6 +130,48 @@ static void handler(int count) {
     VALUE(references);
 }
 
+static void make_calls(int count) {
+    cl_uint platforms;
+    for (int i = 0; i < count; i++) clGetPlatformIDs(0, NULL, &platforms);
+}
+
+static void create_objects(void) {
+    cl_int status;
+    clReleaseCommandQueue(clCreateCommandQueue(context, device, 0, &status));
+    program = clCreateProgramWithSource(context, 1, &(const char *){"kernel void named_late(void) {}\n"}, NULL, NULL);
+    STATUS(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
+    clReleaseKernel(clCreateKernel(program, "named_late", NULL));
+}
+
+static void closes(int count) {
+    enum { DESCRIPTORS = 1100 };
+    struct stat of_file;
+    make_calls(count);
+    for (int i = 3; i < DESCRIPTORS; i++) close(i);
+    int file = open("own", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    for (int i = 3; i < DESCRIPTORS; i++)
+        if (i != file) dup2(file, i);
+    make_calls(count);
+    create_objects();
+    fstat(file, &of_file);
+    VALUE(of_file.st_size);
+}
+
+static void scribbles(int count) {
+    char line[512];
+    char *header = NULL;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    make_calls(count);
+    while (fgets(line, sizeof line, maps))
+        if (!header && strstr(line, "gputrail-pool")) header = (char *)strtoul(line, NULL, 16);
+    fclose(maps);
+    if (header)
+        for (int i = 0; i < 568; i += 4)
+            if (i < 32 || i >= 544) *(volatile unsigned *)(header + i) = 0x5a5a5a5a;
+    make_calls(count);
+    create_objects();
+}
+
 int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "";
     int number = count > 2 ? atoi(arguments[2]) : 1;
@@ -137,6 +186,8 @@ int main(int count, char **arguments) {
     if (!strcmp(how, "cancel-naming")) cancel_naming();
     if (!strcmp(how, "forks")) forks(number);
     if (!strcmp(how, "handler")) handler(number);
+    if (!strcmp(how, "closes")) closes(number);
+    if (!strcmp(how, "scribbles")) scribbles(number);
     puts("ended");
     return 0;
 }

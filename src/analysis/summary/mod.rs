@@ -430,6 +430,7 @@ mod tests {
             index: FunctionIndex(index),
             name: name.into(),
             domain: Domain::OPENCL,
+            category: None,
             group: OperationGroup::ENQUEUE,
             parameters: Vec::new(),
         }
@@ -451,6 +452,7 @@ mod tests {
             submitted: &[],
             waited: &[],
             arguments: &[],
+            flows: &[],
         }
     }
 

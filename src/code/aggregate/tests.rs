@@ -1,4 +1,4 @@
-//! Samples counted by where and why.
+//! Counting of samples by address and outcome.
 
 use super::*;
 use crate::record::{Absent, Issue, Snapshot};
@@ -114,7 +114,7 @@ fn memory_is_bounded_and_nothing_is_lost_by_that() {
     let mut kernels = Kernels::default();
     let samples = 3 * MAX_ENTRIES as u64;
     for number in 0..samples {
-        // Each dispatch has 5 addresses, and all come again and again.
+        // Each dispatch has 5 addresses, all of which are sampled repeatedly.
         let dispatch = number / 5 % (2 * MAX_DISPATCHES as u64);
         aggregates.host_trap(&host_trap(dispatch + 1, 1, number % 100));
         while let Some(dispatch) = aggregates.excess() {

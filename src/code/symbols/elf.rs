@@ -1,5 +1,5 @@
-//! Code objects that are ELF files, read by the crate `gputrail-symbols`: linked where the feature `symbols` is on, and
-//! otherwise opened as `libgputrail-symbols.so.0` beside the library that this code is in.
+//! Code objects that are ELF files, read by the crate `gputrail-symbols`: linked if the feature `symbols` is on, and
+//! otherwise opened as `libgputrail-symbols.so.0` beside the library that contains this code.
 
 use super::{Frame, Missing, Resolved, Symbol, function_name};
 use crate::capture::code::CodeOffset;
@@ -13,18 +13,18 @@ use std::sync::Arc;
 pub(super) struct ElfCode {
     functions: &'static Functions,
     file: NonNull<File>,
-    /// Names of functions and files that were found, each stored once.
+    /// The names of functions and files, each stored once.
     names: HashMap<Box<str>, Arc<str>>,
 }
 
 // SAFETY: the reader keeps no state of a thread in a file.
 unsafe impl Send for ElfCode {}
 
-/// Why a file cannot be opened.
+/// The reason why a file cannot be opened.
 pub(super) enum OpenError {
     /// The reader is not available.
     NoReader,
-    /// The file is damaged, in the words of the reader.
+    /// The file is damaged; the text is the reader's.
     Damaged(String),
 }
 

@@ -14,32 +14,32 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 const MAGIC: &str = "gputrail listing\n";
-/// Most instructions of one listing.
+/// Maximum number of instructions of one listing.
 const MAX_LINES: usize = 1 << 20;
-/// Bytes of the last instruction.
+/// Size of the last instruction.
 const LAST: u64 = 8;
 
 /// One instruction of a listing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Where it is.
+    /// Its offset.
     pub offset: CodeOffset,
     /// Its function.
     pub function: &'a str,
     /// The file of its source.
     pub file: &'a str,
-    /// The line there, from 1; 0 for none.
+    /// The line in the file, from 1; 0 for none.
     pub line: u32,
     /// Its text.
     pub instruction: &'a str,
 }
 
-/// The code object that a table of instructions makes. Tabs and line breaks in the texts become spaces.
+/// The code object made from a table of instructions. Tabs and line breaks in the texts become spaces.
 pub fn listing(lines: &[Line<'_>]) -> Vec<u8> {
     let mut text = MAGIC.to_owned();
     let clean = |text: &str| text.replace(['\t', '\n', '\r'], " ");
     for line in lines {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{:x}\t{}\t{}\t{}\t{}",
@@ -53,26 +53,26 @@ pub fn listing(lines: &[Line<'_>]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A listing, read.
+/// A parsed listing.
 pub(super) struct Listing {
     instructions: Vec<Instruction>,
 }
 
 struct Instruction {
     offset: u64,
-    /// Where its function begins.
+    /// The begin of its function.
     begin: u64,
     frame: Frame,
     text: Box<str>,
 }
 
 impl Listing {
-    /// Whether `bytes` are meant to be one.
+    /// Whether `bytes` begin like a listing.
     pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(MAGIC.as_bytes())
     }
 
-    /// The error says which line is damaged, and how.
+    /// The error contains the damaged line and the reason.
     pub fn parse(bytes: &[u8]) -> Result<Listing, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let text = text.strip_prefix(MAGIC).ok_or("it is not a listing")?;
@@ -95,7 +95,7 @@ impl Listing {
             if last.is_some_and(|last| last.offset >= offset) {
                 return Err(damaged("the offset is not above the one before"));
             }
-            // Names that repeat are kept once.
+            // Repeated names are stored once.
             let same = |known: Option<&Arc<str>>, text: &str| match known {
                 Some(known) if **known == *text => known.clone(),
                 _ => Arc::from(truncated(text)),
@@ -121,7 +121,7 @@ impl Listing {
         Ok(Listing { instructions })
     }
 
-    /// Those of the function that `offset` is in.
+    /// The instructions of the function that contains `offset`.
     pub fn instructions(&self, offset: CodeOffset) -> Vec<CodeOffset> {
         let after = self
             .instructions

@@ -1,9 +1,8 @@
-//! From an address in a code object to symbol, functions, source lines and the instruction's text.
+//! Resolution of addresses in code objects to symbols, functions, source lines and instructions.
 //!
-//! Used by what makes traces and tables; in a program that is recorded, only for a tool that requests source lines
-//! beside counts of samples. Each address is looked up once. The code objects come from compilers and captures, so
-//! their bytes are hostile: an address without a line has a reason, [`Missing`], and no bytes cause a panic or memory
-//! without bounds.
+//! Used for traces and tables; in a recorded program only for a tool that requests source lines with counts of samples.
+//! Each address is resolved once. Code objects come from compilers and captures, so their bytes are hostile: an address
+//! without a line has a reason, [`Missing`], and no bytes cause a panic or memory without bounds.
 
 mod elf;
 mod listing;
@@ -22,38 +21,38 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Addresses that are remembered; the next one after that begins the table anew.
+/// Maximum number of addresses in the table; the next one clears it.
 const MAX_RESOLVED: usize = 1 << 20;
 
-/// What is known of one address of a code object.
+/// The resolution of an address of a code object.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Resolved {
-    /// The symbol that the address is in.
+    /// The symbol that contains the address.
     pub symbol: Option<Symbol>,
-    /// Functions, the innermost first, the ones it was inlined into behind it. Without debug information: the symbol
-    /// alone, without a line.
+    /// The functions, innermost first, each followed by the function into which it was inlined. Without debug
+    /// information: the symbol alone, without a line.
     pub frames: Vec<Frame>,
-    /// The instruction, where there is a disassembler for its architecture.
+    /// The instruction, if there is a disassembler for its architecture.
     pub instruction: Option<Box<str>>,
-    /// Why it has no source line, if it has none.
+    /// The reason why it has no source line, if it has none.
     pub missing: Option<Missing>,
 }
 
-/// A symbol, and where in it.
+/// A symbol, and an offset in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// As the code object has it.
+    /// Its name in the code object.
     pub name: Arc<str>,
-    /// Bytes from its beginning.
+    /// Offset in bytes from its beginning.
     pub offset: u64,
 }
 
 /// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name; of a kernel's function, the kernel's.
+    /// Its name; for a kernel's function, the kernel's name.
     pub function: Arc<str>,
-    /// The source file, as the compiler was told of it: it may never have existed under this name.
+    /// The source file as named in the debug information: a file with this name may never have existed.
     pub file: Option<Arc<str>>,
     /// The line in it, from 1.
     pub line: Option<u32>,
@@ -61,52 +60,52 @@ pub struct Frame {
     pub column: Option<u32>,
 }
 
-/// Why an address has no source line.
+/// The reason why an address has no source line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// It belongs to no code object.
+    /// No code object contains it.
     #[error("no known code object contains the address")]
     NoObject,
-    /// There are no bytes to look into.
+    /// The bytes of the code object are not available.
     #[error("code object {}: {}", .0.0, .1)]
     NoCode(CodeObjectId, NoCode),
     /// The library that reads ELF files could not be opened.
     #[error("code object {}: libgputrail-symbols.so.0, which reads it, cannot be opened", .0.0)]
     NoReader(CodeObjectId),
-    /// The bytes make no sense.
+    /// The bytes are malformed.
     #[error("code object {}: damaged: {}", .0.0, .1)]
     Damaged(CodeObjectId, Arc<str>),
-    /// It is no address of its code.
+    /// It is not an address of code.
     #[error("code object {} has no code at {:#x}", .0.0, .1.0)]
     OutOfRange(CodeObjectId, CodeOffset),
-    /// It has no debug information.
+    /// The code object has no debug information.
     #[error(
         "code object {} has no line information: build the program with -g, or record it with \
          --kernel-debug-info", .0.0
     )]
     NoLines(CodeObjectId),
-    /// Nobody knows what is there.
+    /// The code object has neither symbols nor lines there.
     #[error(
         "code object {} has neither a symbol nor lines for {:#x}: it was stripped; build the program with -g, or record it \
          with --kernel-debug-info", .0.0, .1.0
     )]
     NoSymbol(CodeObjectId, CodeOffset),
-    /// It has some, and none for this address.
+    /// The code object has debug information, but no line for the address.
     #[error("code object {} has no line for {:#x}: the compiler generated it", .0.0, .1.0)]
     NoLine(CodeObjectId, CodeOffset),
-    /// Only what was loaded is there.
+    /// Only the loaded part of the file was recorded.
     #[error(
         "code object {}: its file was deleted, and its copy in memory has no line information", .0.0
     )]
     FromMemory(CodeObjectId),
 }
 
-/// Looks addresses of one process's code objects up.
+/// Resolves addresses in the code objects of one process.
 #[derive(Default)]
 pub struct Symbols {
     objects: HashMap<CodeObjectId, Object>,
     resolved: HashMap<(CodeObjectId, CodeOffset), Arc<Resolved>>,
-    /// Addresses that were looked up, rather than found in the table.
+    /// The number of addresses that were resolved, and not found in the table.
     looked_up: u64,
 }
 
@@ -119,7 +118,7 @@ impl fmt::Debug for Symbols {
     }
 }
 
-/// A code object, opened.
+/// An opened code object.
 enum Object {
     Elf(ElfCode),
     Listing(Listing),
@@ -127,13 +126,13 @@ enum Object {
 }
 
 impl Symbols {
-    /// Nothing is looked up yet.
+    /// An empty table.
     pub fn new() -> Symbols {
         Symbols::default()
     }
 
-    /// What is known of `offset` in `code_object`; `metadata` is that of the capture the ids are from. Looked up at the
-    /// first time, and remembered.
+    /// The resolution of `offset` in `code_object`; `metadata` is that of the capture with these ids. Resolved the
+    /// first time, and kept.
     pub fn resolve(
         &mut self,
         metadata: &Metadata,
@@ -153,7 +152,7 @@ impl Symbols {
         resolved
     }
 
-    /// The instructions of the function that `offset` is in; none where that cannot be told.
+    /// The instructions of the function that contains `offset`; empty if unknown.
     pub fn instructions(
         &mut self,
         metadata: &Metadata,
@@ -173,12 +172,12 @@ impl Symbols {
             .or_insert_with(|| Object::open(metadata, id))
     }
 
-    /// How many addresses were looked up: each distinct one once, as long as the table holds them.
+    /// The number of resolved addresses: each distinct one once, while the table holds them.
     pub fn looked_up(&self) -> u64 {
         self.looked_up
     }
 
-    /// Forgets what is known of a code object: more of it has come.
+    /// Forgets a code object, because further parts of it have come.
     pub fn forget(&mut self, code_object: CodeObjectId) {
         self.objects.remove(&code_object);
         self.resolved.retain(|(of, _), _| *of != code_object);
@@ -226,13 +225,13 @@ impl Object {
     }
 }
 
-/// The source text of the program that `code_object` is code of, where the program supplied it.
+/// The source text of the program of `code_object`, if the program supplied it.
 pub fn source(metadata: &Metadata, code_object: CodeObjectId) -> Option<&str> {
     let module = metadata.code_objects.get(&code_object)?.module;
     module_source(metadata, module)
 }
 
-/// The source text of a program, where it was supplied and kept.
+/// The source text of a program, if it was supplied and recorded.
 pub fn module_source(metadata: &Metadata, module: ModuleId) -> Option<&str> {
     let text = metadata.string(metadata.modules.get(&module)?.source);
     (!text.is_empty()).then_some(text)
@@ -243,7 +242,7 @@ pub fn source_line(source: &str, line: u32) -> Option<&str> {
     source.lines().nth((line as usize).checked_sub(1)?)
 }
 
-/// A function's name as people know it.
+/// The demangled name of a function.
 fn function_name(symbol: &str) -> &str {
     pocl_kernel(symbol).unwrap_or(symbol)
 }

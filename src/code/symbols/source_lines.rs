@@ -1,15 +1,15 @@
-//! The lines of a source text by the names and numbers that the compiler gives them.
+//! The lines of a source text by the file names and line numbers that compilers give them.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The lines of a source text. `#line` directives rename the lines behind them.
+/// The lines of a source text. `#line` directives rename the lines after them.
 #[derive(Clone, Debug, Default)]
 pub struct SourceLines {
-    /// The names that directives give.
+    /// The file names in the directives.
     files: Vec<String>,
-    /// By the place of the name in `files` (none before the first name) and by number: the line, or `None` where
-    /// several lines that differ have the same name and number.
+    /// The line by the index of its file in `files` (none before the first directive with a name) and by number; `None`
+    /// if different lines have the same name and number.
     lines: HashMap<(Option<usize>, u32), Option<Range<usize>>>,
 }
 
@@ -51,8 +51,8 @@ impl SourceLines {
         })
     }
 
-    /// Line `line` of `file` in `source`, the text that these are the lines of. `is_main` tells whether the lines
-    /// before the first name are those of `file`. `None` where no line, or more than one, has that name and number.
+    /// Line `line` of `file` in `source`, the text of these lines. `is_main` says whether the lines before the first
+    /// named directive belong to `file`. `None` if no line, or more than one, has that name and number.
     pub fn get<'s>(
         &self,
         source: &'s str,
@@ -73,7 +73,7 @@ impl SourceLines {
     }
 }
 
-/// The number and the name of `#line NUMBER "NAME"` or `# NUMBER "NAME"`.
+/// The number and the file name in `#line NUMBER "NAME"` or `# NUMBER "NAME"`.
 fn directive(line: &str) -> Option<(u32, Option<&str>)> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start();
     let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();

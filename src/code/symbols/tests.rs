@@ -1,4 +1,4 @@
-//! Listings here; ELF files of a compiler's are looked into where there is a compiler: `tests/symbols.rs`.
+//! Tests with listings. ELF files made by a compiler are tested in `tests/symbols.rs`.
 
 use super::*;
 use crate::capture::code::pieces;

@@ -1,8 +1,9 @@
-//! The program's side: asking the parent for a buffer and a capture.
+//! The program's side: asking the parent for memory to record into.
 
 use super::message::{self, Config, Hello, Reason, Refusal};
 use super::{SESSION_VARIABLE, SOCKET};
 use crate::buffer::{Mapping, MappingError};
+use crate::capture::queue::{ChunkQueue, QUEUE_BYTES};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -23,8 +24,8 @@ pub struct Attached {
     pub config: Config,
     /// The memory of the pool. The parent holds it too.
     pub mapping: Mapping,
-    /// The capture, open for appending.
-    pub capture: OwnedFd,
+    /// The queue for metadata, in the same memory.
+    pub(crate) metadata: ChunkQueue,
     /// Stays open for as long as the process records: its end tells the parent of an exec.
     pub connection: OwnedFd,
 }
@@ -68,29 +69,31 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     retry(|| rustix::net::send(&connection, &hello.encode(), SendFlags::NOSIGNAL))
         .map_err(failed)?;
 
-    let (answer, files) = receive(&connection).map_err(failed)?;
+    let (answer, file) = receive(&connection).map_err(failed)?;
     let nonsense = |what: String| AttachError::Answer(directory.into(), what);
     let config = message::decode_answer(&answer)
         .map_err(|malformed| nonsense(malformed.to_string()))?
         .map_err(AttachError::Refused)?;
-    let [memory, capture] = <[OwnedFd; 2]>::try_from(files).map_err(|files| {
-        nonsense(format!(
-            "{} files came with the answer, expected 2",
-            files.len()
-        ))
-    })?;
+    let memory = file.ok_or_else(|| nonsense("no file came with the answer".into()))?;
     let length = rustix::fs::fstat(&memory).map_err(failed)?.st_size as u64;
-    if length != config.mapping_bytes {
+    let pool_bytes = config.mapping_bytes;
+    if pool_bytes.checked_add(QUEUE_BYTES as u64) != Some(length) {
         return Err(nonsense(format!(
-            "received a pool of {length} bytes, expected {}",
-            config.mapping_bytes
+            "a memory of {length} bytes came, for a pool of {pool_bytes}"
         )));
     }
-    let mapping = Mapping::open(memory.as_raw_fd(), length as usize)?;
+    let mapping = Mapping::open(memory.as_raw_fd(), pool_bytes as usize)?;
+    let map = |source| MappingError::Map {
+        bytes: QUEUE_BYTES,
+        source,
+    };
+    let metadata = ChunkQueue::map(memory.as_raw_fd(), pool_bytes).map_err(map)?;
+    // Without this a child could write to its parent's queue; the wiped table of consumers keeps it away, too.
+    let _ = metadata.keep_from_children();
     Ok(Attached {
         config,
         mapping,
-        capture: out_of_the_way(capture),
+        metadata,
         connection: out_of_the_way(connection),
     })
 }
@@ -121,10 +124,10 @@ fn connect(socket: &Path) -> Result<OwnedFd, Errno> {
     Ok(connection)
 }
 
-/// The answer's bytes and the files that came with it.
-fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
+/// The answer's bytes and the file that came with it.
+fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Option<OwnedFd>), Errno> {
     let mut bytes = vec![0; message::ANSWER_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = retry(|| {
         rustix::net::recvmsg(
@@ -134,16 +137,16 @@ fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
             RecvFlags::CMSG_CLOEXEC,
         )
     })?;
-    let files = control
+    let file = control
         .drain()
         .filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(files) => Some(files),
             _ => None,
         })
         .flatten()
-        .collect();
+        .next();
     bytes.truncate(received.bytes);
-    Ok((bytes, files))
+    Ok((bytes, file))
 }
 
 /// Moves the file to a high number, if one is free.

@@ -6,7 +6,8 @@ use super::message::Reason;
 use super::pattern::{PatternError, Values, numbered};
 use crate::buffer::Buffer;
 use crate::capture::Writer;
-use crate::clock::{self, TickSource};
+use crate::capture::queue::QueueWriter;
+use crate::clock;
 use crate::collect::recorder::{Recorder, RecorderError, RecorderOptions};
 use crate::collect::scope::{self, Scope};
 use crate::collect::switchboard::Switchboard;
@@ -36,9 +37,6 @@ pub enum BeginError {
     /// The capture cannot be written.
     #[error("cannot write the capture {0}: {1}")]
     Capture(PathBuf, std::io::Error),
-    /// The capture that the session gave cannot be written.
-    #[error("not recorded: cannot write to the session's capture: {0}")]
-    SessionCapture(std::io::Error),
     /// The recording could not begin.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
@@ -91,8 +89,7 @@ fn in_session(
     let buffer = Buffer::new(attached.mapping, policy);
     let session = directory.to_owned();
     buffer.collector_ends_when(move || has_ended(&session));
-    let writer = Writer::begin_shared(attached.capture, &header(ticks), &buffer)
-        .map_err(BeginError::SessionCapture)?;
+    let writer = Writer::to_queue(QueueWriter::new(attached.metadata, buffer.clone()));
     let slow_call = match attached.config.slow_nanos {
         0 => None,
         nanos => Some(Duration::from_nanos(nanos)),
@@ -123,7 +120,9 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
     let mut names = numbered(&path);
     let writer = loop {
         let name = names.next().expect("names do not end");
-        match Writer::create(&name, &header(options.ticks)) {
+        let process = ProcessId(std::process::id());
+        let header = Recorder::file_header(options.ticks, process);
+        match Writer::create(&name, &header) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             result => break result.map_err(|error| BeginError::Capture(name, error))?,
         }
@@ -135,8 +134,4 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
         &options.scope,
     ));
     Ok(recorder)
-}
-
-fn header(ticks: TickSource) -> crate::capture::FileHeader {
-    Recorder::file_header(ticks, ProcessId(std::process::id()))
 }

@@ -9,6 +9,7 @@ use super::server::Live;
 use crate::buffer::BlockView;
 use crate::capture::{self, FileHeader, Writer};
 use crate::clock;
+use crate::platform::sync::lock_std;
 use crate::record::{Api, ThreadId, Ticks};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
@@ -68,11 +69,13 @@ impl Flight {
 
     /// `false`: it has not begun to record.
     fn dump_process(&self, live: &Live, path: &Path) -> io::Result<bool> {
-        let mut own = File::open(&live.capture.path)?;
-        let mut header = [0; size_of::<FileHeader>()];
-        if own.read_exact(&mut header).is_err() {
+        lock_std(&live.metadata).drain(&live.writer);
+        if lock_std(&live.metadata).is_unused() {
             return Ok(false);
         }
+        let mut own = File::open(&live.capture.path)?;
+        let mut header = [0; size_of::<FileHeader>()];
+        own.read_exact(&mut header)?;
         let file = rustix::fs::open(
             path,
             OFlags::RDWR
@@ -111,6 +114,7 @@ impl Flight {
         }
         let _ = writer.metadata_record(&clock::snapshot_of(live.ticks));
         // Last: what the records refer to was named before they were written.
+        lock_std(&live.metadata).drain(&live.writer);
         let complete = capture::complete_bytes(&mut own)?;
         own.seek(SeekFrom::Start(header.len() as u64))?;
         io::copy(&mut own.take(complete - header.len() as u64), &mut file)?;

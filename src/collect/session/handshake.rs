@@ -188,17 +188,19 @@ impl Pending {
     }
 }
 
-/// Sends the answer, with files on success.
-pub(super) fn reply(connection: &OwnedFd, answer: Answer, files: &[&OwnedFd]) -> Result<(), Errno> {
+/// Sends the answer, with a file on success.
+pub(super) fn reply(
+    connection: &OwnedFd,
+    answer: Answer,
+    file: Option<&OwnedFd>,
+) -> Result<(), Errno> {
     let bytes = message::encode_answer(answer);
-    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let file = file.map(|file| [file.as_fd()]);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        assert!(
-            control.push(SendAncillaryMessage::ScmRights(&files)),
-            "two files fit"
-        );
+    if let Some(file) = &file {
+        let fits = control.push(SendAncillaryMessage::ScmRights(file));
+        assert!(fits, "there is room for one file");
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(connection, &[IoSlice::new(&bytes)], &mut control, flags).map(|_| ())

@@ -1,9 +1,11 @@
-//! The memory of a process's pool, which the parent owns: made, and read when the process is gone.
+//! The memory of a process, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
 use crate::buffer::{Collector, Layout, Mapping, MappingError};
+use crate::capture::queue::{ChunkQueue, QUEUE_BYTES, QueueReader};
 use crate::capture::{self, Cause, Writer};
 use crate::collect::recorder::FIRST_BLOCKS;
+use crate::platform::sync::lock_std;
 use crate::record::NoteKind;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -11,15 +13,16 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// How the memory shows in /proc/PID/maps.
 pub(super) const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
 
-/// A pool that no process has yet.
+/// The memory for a process: a pool, and behind it the queue of its metadata. No process has it yet.
 pub(super) struct Pool {
     pub file: OwnedFd,
     pub mapping: Mapping,
-    pub bytes: u64,
+    pub metadata: QueueReader,
 }
 
 /// Makes a pool. All of its pages exist from the start and it cannot shrink: touching it never
@@ -32,10 +35,12 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
         Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags)?,
         result => result?,
     };
-    let bytes = layout.total_bytes() as u64;
+    let pool_bytes = layout.total_bytes() as u64;
+    let bytes = pool_bytes + QUEUE_BYTES as u64;
     rustix::fs::ftruncate(&file, bytes)?;
     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    let queue = ChunkQueue::map(file.as_raw_fd(), pool_bytes)?;
     let mapping = Mapping::create(file.as_raw_fd(), *layout).map_err(|error| match error {
         MappingError::Map { source, .. } => source,
         other => io::Error::other(other),
@@ -45,15 +50,22 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
     Ok(Pool {
         file,
         mapping,
-        bytes,
+        metadata: QueueReader::new(queue),
     })
 }
 
-/// Takes to the capture what a process left in its pool, and says there how it ended.
-pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, end: End) {
+/// Takes to the capture what a process left in its memory, and says there how it ended.
+pub(super) fn save(
+    collector: &Collector,
+    mapping: &Mapping,
+    metadata: &Mutex<QueueReader>,
+    writer: &Writer,
+    end: End,
+) {
     let (kind, text) = match end {
         End::Finished => {
             collector.finish();
+            capture::write_open_calls(mapping, writer);
             // An error stays with the writer.
             let _ = writer.end();
             return;
@@ -83,6 +95,8 @@ pub(super) fn save(collector: &Collector, mapping: &Mapping, writer: &Writer, en
     };
     collector.stop();
     capture::recover(mapping, writer, &Cause { kind, text });
+    // A process that still runs may have named what was found last.
+    lock_std(metadata).drain(writer);
 }
 
 /// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.

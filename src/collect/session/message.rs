@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! process -> parent   Hello   32 bytes
-//! parent -> process   Answer  64 bytes, and on success two files: the pool's memory, the capture
+//! parent -> process   Answer  64 bytes, and on success a file: the memory of the pool and of the queue behind it
 //! ```
 //!
 //! Integers are of the machine's own byte order: both ends run on one machine.
@@ -11,9 +11,9 @@ use crate::buffer::Policy;
 use crate::clock::TickSource;
 use bytemuck::{Pod, Zeroable};
 
-/// Version of these messages and of everything behind them that both ends must agree on: the layout of the mapping and
-/// of the records.
-pub(super) const PROTOCOL: u32 = 3 << 16 | crate::record::FORMAT_VERSION;
+/// Version of these messages and of everything behind them that both ends must agree on: the layout of the
+/// mapping and of the records.
+pub(super) const PROTOCOL: u32 = 4 << 16 | crate::record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";
 const ANSWER: [u8; 8] = *b"gputrec\n";
@@ -59,7 +59,7 @@ pub struct Config {
     pub policy: Policy,
     /// Bytes in a lane's block from which the parent takes them; 0 takes what is there at each look.
     pub watermark: u32,
-    /// Length of the pool's memory.
+    /// Length of the pool's memory. The queue of metadata lies behind it.
     pub mapping_bytes: u64,
     /// A call that takes at least as many nanoseconds asks for a dump of what is kept; 0: none does.
     pub slow_nanos: u64,

@@ -7,11 +7,15 @@ use super::handshake::{self, Listener, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
 use crate::buffer::{
-    Buffer, Collector, CollectorOptions, Layout, Policy, SessionEvent, SessionState,
+    BlockView, Buffer, Collector, CollectorOptions, Layout, Policy, SessionEvent, SessionState,
+    Sink,
 };
-use crate::capture::{CaptureSink, Writer};
-use crate::clock::TickSource;
+use crate::capture::queue::QueueReader;
+use crate::capture::{self, CaptureSink, Writer};
+use crate::clock::{self, TickSource};
+use crate::collect::recorder::Recorder;
 use crate::platform::sync::lock_std;
+use crate::record::{NoteKind, ProcessId};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -85,7 +89,7 @@ pub struct ProcessCapture {
     pub end: End,
     /// When the capture could take no more: the system's error number, and its length then.
     pub capture_error: Option<(i32, u64)>,
-    /// Why what it left in its buffer could not be saved, if so.
+    /// What else is missing in the capture, if something is.
     pub lost: Option<String>,
 }
 
@@ -153,6 +157,8 @@ impl Server {
             command: AtomicU32::new(0),
             attached: Mutex::default(),
         });
+        // Each capture's header needs its result.
+        clock::measure_frequency();
         let session = Session {
             options,
             shared: shared.clone(),
@@ -239,11 +245,37 @@ pub(super) struct Live {
     pub capture: ProcessCapture,
     pub buffer: Buffer,
     pub ticks: TickSource,
+    /// The names and clocks that the process has described.
+    pub metadata: Arc<Mutex<QueueReader>>,
+    pub writer: Writer,
     collector: Collector,
-    writer: Writer,
     /// `None` when the system could give none; then the connection's end has to do.
     pidfd: Option<OwnedFd>,
     connection: Option<OwnedFd>,
+}
+
+/// Writes to the capture of a process: records after the names that they refer to.
+struct SessionSink {
+    metadata: Arc<Mutex<QueueReader>>,
+    capture: CaptureSink,
+    writer: Writer,
+}
+
+impl Sink for SessionSink {
+    fn look(&mut self) {
+        lock_std(&self.metadata).drain(&self.writer);
+    }
+
+    fn records(&mut self, view: &BlockView<'_>) {
+        // What was named since the look may be in the records.
+        self.look();
+        self.capture.records(view);
+    }
+
+    fn tick(&mut self) {
+        self.look();
+        self.capture.tick();
+    }
 }
 
 /// State of the session's thread.
@@ -378,7 +410,7 @@ impl Session {
                 handshake::Heard::Refuse(refusal) => {
                     let pending = self.pending.swap_remove(index);
                     self.finished.refused.push((pending.peer.pid, refusal));
-                    let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+                    let _ = handshake::reply(&pending.connection, Err(refusal), None);
                 }
                 handshake::Heard::Close => drop(self.pending.swap_remove(index)),
                 handshake::Heard::Hello(hello) => {
@@ -407,7 +439,7 @@ impl Session {
         };
         if let Err(refusal) = answer {
             self.finished.refused.push((pid, refusal));
-            let _ = handshake::reply(&pending.connection, Err(refusal), &[]);
+            let _ = handshake::reply(&pending.connection, Err(refusal), None);
         }
     }
 
@@ -428,7 +460,7 @@ impl Session {
             .join(format!("{pid}-{process}.gputrail"));
         let file = rustix::fs::open(
             &path,
-            OFlags::WRONLY
+            OFlags::RDWR
                 | OFlags::APPEND
                 | OFlags::CREATE
                 | OFlags::EXCL
@@ -437,9 +469,18 @@ impl Session {
             Mode::RUSR | Mode::WUSR,
         )
         .map_err(|errno| Refusal::Resources(errno.raw_os_error()))?;
+        let header = Recorder::file_header(hello.ticks, ProcessId(hello.pid));
+        let writer = Writer::begin(file, &header).map_err(resources)?;
+        let mapping_bytes = pool.mapping.layout().total_bytes() as u64;
         let buffer = Buffer::new(pool.mapping, self.options.policy);
-        let (writer, collector) = self
-            .collect(&buffer, &file, hello.ticks)
+        let metadata = Arc::new(Mutex::new(pool.metadata));
+        let sink = SessionSink {
+            metadata: metadata.clone(),
+            capture: CaptureSink::new(writer.clone(), hello.ticks),
+            writer: writer.clone(),
+        };
+        let collector = self
+            .collect(&buffer, sink, hello.ticks)
             .map_err(resources)?;
         let flight = self.options.flight.as_ref();
         let slow_call = flight.and_then(|flight| flight.slow_call);
@@ -447,11 +488,11 @@ impl Session {
             process,
             policy: self.options.policy,
             watermark: self.options.watermark,
-            mapping_bytes: pool.bytes,
+            mapping_bytes,
             slow_nanos: slow_call
                 .map_or(0, |slow| slow.as_nanos().clamp(1, u64::MAX.into()) as u64),
         };
-        if handshake::reply(&pending.connection, Ok(config), &[&pool.file, &file]).is_err() {
+        if handshake::reply(&pending.connection, Ok(config), Some(&pool.file)).is_err() {
             // The process left before the answer came, and nothing of it is kept.
             collector.stop();
             let _ = std::fs::remove_file(&path);
@@ -470,23 +511,22 @@ impl Session {
             },
             buffer,
             ticks: hello.ticks,
-            collector,
+            metadata,
             writer,
+            collector,
             pidfd: pending.peer.pidfd.take(),
             connection: Some(connection),
         });
         Ok(config)
     }
 
-    /// Has a collector take what comes into `buffer` to the capture in `file`.
+    /// Has a collector take to `sink` what comes into `buffer`.
     fn collect(
         &self,
         buffer: &Buffer,
-        file: &OwnedFd,
+        sink: SessionSink,
         ticks: TickSource,
-    ) -> std::io::Result<(Writer, Collector)> {
-        let writer = Writer::join(file.try_clone()?, buffer)?;
-        let sink = CaptureSink::new(writer.clone(), ticks);
+    ) -> std::io::Result<Collector> {
         let options = CollectorOptions {
             watermark: self.options.watermark,
             ..CollectorOptions::default()
@@ -501,8 +541,7 @@ impl Session {
         };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
         let listener = Some(Box::new(listener) as _);
-        let collector = Collector::of_process(buffer, sinks, options, ticks, listener)?;
-        Ok((writer, collector))
+        Collector::of_process(buffer, sinks, options, ticks, listener)
     }
 
     /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the
@@ -513,22 +552,32 @@ impl Session {
             buffer,
             collector,
             writer,
+            metadata,
             ..
         } = live;
         let mapping = buffer.mapping();
         capture.end = match (mapping.state(), end) {
             (SessionState::Ended, End::Died(_) | End::Exited(_)) => End::Finished,
+            (SessionState::Exiting, End::Died(None) | End::Exited(_)) => End::Finished,
             _ => end,
         };
-        if std::fs::metadata(&capture.path).is_ok_and(|data| data.len() == 0) {
+        lock_std(&metadata).drain(&writer);
+        if lock_std(&metadata).is_unused() {
             // The process ended before it had recorded anything, even its description.
             collector.stop();
             let _ = std::fs::remove_file(&capture.path);
             return;
         }
-        memory::save(&collector, mapping, &writer, capture.end);
-        capture.lost = writer.error().map(|(error, _)| error.to_string());
-        capture.capture_error = mapping.capture_error();
+        memory::save(&collector, mapping, &metadata, &writer, capture.end);
+        if let Some((error, _)) = writer.error() {
+            capture.capture_error = Some((error.errno, error.bytes));
+        }
+        let lost = lock_std(&metadata).lost();
+        if lost > 0 {
+            let lost = format!("{lost} pieces of its names did not reach the capture");
+            capture::note(&writer, NoteKind::ENDED_EARLY, &lost);
+            capture.lost = Some(lost);
+        }
         self.finished.processes.push(capture);
     }
 

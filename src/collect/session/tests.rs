@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::buffer::{Buffer, Policy};
+use crate::capture::queue::QueueWriter;
 use crate::capture::{Reader, Writer};
 use crate::clock::TickSource;
 use crate::collect::recorder::Recorder;
 use crate::collect::scope::Scope;
 use crate::collect::switchboard::Switchboard;
-use crate::record::{Api, Kind, ProcessId, StringId, ThreadId, flags};
+use crate::record::{Api, Kind, StringId, ThreadId, flags};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use std::os::unix::fs::MetadataExt;
@@ -29,9 +30,8 @@ fn server(directory: &Path, processes: usize) -> Server {
 /// Begins to record, as [`begin`] does.
 fn recorder(attached: Attached) -> Recorder {
     let ticks = crate::clock::init();
-    let header = Recorder::file_header(ticks, ProcessId(std::process::id()));
     let buffer = Buffer::new(attached.mapping, attached.config.policy);
-    let writer = Writer::begin_shared(attached.capture, &header, &buffer).unwrap();
+    let writer = Writer::to_queue(QueueWriter::new(attached.metadata, buffer.clone()));
     Recorder::in_session(
         &Switchboard::new(),
         buffer,
@@ -96,10 +96,9 @@ fn records_left_in_the_pool_of_a_process_are_saved() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path(), 4);
     let attached = attach(directory.path(), Reason::Loaded).unwrap();
-    let header = Recorder::file_header(crate::clock::TickSource::Virtual, ProcessId(1));
-    let writer = Writer::begin(attached.capture, &header).unwrap();
-    // No collector looks: what is written stays in the memory that both have.
-    let buffer = crate::buffer::Buffer::new(attached.mapping, Policy::Discard);
+    let buffer = Buffer::new(attached.mapping, Policy::Discard);
+    let writer = Writer::to_queue(QueueWriter::new(attached.metadata, buffer.clone()));
+    writer.metadata_record(&crate::clock::snapshot()).unwrap();
     let mut lane = buffer.lane(ThreadId(7)).unwrap();
     for _ in 0..3 {
         assert!(lane.write(crate::record::Api::blank()));
@@ -117,7 +116,6 @@ fn records_left_in_the_pool_of_a_process_are_saved() {
             .count();
     }
     assert_eq!(calls, 3);
-    drop(writer);
 }
 
 #[test]

@@ -295,7 +295,7 @@ impl Switchboard {
     }
 
     /// Adds `buffer`. Services determine its records.
-    pub(crate) fn add_buffer(&self, buffer: Buffer) -> Result<BufferKey, TooMany> {
+    pub(crate) fn add_buffer(self: &Arc<Self>, buffer: Buffer) -> Result<BufferKey, TooMany> {
         let mut state = self.state();
         // In turn, so that a slot is not reused while work of its previous buffer is in flight.
         let slot = (0..BUFFERS)
@@ -306,6 +306,12 @@ impl Switchboard {
                 most: BUFFERS,
             })?;
         state.next_buffer = (slot + 1) % BUFFERS;
+        let board = Arc::downgrade(self);
+        buffer.reclaims_by(move || {
+            if let Some(board) = board.upgrade() {
+                board.reclaim_blocks(slot);
+            }
+        });
         state.last_incarnation = state.last_incarnation.wrapping_add(1);
         let incarnation = state.last_incarnation;
         state.buffers[slot] = Some((incarnation, buffer));
@@ -341,6 +347,25 @@ impl Switchboard {
             drop(thread.lanes().take(key.slot, PATIENCE, &opening));
         }
         Some(buffer)
+    }
+
+    /// Has the idle lanes of the buffer in `slot` give their blocks to the collector, for a thread that waits for one. The
+    /// calling thread may be in a lane.
+    fn reclaim_blocks(&self, slot: usize) {
+        // Whoever has the lock may wait for the calling thread's lane.
+        let Some(mut state) = self.state.try_lock() else {
+            return;
+        };
+        let opening = Self::opening(&state);
+        let threads = state.live_threads();
+        let paused: Vec<_> = threads
+            .iter()
+            .filter_map(|thread| Some((thread, thread.lanes().pause(slot, &opening)?)))
+            .collect();
+        let fenced = fence_heavy();
+        for (thread, paused) in paused {
+            thread.lanes().resume(paused, fenced, &opening);
+        }
     }
 
     /// The existing buffers.

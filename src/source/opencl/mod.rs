@@ -34,7 +34,7 @@ use std::path::Path;
 #[cfg(feature = "layer")]
 use {
     crate::collect::process::Current,
-    crate::collect::switchboard::{Flush, Switchboard},
+    crate::collect::switchboard::{Buffers, Flush, Switchboard},
 };
 
 /// The source of OpenCL.
@@ -83,12 +83,7 @@ impl Source for OpenCl {
     }
 
     #[cfg(feature = "layer")]
-    fn outstanding(&self, thread: Current) -> usize {
-        layer::outstanding(thread)
-    }
-
-    #[cfg(feature = "layer")]
-    fn end(&self, thread: Current) {
-        layer::end(thread);
+    fn end(&self, thread: Current, buffers: Buffers) {
+        layer::end(thread, buffers);
     }
 }

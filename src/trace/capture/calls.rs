@@ -172,6 +172,7 @@ impl ProcessStream<'_> {
             submitted,
             waited,
             arguments: &values,
+            flows: &[],
         })
     }
 

@@ -34,6 +34,8 @@ struct Lane {
     stream: u32,
     /// The end of its latest work.
     latest: Nanos,
+    /// When the latest work that is known to have ended was enqueued.
+    last_enqueued: Nanos,
 }
 
 /// The state of a process with which its records are read: its names, and the clock of its host.
@@ -161,14 +163,14 @@ impl Devices {
         self.work(output, source, both, None, None)
     }
 
-    /// Passes on the work that had not completed at the end. If the recording was `cut`, the queue hung on its oldest
-    /// work: that lasts until the cut. The other work waits behind it.
+    /// Passes on the work that had not completed at the `end`, if that is known: the oldest work of a queue was running and
+    /// lasts until then, unless later work of the queue has completed. The other work is behind it.
     pub fn pass_on_unfinished(
         &mut self,
         output: &mut Output<'_>,
         source: Source<'_>,
         found: &mut [Found],
-        cut: Option<Nanos>,
+        end: Option<Nanos>,
     ) -> io::Result<()> {
         let enqueued = |found: &Found| match found {
             Found::Both(work, _) | Found::Enqueued(work) => work.work.enqueued,
@@ -176,7 +178,7 @@ impl Devices {
         };
         found.sort_by_key(enqueued);
         let latest = self.lanes.iter().map(|lane| lane.latest).max();
-        let end = cut.map(|cut| latest.map_or(cut, |latest| latest.max(cut)));
+        let end = end.map(|end| latest.map_or(end, |latest| latest.max(end)));
         let mut hanging = HashSet::new();
         for found in &*found {
             let hangs = match found {
@@ -242,11 +244,14 @@ impl Devices {
         }
         let (mut start, mut duration) = (times.begin(), times.duration());
         match (hangs, interval, start) {
-            (Some(end), _, Some(begin)) => {
+            (Some(end), _, Some(begin)) if begin >= lane.last_enqueued => {
                 let begin = begin.max(lane.latest);
                 (start, duration) = (Some(begin), Some(end.0.saturating_sub(begin.0)));
             }
-            (None, Some((_, end)), _) => lane.latest = end.max(lane.latest),
+            (None, Some((_, end)), _) => {
+                lane.latest = end.max(lane.latest);
+                lane.last_enqueued = times.enqueued.unwrap_or_default().max(lane.last_enqueued);
+            }
             _ => {}
         }
         let (correlation, id, serial) = match (work, completion) {
@@ -349,6 +354,7 @@ impl Devices {
             index,
             stream: record.map_or(0, |queue| queue.number),
             latest: Nanos::NONE,
+            last_enqueued: Nanos::NONE,
         })
     }
 }

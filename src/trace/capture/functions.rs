@@ -52,6 +52,7 @@ fn function(index: FunctionIndex, metadata: &Metadata, operation: Operation) -> 
         index,
         name: metadata.operation(operation).into(),
         domain: operation.domain,
+        category: None,
         group: entry.map_or(OperationGroup::OTHER, |entry| {
             OperationGroup(entry.group as u8)
         }),

@@ -5,7 +5,7 @@ use std::io;
 use super::Output;
 use super::process::ProcessStream;
 use crate::capture::Finding;
-use crate::record::{self, Nanos, NoteKind, StringId, ThreadId};
+use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId};
 use crate::trace::model::{Argument, Loss, Note, Value};
 
 impl ProcessStream<'_> {
@@ -95,7 +95,14 @@ impl ProcessStream<'_> {
             .max()
     }
 
-    /// Passes on a loss of records, on the thread that lost them.
+    /// When a recording that was not cut ended; none if completions were lost, so that work may have completed by then.
+    pub(super) fn end(&self) -> Option<Nanos> {
+        let snapshots = self.metadata.snapshots.iter();
+        let last = snapshots.map(|snapshot| snapshot.boottime).max();
+        (!self.lost_completions).then(|| self.latest.max(last.unwrap_or_default()))
+    }
+
+    /// Passes on that records are missing, on the thread that lost them.
     pub(super) fn loss(
         &mut self,
         output: &mut Output<'_>,
@@ -107,6 +114,7 @@ impl ProcessStream<'_> {
         );
         let time = [first, last].into_iter().find(|time| time.is_some());
         output.report.lost = output.report.lost.saturating_add(record.count);
+        self.lost_completions |= record.lost == Kind::COMPLETION;
         let track = match record.thread {
             ThreadId::NONE => None,
             thread => Some(self.thread(output, thread)?.track),

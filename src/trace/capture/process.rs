@@ -53,6 +53,8 @@ pub(super) struct ProcessStream<'a> {
     pub(super) latest: Nanos,
     /// When the recording began.
     pub(super) began: Nanos,
+    /// Whether completions were lost.
+    pub(super) lost_completions: bool,
     pub(super) functions: Functions,
     pub(super) threads: Vec<Thread>,
     /// The index of each thread in `threads`.
@@ -105,6 +107,7 @@ impl<'a> ProcessStream<'a> {
             sampling: Sampling::new(&metadata, index),
             metadata,
             began,
+            lost_completions: false,
             index,
             wants_calls: consumer.wants_calls(),
             host,
@@ -240,9 +243,9 @@ impl<'a> ProcessStream<'a> {
             metadata: &self.metadata,
             host: &self.host,
         };
-        let cut = self.cut();
+        let end = self.cut().or(self.end());
         self.devices
-            .pass_on_unfinished(output, source, &mut unfinished, cut)?;
+            .pass_on_unfinished(output, source, &mut unfinished, end)?;
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());
         self.introduce(output)?;

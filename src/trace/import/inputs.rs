@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Format, Report, Source, format, rocprofv3};
+use super::{Format, Report, Source, chrome, format, rocprofv3};
 use crate::capture::{ReadError, Reader};
 use crate::trace::capture::{Captures, Options};
 use crate::trace::model::{Consumer, Producer};
@@ -77,9 +77,7 @@ impl Recording {
         match self.format {
             Format::Capture => captures(&self.sources, options, consumer, report),
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
-            Format::ChromeTrace => Err(io::Error::other(
-                "the reader of trace events is not there yet",
-            )),
+            Format::ChromeTrace => chrome::read(&self.sources[0], consumer, report),
             Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
         }
     }

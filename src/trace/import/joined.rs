@@ -242,6 +242,7 @@ impl Consumer for Joined<'_> {
         Taken::take(&mut self.taken.functions, self.base.functions, own);
         self.event_ids(0, call.submitted);
         self.event_ids(1, call.waited);
+        self.flow_points(call.flows);
         if !self.is_first() {
             let place = own as usize;
             if place >= self.functions.len() {
@@ -261,6 +262,7 @@ impl Consumer for Joined<'_> {
             end: call.end.map(|end| self.time(end)),
             submitted: &self.events[0],
             waited: &self.events[1],
+            flows: &self.flows,
             ..*call
         };
         self.consumer.call(&call)

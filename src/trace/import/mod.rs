@@ -29,11 +29,13 @@
 //! A reader is a function that takes the [`Source`]s of a recording, a consumer and a [`Report`]. It gets a line in [`Format`],
 //! one in [`Format::recognise`], and one in [`Recording::produce`].
 
+mod chrome;
 mod format;
 mod inputs;
 mod joined;
 mod report;
 mod rocprofv3;
+mod sorter;
 mod source;
 mod tables;
 

@@ -1,6 +1,6 @@
 //! API calls.
 
-use super::{EventId, FunctionIndex, ProcessIndex, TrackIndex, Value};
+use super::{EventId, FlowPoint, FunctionIndex, ProcessIndex, TrackIndex, Value};
 use crate::record::ThreadId;
 use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 
@@ -13,6 +13,8 @@ pub struct Function {
     pub name: Box<str>,
     /// The API.
     pub domain: Domain,
+    /// The category that viewers filter by, if it is not the name of the API.
+    pub category: Option<Box<str>>,
     /// The effect of the function: its group in summaries.
     pub group: OperationGroup,
     /// The parameters whose arguments are recorded.
@@ -60,4 +62,6 @@ pub struct Call<'a> {
     pub waited: &'a [EventId],
     /// The arguments, in the order of [`Function::parameters`]; empty if they were not recorded.
     pub arguments: &'a [Value<'a>],
+    /// The flows that pass through it.
+    pub flows: &'a [FlowPoint],
 }

@@ -5,6 +5,8 @@ use super::{AgentIndex, ProcessIndex};
 /// The unit of a counter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CounterUnit {
+    /// The recording gives none.
+    Unspecified,
     /// A number of things.
     Count,
     /// Percent, up to 100.

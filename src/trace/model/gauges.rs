@@ -299,9 +299,10 @@ impl Gauge {
         for ((shown, unit), value) in shown.iter_mut().zip(&self.units).zip(values) {
             *shown = match unit {
                 CounterUnit::Count if value.fract() != 0.0 => CounterValue::Double(value),
-                CounterUnit::Count | CounterUnit::Bytes | CounterUnit::BytesPerSecond => {
-                    CounterValue::Int(value as i64)
-                }
+                CounterUnit::Unspecified
+                | CounterUnit::Count
+                | CounterUnit::Bytes
+                | CounterUnit::BytesPerSecond => CounterValue::Int(value as i64),
                 CounterUnit::Percent => {
                     CounterValue::Int((value * 100.0 / self.compute_units as f64).round() as i64)
                 }

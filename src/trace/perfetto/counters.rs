@@ -112,7 +112,7 @@ impl CounterTrack {
 
 fn spec(id: u32, counter: &CounterDescription, group: GpuCounterGroup) -> GpuCounterSpec {
     let (numerator, denominator, peak) = match counter.unit {
-        CounterUnit::Count => (MeasureUnit::None, None, None),
+        CounterUnit::Unspecified | CounterUnit::Count => (MeasureUnit::None, None, None),
         CounterUnit::Percent => (MeasureUnit::Percent, None, Some(100)),
         CounterUnit::Bytes => (MeasureUnit::Byte, None, None),
         CounterUnit::BytesPerSecond => (MeasureUnit::Byte, Some(MeasureUnit::Second), None),

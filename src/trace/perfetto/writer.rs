@@ -296,6 +296,7 @@ impl<W: Write> TraceWriter<W> {
     ) -> io::Result<Track> {
         use counter_descriptor::Unit;
         let (unit, unit_name) = match unit {
+            CounterUnit::Unspecified => (None, None),
             CounterUnit::Count => (Some(Unit::Count), None),
             CounterUnit::Percent => (None, Some("%")),
             CounterUnit::Bytes => (Some(Unit::SizeBytes), None),

@@ -321,10 +321,11 @@ pub(super) fn flush(flush: Flush) {
 /// Writes to `buffers`, for all outstanding work, that it has not completed; the work stays outstanding.
 fn show_outstanding(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
-        |work| {
-            let mut completion = completion_of(work);
+        |claim| {
+            let work = claim.work();
+            let mut completion = completion_of(&work);
             completion.unfinished = Unfinished::AT_FLUSH;
-            completion.status = status_of(event_of(work)).unwrap_or(NOT_COMPLETE);
+            completion.status = status_of(event_of(&work)).unwrap_or(NOT_COMPLETE);
             completion.completed = clock::now();
             completion.header = completion_header(completion.status, completion.unfinished);
             let buffers = work.buffers.and(buffers);
@@ -357,7 +358,7 @@ pub(super) fn sweep(thread: Current) {
     thread.with(write_parked);
     OUTSTANDING.sweep(
         // CL_COMPLETE, or an error.
-        |work| status_of(event_of(work)).is_some_and(|status| status <= CL_COMPLETE),
+        |claim| status_of(event_of(&claim.work())).is_some_and(|status| status <= CL_COMPLETE),
         |claim| {
             overtaken(claim, thread);
         },
@@ -384,21 +385,25 @@ pub(super) fn make_room(thread: Current) {
     }
 }
 
-/// Writes that all outstanding work is unfinished. Its events are not released: the runtime may still use them.
-pub(super) fn abandon(thread: Current) {
+/// Writes to `buffers`, and notifies all subscribers, that outstanding work did not complete before the end. Other buffers
+/// may get its completion later.
+pub(super) fn end(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
-        |_| true,
         |claim| {
-            let mut completion = completion_of(&claim.work());
+            let work = claim.work();
+            let mut completion = completion_of(&work);
             completion.unfinished = Unfinished::AT_END;
-            completion.status = 1;
+            completion.status = NOT_COMPLETE;
+            completion.completed = clock::now();
             completion.header = completion_header(completion.status, completion.unfinished);
-            thread.with(|host| host.write_to(claim.work().buffers, completion));
-            let followers = claim.take_followers();
-            OUTSTANDING.free(claim, None);
-            if let Some(mut followers) = followers {
+            claim.keep_for(work.buffers.without(buffers));
+            thread.with(|host| host.write_to(work.buffers.and(buffers), completion));
+            if let Some(mut followers) = claim.take_followers() {
                 callbacks::completed(&mut followers, &completion, thread);
             }
+            false
         },
+        // Its callback came during the sweep, which completes the work in its place.
+        |claim| overtaken(claim, thread),
     );
 }

@@ -23,7 +23,7 @@ mod work;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
 use crate::collect::process::{self, Current};
-use crate::collect::switchboard::Flush;
+use crate::collect::switchboard::{Buffers, Flush};
 use completion::OUTSTANDING;
 use ffi::*;
 
@@ -73,16 +73,11 @@ pub(super) fn flush(flush: Flush) {
     completion::flush(flush);
 }
 
-/// The number of pieces of work that have not completed.
-pub(super) fn outstanding(thread: Current) -> usize {
-    completion::sweep(thread);
-    OUTSTANDING.len()
-}
-
-/// Ends the layer at the end of the process.
-pub(super) fn end(thread: Current) {
+/// Ends recording when the process begins to exit; see [`Source::end`](crate::collect::source::Source::end).
+pub(super) fn end(thread: Current, buffers: Buffers) {
     sampling::finish();
-    completion::abandon(thread);
+    completion::sweep(thread);
+    completion::end(thread, buffers);
 }
 
 /// The body of the layer's `clInitLayer`: attaches the source to the process, and hands out the layer's functions. A

@@ -192,6 +192,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                 domain: row.domain,
                 group: group_of(name),
                 parameters: Vec::new(),
+                category: None,
             }
         });
         let functions = functions.collect();
@@ -362,6 +363,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                     submitted: &submitted,
                     waited: &[],
                     arguments: &[],
+                    flows: &[],
                 })
             }
             (HostKind::Slice(name, category), _) => {

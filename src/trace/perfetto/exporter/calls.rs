@@ -41,7 +41,10 @@ impl Exporter<'_> {
             self.add_function(call.function)?;
         }
         let function = declared(self.functions[place].as_ref())?;
-        let bare = call.error.is_none() && !call.external.is_some() && call.arguments.is_empty();
+        let bare = call.error.is_none()
+            && !call.external.is_some()
+            && call.arguments.is_empty()
+            && call.flows.is_empty();
         let heading = function
             .heading
             .as_ref()
@@ -108,7 +111,7 @@ impl Exporter<'_> {
             waited: call.waited,
             api: function.api.filter(|_| is_tied(call)),
             annotations: &annotations,
-            flows: &[],
+            flows: call.flows,
         };
         self.writer.begin(track, call.start.0, &event)?;
         self.end_call(call)
@@ -122,7 +125,8 @@ impl Exporter<'_> {
         let parameters = parameters
             .map(|parameter| writer.name(&parameter.name))
             .collect();
-        let category = function.domain.name().and_then(|name| writer.name(name));
+        let category = function.category.as_deref().or(function.domain.name());
+        let category = category.and_then(|name| writer.name(name));
         let category = category.unwrap_or(words.other);
         let name = writer.name(&function.name);
         let place = function.index.0 as usize;

@@ -141,6 +141,7 @@ impl Labels {
             index: FunctionIndex(self.list.len() as u32),
             name: name.into(),
             domain,
+            category: None,
             group: OperationGroup::OTHER,
             parameters: Vec::new(),
         });
@@ -233,6 +234,7 @@ impl ThreadPlace {
             submitted: &[],
             waited: &[],
             arguments: &[],
+            flows: &[],
         })
     }
 }

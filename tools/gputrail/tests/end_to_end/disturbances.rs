@@ -8,7 +8,7 @@ use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
 use crate::c_api::{CPP, compiled};
-use crate::command::{TestDir, kernels};
+use crate::command::{TestDir, kernels, well};
 
 /// Records `disturbed` with these arguments, and returns what it printed and the folder with its trace.
 fn disturbed(arguments: &[&str]) -> (String, TestDir) {
@@ -64,6 +64,33 @@ fn calls_in_a_signal_handler_wait_for_no_lock_that_its_thread_holds() {
         references.is_some_and(|line| line.ends_with(" 1")),
         "{text}"
     );
+}
+
+#[test]
+fn a_program_that_closes_all_descriptors_is_recorded_and_nothing_is_written_to_its_files() {
+    needs!(a_program_that_closes_all_descriptors_is_recorded_and_nothing_is_written_to_its_files:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (text, dir) = disturbed(&["closes", "50000"]);
+    let size = text.lines().find(|line| line.starts_with("of_file"));
+    assert!(size.is_some_and(|line| line.ends_with(" 0")), "{text}");
+    assert_recorded(&dir, 100_001);
+}
+
+#[test]
+fn words_of_the_shared_header_that_the_program_overwrites_cost_nothing() {
+    needs!(words_of_the_shared_header_that_the_program_overwrites_cost_nothing:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let (_, dir) = disturbed(&["scribbles", "50000"]);
+    assert_recorded(&dir, 100_001);
+}
+
+/// Checks that the trace is complete, with this many calls of clGetPlatformIDs and what was named after them.
+fn assert_recorded(dir: &TestDir, platform_calls: i64) {
+    assert_eq!(calls(dir, "clGetPlatformIDs"), platform_calls);
+    assert_eq!(calls(dir, "clCreateKernel"), 1);
+    let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+    assert!(!info.contains("incomplete"), "{info}");
+    well(&mut dir.gputrail(["check", "run.pftrace"]));
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Events as they are sorted: fixed fields, a name that has no number, and arguments as JSON.
+
+use bytemuck::{Pod, Zeroable};
+
+/// The kind of a record.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(super) enum Kind {
+    /// A slice of a lane.
+    Slice,
+    /// Work of a device.
+    Work,
+    /// Something that happens at a point in time.
+    Instant,
+    /// Values of counters.
+    Counter,
+    /// A point of a flow.
+    Flow,
+    /// The begin of a slice whose end is an event of its own.
+    Begin,
+    /// The end of such a slice.
+    End,
+}
+
+impl Kind {
+    fn of(number: u16) -> Kind {
+        const ALL: [Kind; 7] = [
+            Kind::Slice,
+            Kind::Work,
+            Kind::Instant,
+            Kind::Counter,
+            Kind::Flow,
+            Kind::Begin,
+            Kind::End,
+        ];
+        ALL[usize::from(number)]
+    }
+}
+
+/// Flags of records.
+pub(super) mod flag {
+    /// The name stands in the record.
+    pub const OWN_NAME: u16 = 1;
+    /// The duration cannot be: it is negative, or longer than anybody waits.
+    pub const IMPOSSIBLE: u16 = 1 << 1;
+    /// The flow ends here.
+    pub const LAST: u16 = 1 << 2;
+    /// The end of a flow belongs to the slice around it, not to the one behind it.
+    pub const ENCLOSING: u16 = 1 << 3;
+    /// The id of the flow is a correlation id.
+    pub const BY_CORRELATION: u16 = 1 << 5;
+    /// A slice inside another one with the same id.
+    pub const INNER: u16 = 1 << 4;
+}
+
+/// No number.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// The fixed fields of a record.
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Head {
+    /// Where the event stands in the file.
+    pub offset: u64,
+    /// Duration in ns, or `NONE` if it did not end.
+    pub duration: u64,
+    /// Id of work, of a flow, or of a slice whose begin and end are found by it.
+    pub id: u64,
+    /// The lane.
+    pub lane: u32,
+    /// The name.
+    pub name: u32,
+    /// The category.
+    pub category: u32,
+    /// A [`Kind`].
+    pub kind: u16,
+    /// As in [`flag`].
+    pub flags: u16,
+}
+
+impl Head {
+    /// A record of an event at `offset`.
+    pub fn new(kind: Kind, lane: u32, offset: u64) -> Head {
+        Head {
+            offset,
+            duration: NONE,
+            id: 0,
+            lane,
+            name: 0,
+            category: 0,
+            kind: kind as u16,
+            flags: 0,
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        Kind::of(self.kind)
+    }
+
+    /// The record with another kind.
+    pub fn with_kind(self, kind: Kind) -> Head {
+        Head {
+            kind: kind as u16,
+            ..self
+        }
+    }
+
+    /// Whether it has a flag.
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A record as it is read back.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Record<'a> {
+    /// The fixed fields.
+    pub head: Head,
+    /// The name, if it has no number.
+    pub own_name: &'a str,
+    /// Arguments: JSON objects one behind the other.
+    pub args: &'a str,
+}
+
+/// The bytes in front of a name that stands in the record.
+pub(super) fn name_length(name: &str) -> [u8; 4] {
+    (name.len() as u32).to_le_bytes()
+}
+
+impl<'a> Record<'a> {
+    /// Appends what [`Record::read`] reads.
+    pub fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(bytemuck::bytes_of(&self.head));
+        if self.head.has(flag::OWN_NAME) {
+            bytes.extend_from_slice(&name_length(self.own_name));
+            bytes.extend_from_slice(self.own_name.as_bytes());
+        }
+        bytes.extend_from_slice(self.args.as_bytes());
+    }
+
+    /// Reads what [`Head`] and the texts behind it were written as.
+    pub fn read(bytes: &'a [u8]) -> Record<'a> {
+        let (head, mut rest) = bytes.split_at(size_of::<Head>());
+        let head: Head = bytemuck::pod_read_unaligned(head);
+        let mut own_name: &[u8] = &[];
+        if head.has(flag::OWN_NAME) {
+            let (length, behind) = rest.split_at(4);
+            let length = u32::from_le_bytes(length.try_into().expect("4 bytes"));
+            (own_name, rest) = behind.split_at(length as usize);
+        }
+        let text = |bytes| std::str::from_utf8(bytes).expect("it was written from a text");
+        Record {
+            head,
+            own_name: text(own_name),
+            args: text(rest),
+        }
+    }
+}
