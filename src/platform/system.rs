@@ -15,9 +15,6 @@ pub(crate) fn loader_reason(error: &libloading::Error) -> String {
 mod here {
     use super::*;
     use rustix::thread::futex;
-    use std::ffi::{CStr, OsStr};
-    use std::os::unix::ffi::OsStrExt;
-    use std::path::PathBuf;
 
     /// The kernel's id of the calling thread.
     pub fn thread_id() -> u32 {
@@ -66,7 +63,10 @@ mod here {
 
     /// Path of the library or program that `code` lies in, as the dynamic loader opened it.
     #[cfg(any(feature = "capi", not(feature = "symbols")))]
-    pub fn library_of(code: *const ()) -> Option<PathBuf> {
+    pub fn library_of(code: *const ()) -> Option<std::path::PathBuf> {
+        use std::ffi::{CStr, OsStr};
+        use std::os::unix::ffi::OsStrExt;
+
         // SAFETY: plain data, for which zeros are valid.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
         // SAFETY: any address, and a place for the answer.

@@ -4,6 +4,11 @@ use std::fmt;
 
 use super::rocprofv3;
 
+/// What an SQLite database begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// What the names of rocprofv3's tables begin with.
+const ROCPD: &[u8] = b"rocpd_";
+
 /// A format of recordings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -15,21 +20,38 @@ pub enum Format {
     ChromeTrace,
     /// A table of rocprofv3.
     RocprofCsv,
+    /// A database of rocprofv3.
+    Rocpd,
+    /// An SQLite export of Nsight Systems, or another database.
+    NsightSystems,
 }
 
 impl Format {
     /// All formats that can be read.
-    pub const ALL: [Format; 4] = [
+    pub const ALL: [Format; 6] = [
         Format::Capture,
         Format::Perfetto,
         Format::ChromeTrace,
         Format::RocprofCsv,
+        Format::Rocpd,
+        Format::NsightSystems,
     ];
 
     /// The format of a file with these first (unpacked) bytes.
     pub fn recognise(head: &[u8]) -> Option<Format> {
         if head.starts_with(b"GPUTRAIL") {
             return Some(Format::Capture);
+        }
+        if head.starts_with(SQLITE) {
+            // The schema stands near the beginning; the reader looks at the tables themselves.
+            let is_rocpd = head.windows(ROCPD.len()).any(|part| part == ROCPD);
+            return Some(match is_rocpd {
+                true => Format::Rocpd,
+                false => Format::NsightSystems,
+            });
+        }
+        if is_rocprof_json(head) {
+            return None;
         }
         if is_chrome_trace(head) {
             return Some(Format::ChromeTrace);
@@ -43,8 +65,8 @@ impl Format {
     /// Whether files of this format that lie in one folder are parts of one recording.
     pub fn is_in_parts(self) -> bool {
         match self {
-            Format::Capture | Format::RocprofCsv => true,
-            Format::Perfetto | Format::ChromeTrace => false,
+            Format::Capture | Format::RocprofCsv | Format::Rocpd => true,
+            Format::Perfetto | Format::ChromeTrace | Format::NsightSystems => false,
         }
     }
 
@@ -55,6 +77,8 @@ impl Format {
             Format::Perfetto => "Perfetto trace",
             Format::ChromeTrace => "Chrome trace events (JSON)",
             Format::RocprofCsv => "table of rocprofv3 (CSV)",
+            Format::Rocpd => "database of rocprofv3 (rocpd)",
+            Format::NsightSystems => "Nsight Systems export (SQLite)",
         }
     }
 }
@@ -69,6 +93,14 @@ impl fmt::Display for Format {
 fn content(head: &[u8]) -> &[u8] {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     head.trim_ascii_start()
+}
+
+/// The JSON of rocprofv3, for which there is no reader.
+fn is_rocprof_json(head: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"rocprofiler-sdk-tool\"";
+    let start = content(head);
+    let start = &start[..start.len().min(256)];
+    start.first() == Some(&b'{') && start.windows(KEY.len()).any(|part| part == KEY)
 }
 
 /// An object or an array of objects. What is inside decides whether there are events.
@@ -95,8 +127,7 @@ fn is_perfetto(head: &[u8]) -> bool {
 
 /// A short description of a file of no known format.
 pub(super) fn describe(head: &[u8]) -> String {
-    const KNOWN: [(&[u8], &str); 9] = [
-        (b"SQLite format 3\0", "an SQLite database"),
+    const KNOWN: [(&[u8], &str); 8] = [
         (b"\x7fELF", "an executable or library (ELF)"),
         (b"PK\x03\x04", "a zip archive"),
         (b"BZh", "a bzip2 archive"),
@@ -108,6 +139,9 @@ pub(super) fn describe(head: &[u8]) -> String {
     ];
     if head.is_empty() {
         return "an empty file".into();
+    }
+    if is_rocprof_json(head) {
+        return "JSON of rocprofv3 (it also writes --output-format csv and rocpd)".into();
     }
     if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
         return (*name).into();
@@ -127,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<Format>); 12] = [
+        let cases: [(&[u8], Option<Format>); 13] = [
             (b"GPUTRAIL\x01", Some(Format::Capture)),
             (b"{\"traceEvents\":[", Some(Format::ChromeTrace)),
             (b"\xef\xbb\xbf \n[\n {\"ph\":", Some(Format::ChromeTrace)),
@@ -138,7 +172,8 @@ mod tests {
             (b"\x0a\x0a\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),
-            (b"SQLite format 3\0", None),
+            (b"{\n \"rocprofiler-sdk-tool\": [", None),
+            (b"SQLite format 3\0", Some(Format::NsightSystems)),
             (b"", None),
         ];
         for (head, format) in cases {

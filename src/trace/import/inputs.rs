@@ -10,6 +10,8 @@ use super::joined::Joined;
 use super::{Format, Report, Source, chrome, format, rocprofv3};
 use crate::capture::{ReadError, Reader};
 use crate::trace::capture::{Captures, Options};
+#[cfg(not(feature = "sqlite"))]
+use crate::trace::model::TraceHeader;
 use crate::trace::model::{Consumer, Producer};
 use crate::trace::perfetto::reader::Replay;
 
@@ -79,6 +81,7 @@ impl Recording {
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
             Format::ChromeTrace => chrome::read(&self.sources[0], consumer, report),
             Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
+            Format::Rocpd | Format::NsightSystems => databases(&self.sources, consumer, report),
         }
     }
 }
@@ -212,6 +215,24 @@ fn open(path: &Path) -> Result<Source, OpenError> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(feature = "sqlite")]
+use super::databases::read as databases;
+
+/// Databases cannot be read.
+#[cfg(not(feature = "sqlite"))]
+fn databases(
+    sources: &[Source],
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    for source in sources {
+        let expected = "another format: this gputrail was built without the feature `sqlite`";
+        report.finding(source.name(), None, "an SQLite database", expected);
+    }
+    consumer.begin(&TraceHeader::default())?;
+    consumer.finish()
 }
 
 fn captures(

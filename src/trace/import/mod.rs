@@ -9,6 +9,8 @@
 //! | capture of gputrail | [`capture`](super::capture) | its magic number |
 //! | Perfetto trace | [`Replay`](super::perfetto::reader::Replay) | its first packet |
 //! | tables of rocprofv3 (CSV) | [`rocprofv3`] | their columns |
+//! | databases of rocprofv3 (rocpd) | [`rocprofv3`] | their tables |
+//! | exports of Nsight Systems (SQLite) | [`nsys`] | their tables |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
 //!
 //! # What a reader promises
@@ -30,13 +32,21 @@
 //! one in [`Format::recognise`], and one in [`Recording::produce`].
 
 mod chrome;
+#[cfg(feature = "sqlite")]
+mod databases;
 mod format;
 mod inputs;
 mod joined;
+#[cfg(test)]
+mod log;
+#[cfg(feature = "sqlite")]
+mod nsys;
 mod report;
 mod rocprofv3;
 mod sorter;
 mod source;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod tables;
 
 pub use format::Format;

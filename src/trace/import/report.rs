@@ -145,7 +145,12 @@ impl Report {
     }
 
     /// Counts many of them, whose offsets are not known.
-    pub(super) fn unrepresented_many(&mut self, file: &Path, reason: &'static str, events: u64) {
+    pub(super) fn unrepresented_many(
+        &mut self,
+        file: &Path,
+        reason: impl Into<Cow<'static, str>>,
+        events: u64,
+    ) {
         count(&mut self.unrepresented, file, reason.into(), None, events);
     }
 

@@ -1,14 +1,20 @@
-//! Recordings of rocprofv3, the profiler of ROCm: folders of CSV.
+//! Recordings of rocprofv3, the profiler of ROCm: folders of CSV, and databases (rocpd).
 //!
 //! `docs/convert.md` says what becomes of each column.
 
 mod csv;
 mod csv_reader;
+#[cfg(feature = "sqlite")]
+mod rocpd;
+#[cfg(all(test, feature = "sqlite"))]
+mod rocpd_tests;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub(super) use csv_reader::read as read_csv;
+#[cfg(feature = "sqlite")]
+pub(super) use rocpd::{is_rocpd, read as read_rocpd};
 
 /// Whether a file that begins so is a table of rocprofv3.
 pub(super) fn is_csv(head: &[u8]) -> bool {

@@ -1,7 +1,6 @@
 //! Tables into the model: what the summary, hotspots and a plain log of the stream say of them.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -9,11 +8,9 @@ use tempfile::TempDir;
 use crate::analysis::hotspots::Hotspots;
 use crate::analysis::summary::Summary;
 use crate::record::Nanos;
+use crate::trace::import::log::Log;
 use crate::trace::import::{Inputs, Report};
-use crate::trace::model::{
-    Call, Consumer, CounterIndex, CounterValue, Instant, Process, ProcessIndex, Producer, Queue,
-    QueueIndex, Slice, Track, TrackIndex, Value, Work,
-};
+use crate::trace::model::Producer;
 
 /// A folder of tables.
 struct Folder(TempDir);
@@ -41,103 +38,6 @@ fn read(path: &Path) -> (Log, Report) {
 /// The files of the documentation.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/rocprofv3")
-}
-
-/// A stream as lines.
-#[derive(Default)]
-struct Log {
-    queues: Vec<String>,
-    tracks: Vec<String>,
-    lines: Vec<String>,
-}
-
-impl Log {
-    /// The lines that begin with `word`, without it.
-    fn of(&self, word: &str) -> Vec<&str> {
-        let lines = self.lines.iter();
-        lines.filter_map(|line| line.strip_prefix(word)).collect()
-    }
-}
-
-impl Consumer for Log {
-    fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
-        self.lines
-            .push(format!("process {} {}", process.pid, process.name));
-        Ok(())
-    }
-
-    fn track(&mut self, _: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-        self.tracks.push(track.name.to_owned());
-        Ok(())
-    }
-
-    fn queue(&mut self, _: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
-        self.queues.push(queue.name.to_owned());
-        Ok(())
-    }
-
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        let work: Vec<u64> = call.submitted.iter().map(|event| event.0 & 0xff).collect();
-        self.lines.push(format!(
-            "call {} {}..{} submitted {work:?}",
-            call.function.name,
-            call.start,
-            call.end.unwrap()
-        ));
-        Ok(())
-    }
-
-    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        self.lines.push(format!(
-            "slice {}: {} {}..{}",
-            self.tracks[slice.track.0 as usize],
-            slice.name,
-            slice.start,
-            slice.end.map_or(0, |end| end.0)
-        ));
-        Ok(())
-    }
-
-    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        self.lines
-            .push(format!("instant {} {}", instant.name, instant.time));
-        Ok(())
-    }
-
-    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
-        let interval = work
-            .interval
-            .map_or("-".to_owned(), |(start, end)| format!("{start}..{end}"));
-        let arguments = work.arguments.iter().map(|one| match one.value {
-            Value::Text(text) => format!(" {}={text}", one.name),
-            Value::Uint(value) => format!(" {}={value}", one.name),
-            Value::Double(value) => format!(" {}={value}", one.name),
-            other => format!(" {}={other:?}", one.name),
-        });
-        let arguments: String = arguments.collect();
-        self.lines.push(format!(
-            "work {}: {} {interval}{arguments}",
-            self.queues[work.queue.0 as usize], work.stage.name
-        ));
-        Ok(())
-    }
-
-    fn counter_values(
-        &mut self,
-        block: CounterIndex,
-        time: Nanos,
-        values: &[CounterValue],
-    ) -> io::Result<()> {
-        self.lines
-            .push(format!("counter {} {time} {values:?}", block.0));
-        Ok(())
-    }
-
-    fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
-        let name = &self.tracks[track.0 as usize];
-        self.lines.push(format!("value {name} {time} {value:?}"));
-        Ok(())
-    }
 }
 
 const CALLS: &str = "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n";

@@ -5,8 +5,7 @@
 //! their correlation ids, gives work that overlaps rows of its own, and passes all of it on as the
 //! [model of a trace](crate::trace::model). Rows are small and of one size; texts and arguments are kept once.
 
-// Of the values of counters that stand by themselves, the tables of rocprofv3 have none.
-#![allow(dead_code)]
+#![cfg_attr(not(feature = "sqlite"), allow(dead_code))] // Only databases have some kinds of rows.
 
 mod pass_on;
 mod rows;
@@ -116,6 +115,8 @@ pub(crate) struct StageRow {
 pub(crate) struct FunctionRow {
     pub name: TextId,
     pub domain: Domain,
+    /// The names of its parameters, one in a line.
+    pub parameters: TextId,
 }
 
 /// Arguments of a row: a part of [`Tables::arguments`].
@@ -391,7 +392,21 @@ impl Tables {
     }
 
     pub fn function(&mut self, name: TextId, domain: Domain) -> FunctionHandle {
-        FunctionHandle(self.functions.place(FunctionRow { name, domain }))
+        self.function_with(name, domain, TextId::default())
+    }
+
+    /// A function whose calls have arguments, with the names of its parameters, one in a line.
+    pub fn function_with(
+        &mut self,
+        name: TextId,
+        domain: Domain,
+        parameters: TextId,
+    ) -> FunctionHandle {
+        FunctionHandle(self.functions.place(FunctionRow {
+            name,
+            domain,
+            parameters,
+        }))
     }
 
     pub fn counter(&mut self, counter: CounterRow) -> CounterHandle {

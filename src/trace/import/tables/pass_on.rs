@@ -10,13 +10,16 @@ use super::{
     AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, Counts, HostKind, HostRow, Lane,
     MAX_DURATION, NO_END, ProcessHandle, QueueHandle, Tables, TextId, WorkRow, group_of,
 };
-use crate::record::{ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId};
+use crate::record::{
+    ArgumentType, ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId,
+};
 use crate::trace::import::Report;
 use crate::trace::model::gauges::{Gauges, Running};
 use crate::trace::model::{
     AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterUnit, CounterValue, EventId, Function, Instant, Parent, Process, ProcessIndex, Queue,
-    QueueIndex, Slice, Stage, StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    CounterUnit, CounterValue, EventId, Function, Instant, Parameter, Parent, Process,
+    ProcessIndex, Queue, QueueIndex, Slice, Stage, StageId, Stream, Track, TrackIndex, TrackKind,
+    Value, Work, WorkKind,
 };
 
 /// Bits of an event id below the number of its process.
@@ -191,7 +194,15 @@ impl<'r, 'c> Passing<'r, 'c> {
                 name: name.into(),
                 domain: row.domain,
                 group: group_of(name),
-                parameters: Vec::new(),
+                parameters: tables
+                    .texts
+                    .get(row.parameters)
+                    .lines()
+                    .map(|name| Parameter {
+                        name: name.into(),
+                        kind: ArgumentType::STRING,
+                    })
+                    .collect(),
                 category: None,
             }
         });
@@ -362,7 +373,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                     error,
                     submitted: &submitted,
                     waited: &[],
-                    arguments: &[],
+                    arguments: &arguments.iter().map(|one| one.value).collect::<Vec<_>>(),
                     flows: &[],
                 })
             }

@@ -24,6 +24,7 @@ mod random;
 mod sampling;
 mod scope;
 mod summaries;
+mod tables;
 mod tools;
 mod transparency;
 mod viewer;
