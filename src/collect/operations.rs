@@ -33,7 +33,7 @@ pub struct OperationInfo {
     pub arguments: &'static [ArgumentInfo],
     /// Whether records keep the values of its arguments.
     pub keeps_arguments: bool,
-    /// How its source observes a call besides recording it.
+    /// The work of its source for a call, besides recording it.
     pub observed: Observed,
 }
 

@@ -252,7 +252,7 @@ impl<S> Outstanding<S> {
     pub fn follow(&self, ticket: Ticket, followers: Box<Followers>) {
         if let Some(slot) = self.slots().get(ticket.index()) {
             let followers = Box::into_raw(followers) as u64;
-            // What comes next publishes it: nobody looks into the slot before.
+            // The next store publishes it: no other thread reads the slot before.
             slot.followers.store(followers, Ordering::Release);
         }
     }

@@ -116,8 +116,8 @@ open_enum! {
 pub const KINDS: usize = 64;
 
 impl Kind {
-    /// What produces records of this kind for the buffers of tools. `None`: nothing does; the kind is reserved, or
-    /// stands in captures only.
+    /// The producer of records of this kind for the buffers of tools. `None` if the kind is reserved, or occurs in
+    /// captures only.
     pub fn producer(self) -> Option<&'static str> {
         Some(match self {
             Kind::API | Kind::ARGUMENTS => "calls of an API that a source observes",

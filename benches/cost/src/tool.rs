@@ -17,7 +17,7 @@ const SET_ARGUMENT: Operation = Operation {
     number: 38,
 };
 
-/// What the loader asks before it takes the layer.
+/// Called by the loader before it takes the layer.
 ///
 /// # Safety
 ///
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn clGetLayerInfo(
     unsafe { opencl::layer_info(what, size, value, size_ret) }
 }
 
-/// The loader hands out its functions and takes ours; the tool begins.
+/// Called by the loader, which passes its functions and gets ours; the tool begins.
 ///
 /// # Safety
 ///

@@ -18,9 +18,9 @@ pub trait AgentRequest: Copy + 'static {
     const SERVICE: ServiceKind;
     /// One way in which an agent can be used.
     type Configuration;
-    /// What the buffer gets.
+    /// The records that the buffer gets.
     type Deliver: Copy;
-    /// Why the service is not to be had.
+    /// The error of a refused request.
     type Error: From<Refused<Self::Configuration>>;
 
     /// The only configuration of an agent that this request has configured.
@@ -46,15 +46,11 @@ pub trait AgentRequest: Copy + 'static {
 /// An agent as its source offers it. The service calls it from one thread at a time, and never from within a buffer's
 /// callback, which the provider may have to wait for. A provider does not call the service back.
 pub trait Provider<R: AgentRequest>: Send + Sync {
-    /// What the agent can do at this moment: if another process has configured it, that configuration alone. Empty if
-    /// the agent cannot be used.
+    /// The configurations that the agent offers at present: if another process has configured it, that configuration
+    /// alone. Empty if the agent cannot be used.
     fn configurations(&self) -> Vec<R::Configuration>;
 
-    /// Takes the agent for this process. `request` is one that [`Provider::configurations`] allowed a moment ago.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigureError`].
+    /// Reserves the agent for this process. `request` is one that [`Provider::configurations`] allowed shortly before.
     fn configure(&self, request: &R) -> Result<(), ConfigureError>;
 
     /// Gives the agent back. It is stopped.
@@ -84,11 +80,11 @@ pub enum ConfigureError {
 pub struct Delivery<D> {
     /// The buffers: [`HostThread::write_to`](crate::collect::correlation::HostThread::write_to) takes them.
     pub buffers: Buffers,
-    /// What is written.
+    /// The records that are written.
     pub deliver: D,
 }
 
-/// A request that the service refuses, whatever it asks of the agent.
+/// A refusal that does not depend on the request.
 #[derive(Debug)]
 pub enum Refused<C> {
     /// No source has offered this agent.
@@ -110,7 +106,7 @@ pub enum Refused<C> {
     System {
         /// Its id and name.
         agent: String,
-        /// What is in the way, and what to change.
+        /// The obstacle, and the remedy.
         reason: String,
     },
 }
@@ -268,7 +264,8 @@ impl<R: AgentRequest> AgentService<R> {
         self.any(|used| used.claim.context() == context)
     }
 
-    /// What `agent` can do at this moment: once it is configured, only that; nothing if it cannot be used.
+    /// The configurations that `agent` offers at present: once it is configured, only that one; none if it cannot be
+    /// used.
     ///
     /// # Errors
     ///
@@ -277,7 +274,7 @@ impl<R: AgentRequest> AgentService<R> {
         Ok(self.named_configurations(agent)?.0)
     }
 
-    /// The same, with the agent's id and name.
+    /// Its configurations, with the agent's id and name.
     pub(crate) fn named_configurations(
         &self,
         agent: AgentId,

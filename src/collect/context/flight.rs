@@ -317,7 +317,7 @@ impl std::fmt::Debug for Inner {
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
         self.inner.ended.store(true, Ordering::Release);
-        // What follows computes the interests again.
+        // The next step computes the interests again.
         self.inner.slow_calls.iter().for_each(SlowCalls::end);
         let _ = self.context.stop();
         self.inner.board.remove_buffer(self.inner.key);

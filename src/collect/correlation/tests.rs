@@ -122,7 +122,7 @@ fn an_id_that_is_supplied_for_a_call_ends_with_it_and_is_for_no_other_thread() {
         (ExternalId(70), ExternalId(5))
     );
     main.supply_external(&inner, ExternalId(71));
-    // What is pushed meanwhile holds when the calls are over.
+    // An id that is pushed meanwhile is valid after the calls.
     main.push_external(ExternalKind::CUSTOM0, ExternalId(6), Ticks(2));
     assert_eq!(
         (main.external(), other.external()),

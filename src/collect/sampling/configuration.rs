@@ -1,4 +1,4 @@
-//! What an agent can be asked for, and what it is asked for.
+//! The configurations that an agent offers, and requests for one of them.
 
 use super::SamplingError;
 use crate::record::{SamplingMethod, SamplingUnit, open_enum};
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Configuration {
     /// How samples are taken.
     pub method: SamplingMethod,
-    /// What intervals count.
+    /// The unit of intervals.
     pub unit: SamplingUnit,
     /// The shortest interval, in `unit`.
     pub min: u64,
@@ -24,7 +24,7 @@ pub struct Configuration {
 pub struct Request {
     /// How samples are taken.
     pub method: SamplingMethod,
-    /// What `interval` counts.
+    /// The unit of `interval`.
     pub unit: SamplingUnit,
     /// Units from one sample of a compute unit to the next.
     pub interval: u64,
@@ -95,7 +95,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// What an agent can do, for people.
+/// The configurations that an agent offers, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Possible(pub Vec<Configuration>);
 
@@ -112,7 +112,7 @@ impl fmt::Display for Possible {
     }
 }
 
-/// Whether an agent that can do `possible` can do `request`; the error says what it can.
+/// Checks whether an agent that offers `possible` can do `request`; the error contains the possible configurations.
 pub(super) fn check(
     agent: &str,
     possible: Vec<Configuration>,
@@ -180,8 +180,8 @@ pub struct SamplingPeriod {
 }
 
 impl SamplingPeriod {
-    /// What it asks of an agent that can do `possible`. Levels divide the agent's range evenly on a logarithmic scale
-    /// and are powers of two where the agent wants that; stochastic sampling is preferred, as CUPTI's is.
+    /// The configuration for an agent that offers `possible`. Levels divide the agent's range evenly on a logarithmic
+    /// scale, and are powers of two if the agent requires that; stochastic sampling is preferred, as in CUPTI.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! PC sampling that is not to be had.
+//! Errors of PC sampling.
 
 use super::{Configuration, Possible, Request, SamplingPeriod};
 use crate::collect::agents::Refused;
 use crate::record::{AgentId, SamplingUnit};
 
-/// Why an agent cannot be sampled as it was asked. Messages name what is possible.
+/// The reason why an agent cannot be sampled as requested. Messages name the possible configurations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingError {
@@ -24,9 +24,9 @@ pub enum SamplingError {
     Method {
         /// Its id and name.
         agent: String,
-        /// What was asked for.
+        /// The request.
         request: Request,
-        /// What it can do.
+        /// The configurations that it offers.
         possible: Possible,
     },
     /// The interval is out of range.
@@ -34,9 +34,9 @@ pub enum SamplingError {
     Interval {
         /// Its id and name.
         agent: String,
-        /// What was asked for.
+        /// The request.
         request: Request,
-        /// What it can do by this method.
+        /// The configurations that it offers with this method.
         possible: Possible,
     },
     /// The interval has to be a power of two.
@@ -47,7 +47,7 @@ pub enum SamplingError {
     PowerOfTwo {
         /// Its id and name.
         agent: String,
-        /// What was asked for.
+        /// The request.
         request: Request,
         /// The nearest shorter interval.
         below: u64,
@@ -89,7 +89,7 @@ pub enum SamplingError {
     System {
         /// Its id and name.
         agent: String,
-        /// What is in the way, and what to change.
+        /// The obstacle, and the remedy.
         reason: String,
     },
 }

@@ -25,7 +25,7 @@ pub type Sampling = AgentService<Request>;
 /// Where the samples of an agent go.
 pub type Delivery = agents::Delivery<Deliver>;
 
-/// What a tool gets of its samples. Either way it gets totals per dispatch
+/// The samples that a tool gets. In any case it gets totals per dispatch
 /// ([`SamplingTotals`](crate::record::SamplingTotals)).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Deliver {

@@ -406,8 +406,8 @@ fn a_callback_that_sampling_waits_for_may_query_and_change_sampling_and_gets_a_b
     }
 }
 
-/// What [`it_is_not_available_under_a_debugger`] runs in a process of its own, and traces as soon as it has said that
-/// it is ready.
+/// Run by [`it_is_not_available_under_a_debugger`] in a process of its own, which that test traces as soon as it has
+/// printed that it is ready.
 #[test]
 #[ignore = "waits to be traced"]
 fn asks_before_and_while_it_is_traced() {

@@ -62,8 +62,8 @@ impl Listener {
         })
     }
 
-    /// What to poll the socket for. It is not polled for connections that would not be accepted, `pending` of which are
-    /// waiting already: poll would return at once, again and again.
+    /// The events to poll the socket for. It is not polled for connections that would not be accepted, while `pending`
+    /// of them are waiting: poll would return at once, again and again.
     pub fn events(&self, pending: usize) -> PollFlags {
         match pending < MAX_PENDING && self.paused_until.is_none() {
             true => PollFlags::IN,

@@ -85,11 +85,11 @@ pub struct ProcessCapture {
     pub reason: Reason,
     /// The file with its records.
     pub path: PathBuf,
-    /// How it ended.
+    /// The end of the process.
     pub end: End,
-    /// When the capture could take no more: the system's error number, and its length then.
+    /// The system's error number and the length of the capture when it could not grow any more.
     pub capture_error: Option<(i32, u64)>,
-    /// What else is missing in the capture, if something is.
+    /// Other losses in the capture, if any.
     pub lost: Option<String>,
 }
 

@@ -54,7 +54,7 @@ fn say(directory: &Path, bytes: &[u8]) -> OwnedFd {
     socket
 }
 
-/// What comes back; nothing once the other end has closed.
+/// The answer of the other end; empty once that has closed.
 fn hear(socket: &OwnedFd) -> Vec<u8> {
     let mut bytes = [0; 256];
     let (length, _) = rustix::net::recv(socket, &mut bytes, RecvFlags::empty()).unwrap_or((0, 0));

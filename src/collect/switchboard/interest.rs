@@ -55,7 +55,7 @@ impl Interest {
         Interest(self.0 | other.0)
     }
 
-    /// The same interest with the bits that follow from the others.
+    /// Adds the bits that follow from the others.
     pub(super) fn complete(self) -> Interest {
         match self.buffers().only().is_some() && !self.is_noticed() {
             true => self.with(Interest::SIMPLE_EXIT),
@@ -163,7 +163,7 @@ impl Interest {
         self.0 & Interest::GATED.0 != 0
     }
 
-    /// The same interest without the gate.
+    /// The interest without the gate.
     pub(crate) fn without_gate(self) -> Interest {
         Interest(self.0 & !Interest::GATED.0)
     }

@@ -55,7 +55,7 @@ use subscriber::Subscribers;
 /// The number of checks of a thread that is writing before its lane is abandoned.
 const PATIENCE: u32 = 100_000;
 
-/// What a source does for an operation, regardless of consumers.
+/// The work of a source for an operation, regardless of consumers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Observed {
     /// Nothing.

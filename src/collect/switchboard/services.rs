@@ -53,7 +53,7 @@ pub(crate) enum ServiceError {
 pub(super) struct Services {
     contexts: Vec<Option<ContextState>>,
     last_incarnation: u32,
-    /// What sources do for operations, by domain and number; empty without sources.
+    /// The work of sources for operations, by domain and number; empty without sources.
     observed: Vec<[Observed; OPERATIONS]>,
     /// The operations that enqueue work.
     enqueues: OperationSet,

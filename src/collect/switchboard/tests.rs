@@ -471,7 +471,7 @@ fn no_signal_handler_runs_while_its_thread_holds_the_switchboard() {
     static WITHIN: AtomicUsize = AtomicUsize::new(0);
     static COUNTED: AtomicUsize = AtomicUsize::new(0);
     static BOARD: AtomicPtr<Switchboard> = AtomicPtr::new(std::ptr::null_mut());
-    /// What a call in a handler does that finds no lane.
+    /// A handler whose call finds no lane.
     extern "C" fn handler(_: libc::c_int) {
         if HELD.load(Ordering::SeqCst) {
             WITHIN.fetch_add(1, Ordering::SeqCst);

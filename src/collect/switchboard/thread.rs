@@ -1,4 +1,4 @@
-//! What others may know of a thread: its lanes, and whether it is in a callback.
+//! The state of a thread that other threads may access: its lanes, and whether it is in a callback.
 
 use super::subscriber::UserData;
 use super::{BUFFERS, Switchboard};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Nested calls whose user data is kept apart; deeper ones share theirs.
 const DEPTHS: usize = 256;
 
-/// What of a call is told: each has user data of its own.
+/// The parts of a call that are reported to subscribers; each has user data of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Within {
     /// The call itself.
@@ -30,13 +30,13 @@ pub(crate) struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
-    /// What records call it.
+    /// The thread's id in records.
     thread: ThreadId,
     /// See [`ThreadState::number`].
     number: u32,
     /// The thread of the operating system.
     runs_on: u32,
-    /// What subscribers leave in calls in progress, by depth; the thread's own.
+    /// The user data of subscribers in calls in progress, by depth; accessed by the thread itself only.
     user_data: UnsafeCell<Vec<OfCall>>,
 }
 
@@ -72,7 +72,7 @@ impl ThreadState {
         &self.lanes
     }
 
-    /// What records call it.
+    /// The thread's id in records.
     #[inline]
     pub fn thread(&self) -> ThreadId {
         self.thread

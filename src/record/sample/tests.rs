@@ -85,7 +85,7 @@ fn a_builder_sets_its_field_and_no_other() {
     let id = HardwareId(u64::MAX).with_compute_unit(5).with_wave(0);
     assert_eq!((id.compute_unit(), id.wave(), id.chiplet()), (5, 0, 63));
     assert_eq!(id.with_compute_unit(15).with_wave(127).0, u64::MAX);
-    // What does not fit is lost, and nothing beside the field changes.
+    // Bits that do not fit are lost, and the other fields do not change.
     assert_eq!(HardwareId(0).with_simd(0b101), HardwareId(1 << 13));
     let shot = Snapshot(0).with_stall_flat(1).with_reason_not_issued(3);
     assert_eq!(shot.0, 1 << 22 | 3);

@@ -76,7 +76,7 @@ impl Source for Simulated {
 /// A small training run on two devices.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Demo {
-    /// The same seed gives the same records.
+    /// The seed. Equal seeds give equal records.
     pub seed: u64,
     /// Steps of the training. Each takes about 20 ms of virtual time and makes about 1500 records.
     pub steps: u64,

@@ -38,7 +38,7 @@ const HOST_BANDWIDTH: u64 = 36_000;
 const CLOCK_PERIOD: Nanos = us(10_000);
 /// The id of the first virtual thread.
 pub(super) const FIRST_THREAD: u32 = 4_001;
-/// The same in a real process: ids that the system gives to no thread.
+/// The id of the first virtual thread in a real process: the system gives such ids to no thread.
 const FIRST_THREAD_HERE: u32 = 1 << 23;
 /// How far simulated time may run ahead of real time.
 const AHEAD: Duration = Duration::from_millis(1);

@@ -8,9 +8,9 @@
 //! |---|---|---|
 //! | capture of gputrail | [`capture`](super::capture) | its magic number |
 //! | Perfetto trace | [`Replay`](super::perfetto::reader::Replay) | its first packet |
-//! | tables of rocprofv3 (CSV) | [`rocprofv3`] | their columns |
-//! | databases of rocprofv3 (rocpd) | [`rocprofv3`] | their tables |
-//! | exports of Nsight Systems (SQLite) | [`nsys`] | their tables |
+//! | tables of rocprofv3 (CSV) | `rocprofv3` | their columns |
+//! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
+//! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
 //!
 //! # What a reader promises
@@ -29,7 +29,7 @@
 //! # Adding a reader
 //!
 //! A reader is a function that takes the [`Source`]s of a recording, a consumer and a [`Report`]. It gets a line in [`Format`],
-//! one in [`Format::recognise`], and one in [`Recording::produce`].
+//! one in [`Format::recognise`], and one in `Recording::produce`.
 
 mod chrome;
 #[cfg(feature = "sqlite")]

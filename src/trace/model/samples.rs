@@ -205,7 +205,7 @@ impl WorkSamples {
     }
 }
 
-/// What the waves did most, in words; empty if that is not known.
+/// The most frequent states of the waves, as text; empty if unknown.
 fn leading(outcomes: &[(Outcome, u64)]) -> String {
     let mut ways: Vec<(&'static str, u64)> = Vec::new();
     for (outcome, count) in outcomes {

@@ -13,7 +13,7 @@ mod layer {
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
 
-    /// What the loader asks before it takes the layer.
+    /// Called by the loader before it takes the layer.
     ///
     /// # Safety
     ///
@@ -29,7 +29,7 @@ mod layer {
         unsafe { opencl::layer_info(what, size, value, size_ret) }
     }
 
-    /// The loader hands out its functions and takes ours.
+    /// Called by the loader, which passes its functions and gets ours.
     ///
     /// # Safety
     ///

@@ -163,7 +163,7 @@ fn tools_are_called_back_around_the_creation_of_our_threads() {
     assert_eq!(all, [InternalThread::Before, InternalThread::After]);
 }
 
-/// What a client has seen.
+/// The blocks that a client has received.
 #[derive(Default)]
 struct Seen {
     /// Records of each block that came back.

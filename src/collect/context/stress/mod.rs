@@ -39,12 +39,12 @@ impl Dice {
     }
 }
 
-/// What a buffer has delivered.
+/// The records that a buffer has delivered.
 #[derive(Default)]
 struct Delivered {
     calls: u64,
     lost: u64,
-    /// The last sequence number of each lane, and how many are missing before it.
+    /// The last sequence number of each lane, and the number of missing records before it.
     lanes: HashMap<u32, (u32, u64)>,
 }
 
@@ -216,7 +216,7 @@ fn written_is_delivered_and_dropped_exactly() {
                     }
                     let subscriber = context.call_back(OperationSet::all(), |_| {});
                     drop((subscriber.ok(), context));
-                    // What a thread was in the middle of may still come: it is counted as dropped, or delivered.
+                    // Records that a thread was writing may still come: they are counted as dropped, or delivered.
                     drop(buffer);
                     let delivered = delivered.lock().unwrap();
                     assert!(delivered.missing() <= delivered.lost);

@@ -55,12 +55,12 @@ impl Source for OneCall {
 
 /// Calls whose exit was seen: a record for each buffer that wanted the call.
 static EXITS: AtomicU64 = AtomicU64::new(0);
-/// Those that a handler made in the middle of a write.
+/// Calls that a handler made in the middle of a write.
 static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
-/// Those that handlers made.
+/// Calls that handlers made.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
-/// Callbacks that were told of an enter, and of an exit.
-static TOLD: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Numbers of callbacks of an enter, and of an exit.
+static CALLBACKS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     }
 }
 
-/// What a thread does before signals may come.
+/// The first calls of a thread, before signals may come.
 fn first_calls() {
     crate::platform::sync::with_signals_blocked(|| call(|| call(|| call(|| {}))));
     READY.set(true);
@@ -143,7 +143,7 @@ fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, Shared) {
     };
     let deliver = move |view: &BlockView<'_>| {
         into.lock().unwrap().take(view.lane, view.records());
-        // What a tool's own callback calls is recorded too, and must not wait for the very thread that it is on.
+        // Calls of a tool's own callback are recorded too, and must not wait for the thread on which they are made.
         if view.lane % 16 == 3 && READY.get() {
             call(|| {});
         }
@@ -151,7 +151,7 @@ fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, Shared) {
     (RecordBuffer::create(options, deliver).unwrap(), delivered)
 }
 
-/// What was written is what was delivered and dropped.
+/// Checks that all written records were delivered or dropped.
 fn check(buffer: RecordBuffer, delivered: &Shared, written: u64) {
     let _ = buffer.flush();
     let dropped = buffer.dropped_in_total();
@@ -164,7 +164,7 @@ fn check(buffer: RecordBuffer, delivered: &Shared, written: u64) {
     assert!(delivered.missing() <= dropped.total());
 }
 
-/// A forked child records on, with buffers of its own. Its exit code.
+/// The code of a forked child: it goes on recording, with buffers of its own. Returns its exit code.
 fn child() -> i32 {
     let recorded = std::panic::catch_unwind(|| {
         EXITS.store(0, Ordering::Relaxed);
@@ -232,7 +232,7 @@ fn send_signals() {
 fn come_and_go(running: &AtomicBool) {
     let told = |callback: &mut Callback<'_>| {
         let which = usize::from(callback.phase == Phase::Exit);
-        count(&TOLD[which]);
+        count(&CALLBACKS[which]);
     };
     while running.load(Ordering::Relaxed) {
         let context = Context::new().unwrap();
@@ -300,7 +300,7 @@ fn under_pressure() {
         unsafe { libc::setitimer(libc::ITIMER_REAL, &std::mem::zeroed(), std::ptr::null_mut()) };
     });
     assert!(forks.load(Ordering::Relaxed) >= u64::from(FORKS));
-    assert!(HANDLED.load(Ordering::Relaxed) > 0 && TOLD[0].load(Ordering::Relaxed) > 0);
+    assert!(HANDLED.load(Ordering::Relaxed) > 0 && CALLBACKS[0].load(Ordering::Relaxed) > 0);
     for (buffer, _) in &kept {
         buffer.flush().unwrap();
     }
@@ -335,14 +335,14 @@ fn lives(number: u32, kept: &[(RecordBuffer, Shared)], forks: &AtomicU64) {
                         crate::platform::sync::with_signals_blocked(fork);
                     }
                 }
-                // What the system frees at the thread's end is not to be interrupted by calls that need memory.
+                // The system's cleanup at the end of a thread must not be interrupted by calls that need memory.
                 READY.set(false);
             });
         });
     }
 }
 
-/// Lets the thread be interrupted: it was made by one that is not.
+/// Unblocks signals on the thread, which inherited a mask that blocks them.
 fn unblock_alarms() {
     // SAFETY: a set of signals, which is filled in.
     unsafe {

@@ -39,7 +39,7 @@ fn recorder(path: &Path, sampling: Option<Request>) -> Recorder {
     Recorder::start(&options, None, writer).unwrap()
 }
 
-/// What a run recorded of samples.
+/// The recorded samples of a run.
 #[derive(Default)]
 struct Run {
     bytes: Vec<u8>,
@@ -126,7 +126,7 @@ impl Run {
     }
 }
 
-/// The same run for all tests that only look at it.
+/// One run for all tests that only read its records.
 fn stochastic() -> &'static Run {
     static RUN: OnceLock<Run> = OnceLock::new();
     RUN.get_or_init(|| Run::of(STOCHASTIC))

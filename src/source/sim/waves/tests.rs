@@ -1,4 +1,4 @@
-//! What the model shows of kernels of different kinds, and that samples of it show the same as counting every cycle.
+//! Properties of the model for kernels of different kinds, and agreement of samples with a count of every cycle.
 
 use super::*;
 use crate::record::{InstructionType, NotIssued};
@@ -151,7 +151,7 @@ fn mixes() -> Vec<Mix> {
 }
 
 impl Mix {
-    /// What a unit does with it: made once for all tests.
+    /// The execution of the program on a unit, made once for all tests.
     fn window(&self) -> &'static Window {
         static WINDOWS: Mutex<BTreeMap<&str, &Window>> = Mutex::new(BTreeMap::new());
         let mut windows = WINDOWS.lock().unwrap();
@@ -201,7 +201,7 @@ fn a_well_fed_matrix_kernel_issues_as_often_as_its_pipes_can_take() {
     // A SIMD has four of the unit's sixteen waves, and an instruction keeps its matrix pipe busy for 32 cycles.
     let busy = shares[&Did::Issued(InstructionType::MATRIX)] * 4.0 * 32.0;
     assert!(busy > 0.97, "{busy}: {shares:?}");
-    // What its waves wait for is each other.
+    // The waves wait for each other.
     let (lost, stalled) = (NotIssued::ARBITER_NOT_WIN, NotIssued::ARBITER_WIN_EX_STALL);
     let contended = shares[&Did::Waited(lost)] + shares[&Did::Waited(stalled)];
     assert!(contended > 0.9, "{contended}");
@@ -336,7 +336,7 @@ fn the_comparison_finds_a_sampler_that_prefers_some_waves_or_cycles() {
     let window = mix.window();
     let mut random = Random::new(1);
     let exact = window.occupancy(0, KERNEL, |seen| seen.did);
-    // One that overlooks a tenth of the waves that wait.
+    // A sampler that overlooks a tenth of the waiting waves.
     let partial = sample(
         window,
         &mut random,
@@ -350,7 +350,7 @@ fn the_comparison_finds_a_sampler_that_prefers_some_waves_or_cycles() {
         },
     );
     assert!(agrees(&partial, &exact).is_err());
-    // One that always looks at the first wave of a workgroup, which alone does the division.
+    // A sampler that always takes the first wave of a workgroup, which alone does the division.
     let first = sample(
         window,
         &mut random,

@@ -166,7 +166,7 @@ pub mod gpu_counter_descriptor {
             DoublePeakValue(f64),
         }
     }
-    /// What counts together.
+    /// A block of counters that change together.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct GpuCounterBlock {
         #[prost(uint32, optional, tag = "1")]
@@ -476,7 +476,7 @@ pub mod gpu_info {
         pub pci_bdf: ::core::option::Option<::prost::alloc::string::String>,
     }
 }
-/// Ties an event on the host to work on a device, by event ids.
+/// Links an event on the host to work on a device, by event ids.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GpuCorrelation {
     /// Work that the event submitted.
@@ -486,7 +486,7 @@ pub struct GpuCorrelation {
     #[prost(uint64, repeated, packed = "false", tag = "2")]
     pub render_stage_wait_event_ids: ::prost::alloc::vec::Vec<u64>,
 }
-/// Whose API an event is a call of. Same values as InternedGraphicsContext.Api.
+/// The API of a call. Same values as InternedGraphicsContext.Api.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum GpuApi {
@@ -651,7 +651,7 @@ pub mod pc_samples {
         /// Innermost first; functions that were inlined each have one.
         #[prost(message, repeated, tag = "6")]
         pub frames: ::prost::alloc::vec::Vec<address::Frame>,
-        /// Why it has no line, if it has none.
+        /// The reason why it has no line, if it has none.
         #[prost(uint32, optional, tag = "7")]
         pub missing: ::core::option::Option<u32>,
     }
@@ -677,7 +677,7 @@ pub mod pc_samples {
         #[prost(string, optional, tag = "3")]
         pub text: ::core::option::Option<::prost::alloc::string::String>,
     }
-    /// What was counted of a kernel at one address.
+    /// Counts of a kernel at one address.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Count {
         #[prost(uint32, optional, tag = "1")]
@@ -692,7 +692,7 @@ pub mod pc_samples {
         #[prost(uint64, repeated, tag = "4")]
         pub outcomes: ::prost::alloc::vec::Vec<u64>,
     }
-    /// What the totals of dispatches add up to.
+    /// Sums over the totals of dispatches.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Totals {
         #[prost(uint32, optional, tag = "1")]
@@ -703,7 +703,7 @@ pub mod pc_samples {
         pub method: ::core::option::Option<u32>,
         #[prost(uint64, optional, tag = "4")]
         pub dispatches: ::core::option::Option<u64>,
-        /// All samples, also invalid ones and those that were dropped.
+        /// All samples, including invalid and dropped ones.
         #[prost(uint64, optional, tag = "5")]
         pub samples: ::core::option::Option<u64>,
         #[prost(uint64, optional, tag = "6")]
@@ -1090,9 +1090,9 @@ pub mod trace_packet {
     #[repr(i32)]
     pub enum SequenceFlags {
         SeqUnspecified = 0,
-        /// What was interned before this packet, and the defaults, hold no more.
+        /// Interned data and defaults from before this packet are no longer valid.
         SeqIncrementalStateCleared = 1,
-        /// The packet cannot be read without what was interned before it.
+        /// The packet refers to data interned before it.
         SeqNeedsIncrementalState = 2,
     }
     impl SequenceFlags {
@@ -1246,12 +1246,12 @@ pub struct InternedString {
     #[prost(bytes = "vec", optional, tag = "2")]
     pub str: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
 }
-/// What went wrong while recording.
+/// Statistics about errors of the recording.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TraceStats {
     #[prost(message, repeated, tag = "1")]
     pub buffer_stats: ::prost::alloc::vec::Vec<trace_stats::BufferStats>,
-    /// Failed if a recording ended early: shown as a loss of data.
+    /// Failed if a recording ended early, which Perfetto shows as a loss of data.
     #[prost(enumeration = "trace_stats::FinalFlushOutcome", optional, tag = "15")]
     pub final_flush_outcome: ::core::option::Option<i32>,
 }
@@ -1308,7 +1308,7 @@ pub mod trace_stats {
 pub struct SystemInfo {
     #[prost(message, optional, tag = "1")]
     pub utsname: ::core::option::Option<Utsname>,
-    /// Who wrote the trace, and in which version.
+    /// The program that wrote the trace, and its version.
     #[prost(string, optional, tag = "4")]
     pub tracing_service_version: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(uint32, optional, tag = "8")]
