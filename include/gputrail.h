@@ -661,11 +661,11 @@ enum {
     GPUTRAIL_RECORD_FORMAT_RAW = 1 /* Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks. */
 };
 
-/* What a lane does when the pool has no empty block. */
+/* What a lane does if the pool has no empty block. */
 enum {
     GPUTRAIL_POLICY_DISCARD = 0, /* Drop the record and count it. Writing is wait-free. */
-    GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, where waiting is allowed (set_may_wait); elsewhere discard and count. */
-    GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest: the buffer keeps what was recorded last, and hands it out on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
+    GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, if waiting is allowed (set_may_wait); otherwise discard the record and count it. */
+    GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
 };
 
 /* The type of thread ids in records (CUPTI: CUpti_ActivityThreadIdType). */
