@@ -664,7 +664,7 @@ enum {
 /* What a lane does if the pool has no empty block. */
 enum {
     GPUTRAIL_POLICY_DISCARD = 0, /* Drop the record and count it. Writing is wait-free. */
-    GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, if waiting is allowed (set_may_wait); otherwise discard the record and count it. */
+    GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, where waiting is allowed (set_may_wait); elsewhere discard and count. Two blocks are enough for any number of threads: blocks that idle threads hold partly filled are taken back. */
     GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
 };
 
@@ -925,7 +925,14 @@ typedef struct gputrail_buffer_options {
    * delivers whatever is there.
    */
   uint32_t watermark;
-  /* GPUTRAIL_POLICY_DISCARD, the usual one, or another of them: what happens when no block is empty. */
+  /*
+   * The policy for when no block is empty: GPUTRAIL_POLICY_DISCARD, the usual one, drops the record and counts it.
+   * GPUTRAIL_POLICY_LOSSLESS makes the calling thread wait until a block has been delivered; blocks that idle threads
+   * hold partly filled are delivered for it, so that two blocks are enough for any number of threads. It never
+   * waits, but drops and counts, in callbacks of a buffer, in callbacks of the runtime (where completions are kept and
+   * written later), when nothing is delivered for 5 seconds, and when the library ends.
+   * GPUTRAIL_POLICY_OVERWRITE drops the oldest records.
+   */
   uint32_t policy;
   /* Threads that may record at a time; usually 1024. */
   uint32_t threads;
@@ -937,6 +944,13 @@ typedef struct gputrail_buffer_options {
   uint32_t format;
   /* The callback thread that delivers; usually one that all buffers share which have none. */
   gputrail_callback_thread callback_thread;
+  /*
+   * Empty blocks that a tool which supplies the blocks is asked for ahead of need. Usually one, and more when they run
+   * out, up to 1 MiB.
+   */
+  uint32_t blocks_ahead;
+  /* 0. */
+  uint32_t reserved;
 } gputrail_buffer_options;
 
 /*
@@ -1019,20 +1033,20 @@ typedef struct gputrail_block {
   uint32_t max_records;
   /* 0. */
   uint32_t reserved;
-  /* Of a complete block: the bytes of it that have been shown as a part of a block before. */
+  /* Of a complete block: the bytes of records in it that were passed to partial before. */
   size_t shown;
 } gputrail_block;
 
 /*
- * Supplies a block, ahead of need: writes memory, bytes and, if it likes, max_records. If it leaves memory
- * null, it is called again a little later; records for which no block is left until then are dropped and counted. It
- * must not throw.
+ * Supplies a block: writes memory, bytes and, if it likes, max_records. If it leaves memory null, records for
+ * which there is no block are dropped and counted; it is called again a little later. It must not throw.
  */
 typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
 
 /*
- * Gets a block back, which is the tool's from then on, and the records in it, if any. A block that is too small or
- * misaligned comes back at once. It must not throw.
+ * Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
+ * too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+ * when the buffer is destroyed. It must not throw.
  */
 typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
                                            const struct gputrail_batch *records,
@@ -1295,6 +1309,38 @@ typedef struct gputrail_sampling_period {
   uint8_t reserved[7];
 } gputrail_sampling_period;
 
+/* The run of the simulated GPU. A field of 0 asks for the usual value. */
+typedef struct gputrail_simulation_options {
+  /* sizeof(gputrail_simulation_options). */
+  size_t size;
+  /* The seed of its random numbers; usually 1. The same seed gives the same calls and work. */
+  uint64_t seed;
+  /* Steps of the training, of about 20 ms and 1500 records each; usually 6. */
+  uint64_t steps;
+} gputrail_simulation_options;
+
+/* The work that a simulation has done. */
+typedef struct gputrail_simulation_report {
+  /* sizeof(gputrail_simulation_report). */
+  size_t size;
+  /* Devices of the machine. */
+  uint64_t devices;
+  /* Threads of the program, those of the runtime included. */
+  uint64_t threads;
+  /* API calls. */
+  uint64_t calls;
+  /* API calls that failed. */
+  uint64_t failed_calls;
+  /* Kernels that were launched. */
+  uint64_t kernels;
+  /* Copies between host and devices, and between devices. */
+  uint64_t copies;
+  /* Fills. */
+  uint64_t fills;
+  /* Time from beginning to end. */
+  gputrail_nanos duration;
+} gputrail_simulation_report;
+
 /*
  * One API call, from enter to exit. 64 bytes.
  *
@@ -1413,8 +1459,9 @@ typedef struct gputrail_record_kernel_dispatch {
 } gputrail_record_kernel_dispatch;
 
 /*
- * The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so no more
- * records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+ * The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
+ * with the id has been written (rocprofiler-sdk: correlation-id retirement). Batches of other threads, with records of
+ * the id, may be delivered later; after a flush that begins once this record is delivered, none are. 24 bytes.
  */
 typedef struct gputrail_record_retirement {
   /* Kind GPUTRAIL_KIND_RETIREMENT. */
@@ -2378,7 +2425,9 @@ gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 
 /*
  * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
- * whose policy is GPUTRAIL_POLICY_OVERWRITE: what is kept, which stays where it is.
+ * whose policy is GPUTRAIL_POLICY_OVERWRITE: what is kept, which stays where it is. Blocks that the tool has supplied
+ * come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
+ * cuptiActivityFlushAll).
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
@@ -2424,14 +2473,18 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
                                   struct gputrail_work_times *times);
 
 /*
- * Makes a buffer whose blocks the tool supplies (CUPTI: cuptiActivityRegisterCallbacks). request is asked for them
- * ahead of need, from within this function on; complete gets each back with its records, when it is full or the
- * buffer is destroyed. partial, which may be null, is shown records in blocks that are not complete, where somebody
- * flushes or the watermark is reached; they come again with their block. All three are called on a thread of the
- * library's or on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in options are
- * not used.
+ * Makes a buffer whose blocks the tool supplies (CUPTI: cuptiActivityRegisterCallbacks). request is asked for them,
+ * the first ones within this function; complete gets each back with its records, when it is full, or the buffer is
+ * flushed or destroyed. partial, which may be null, is shown records in blocks that are not complete when the watermark
+ * is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
+ * are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
+ * none runs within a call of the program. The sizes in options are not used.
  *
- * Errors: as for gputrail_buffer_create.
+ * A thread that records waits, under each policy, until request has supplied a block or refused it; it does not wait
+ * where GPUTRAIL_POLICY_LOSSLESS does not, nor for longer than a fifth of a second. blocks_ahead avoids such waits.
+ *
+ * Errors: as for gputrail_buffer_create; GPUTRAIL_INVALID_ARGUMENT for the policy that
+ * overwrites.
  */
 gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_options *options,
                                                  gputrail_request_function request,
@@ -3082,6 +3135,22 @@ gputrail_stall_reason gputrail_stall_reason_of(gputrail_not_issued reason);
 
 /* The reason in rocprofiler-sdk's words for a stall reason in CUPTI's. */
 gputrail_not_issued gputrail_not_issued_of(gputrail_stall_reason reason);
+
+/*
+ * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
+ * calling thread as its main thread. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
+ * kernels, copies, streams and events. Everything that observes the process observes it: buffers and callbacks of the
+ * caller, and, as beside any other runtime, the recording and the tools that the environment names. Its agents can be
+ * sampled in both ways, also by a tool that configures that when it is called back about agent known, before the
+ * first call. A null options asks for the usual values; report may be null.
+ *
+ * gputrail demo --tool does this in a process of its own.
+ *
+ * Errors: GPUTRAIL_NOT_INITIALISED if nothing observes the process; GPUTRAIL_BUSY from within a callback;
+ * GPUTRAIL_WRONG_SIZE.
+ */
+gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options *options,
+                                        struct gputrail_simulation_report *report);
 
 /*
  * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what

@@ -1,18 +1,21 @@
 //! Blocks supplied by a client, as with CUPTI's pair of callbacks, `CUpti_BuffersCallbackRequestFunc` and
 //! `CUpti_BuffersCallbackCompleteFunc`.
 //!
-//! The collector requests blocks ahead of need, so that lanes never call clients: a lane takes memory from the pool or
-//! drops records. In a block with a limit of records, each record takes the cold path of its lane.
+//! Lanes never call clients: the collector does. A lane that finds no empty block wakes the collector and, where it may
+//! wait, waits until the client has supplied a block or refused one. A block with a limit of records is measured out
+//! record by record, on the cold path of its lane.
 
 use super::{BlockView, Mapping};
+use crate::record::{Loss, ThreadId};
+use std::num::NonZero;
 use std::ptr::NonNull;
 
 /// Minimum size of a client's block: space for any record, and for reports of losses.
 pub const SMALLEST_CLIENT_BLOCK: usize = 1024;
 /// Maximum number of a client's blocks that the buffer holds at a time.
 pub(crate) const CLIENT_BLOCKS: u32 = 1024;
-/// Number of blocks that are requested ahead of need, in addition to one for each lane.
-const AHEAD: usize = 4;
+/// Bytes of empty blocks that are requested ahead of need at most, unless the client sets the number of blocks.
+const MAX_BYTES_AHEAD: usize = 1 << 20;
 
 /// Memory that a client lends.
 #[derive(Debug)]
@@ -88,8 +91,7 @@ impl ClientBlock {
         self
     }
 
-    /// Its memory, and its maximum number of records.
-    #[cfg(feature = "tool")]
+    /// Its memory, and how many records it is for at most.
     pub(crate) fn into_parts(self) -> (ClientMemory, u32) {
         (self.memory, self.max_records)
     }
@@ -107,12 +109,33 @@ pub struct CompletedBlock {
     pub memory: ClientMemory,
     /// Number of bytes of records, from the beginning of the memory.
     pub valid: usize,
-    /// Number of these bytes that [`BlockClient::partial`] has already shown.
+    /// How many of them were passed to [`BlockClient::partial`] before.
     pub shown: usize,
+    /// The lane that wrote the records, unique in the process; 0 if there are none, or the library wrote them.
+    pub lane: u32,
+    /// The lane's thread.
+    pub thread: ThreadId,
+    /// Number of the block in its lane.
+    pub sequence: u32,
+    /// Sequence number of the first record of the block.
+    pub first_record: u32,
 }
 
 impl CompletedBlock {
-    /// Its records, including those already shown.
+    /// A block that comes back unused.
+    pub(super) fn unused(memory: ClientMemory) -> CompletedBlock {
+        CompletedBlock {
+            memory,
+            valid: 0,
+            shown: 0,
+            lane: 0,
+            thread: ThreadId::NONE,
+            sequence: 0,
+            first_record: 0,
+        }
+    }
+
+    /// Its records, including those that were shown before.
     pub fn records(&self) -> crate::record::Records<'_> {
         crate::record::Records::new(self.bytes())
     }
@@ -132,24 +155,29 @@ impl CompletedBlock {
 /// The supplier of a buffer's blocks, to which they are returned. Called on the buffer's callback thread, or on a
 /// thread that creates, flushes or destroys the buffer; by one thread at a time.
 pub trait BlockClient: Send {
-    /// Requests a block, ahead of need. `None` if none is available: when the supplied blocks are full, records are
-    /// dropped and counted. The request is repeated a little later. A block that cannot be used is returned at once,
+    /// Supplies a block. `None`: there is none now, and records are dropped and counted once the blocks that were
+    /// supplied are full. The next request comes a little later. A block that cannot be used comes back at once,
     /// without records.
     fn request(&mut self) -> Option<ClientBlock>;
 
-    /// Shows records in an incomplete block, because of a flush or because the watermark is reached. They are valid
-    /// during the call, and are delivered again with the complete block, which says how many bytes were shown before.
+    /// Shows records in a block that is not complete, because the watermark is reached, or a thread could not give its
+    /// block back at a flush. They are valid during the call, and come again with the block, which says how much of it
+    /// was shown before.
     fn partial(&mut self, view: &BlockView<'_>);
 
-    /// Returns a block: it is full, or the buffer is being destroyed.
+    /// Gives a block back: it is full, or the buffer is flushed or destroyed.
     fn complete(&mut self, block: CompletedBlock);
 }
 
 /// The collector's side of a client's blocks.
 pub(super) struct ClientBlocks {
     client: Box<dyn BlockClient>,
-    /// The client's block in each slot of the mapping.
+    /// The client's memory in each place of the mapping.
     places: Vec<Option<Lent>>,
+    /// The empty blocks that are requested ahead of need.
+    ahead: usize,
+    /// Whether the client has set `ahead`.
+    is_fixed: bool,
 }
 
 struct Lent {
@@ -158,34 +186,38 @@ struct Lent {
 }
 
 impl ClientBlocks {
-    pub fn new(client: Box<dyn BlockClient>, mapping: &Mapping) -> ClientBlocks {
+    /// Of a client that is asked for `ahead` blocks ahead of need; 0: for one, and for more when they run out.
+    pub fn new(client: Box<dyn BlockClient>, ahead: u32, mapping: &Mapping) -> ClientBlocks {
         ClientBlocks {
             client,
             places: (0..mapping.layout().blocks()).map(|_| None).collect(),
+            ahead: ahead.max(1) as usize,
+            is_fixed: ahead != 0,
         }
     }
 
-    /// Requests blocks until there are enough, or the client has none.
-    pub fn ask(&mut self, mapping: &Mapping) {
+    /// Requests blocks until there are enough empty ones. `false`: the client has refused, or all places are taken.
+    pub fn request(&mut self, mapping: &Mapping) -> bool {
         let pool = mapping.pool();
-        let lent = self.places.iter().filter(|place| place.is_some()).count();
-        // As many empty blocks as there are lanes, and some more.
         let mut empty = pool.len();
-        let wanted = AHEAD + lent.saturating_sub(empty);
-        while empty < wanted {
+        let largest = self.places.iter().flatten().map(|lent| lent.memory.len());
+        if let Some(largest) = largest.max()
+            && empty == 0
+            && !self.is_fixed
+            && 2 * self.ahead * largest <= MAX_BYTES_AHEAD
+        {
+            self.ahead *= 2;
+        }
+        while empty < self.ahead {
             let Some(place) = self.places.iter().position(Option::is_none) else {
-                return;
+                return false;
             };
             let Some(mut block) = self.client.request() else {
-                return;
+                return false;
             };
             if !block.is_usable() {
-                self.client.complete(CompletedBlock {
-                    memory: block.memory,
-                    valid: 0,
-                    shown: 0,
-                });
-                return;
+                self.client.complete(CompletedBlock::unused(block.memory));
+                return false;
             }
             let bytes = block.memory.len().min(u32::MAX as usize) as u32 & !7;
             mapping.lend(place as u32, block.memory.start(), bytes, block.max_records);
@@ -196,35 +228,95 @@ impl ClientBlocks {
             pool.put(place as u32);
             empty += 1;
         }
+        true
     }
 
-    /// Shows records of `block`, which is still being filled; or of no block.
-    pub fn partial(&mut self, block: Option<u32>, view: &BlockView<'_>) {
+    /// Shows records of `block`, which its lane goes on filling.
+    pub fn partial(&mut self, block: u32, view: &BlockView<'_>) {
         self.client.partial(view);
-        if let Some(Some(lent)) = block.and_then(|block| self.places.get_mut(block as usize)) {
+        if let Some(Some(lent)) = self.places.get_mut(block as usize) {
             lent.shown = view.offset + view.bytes.len() as u32;
         }
     }
 
-    /// Returns `block` with `valid` bytes of records.
-    pub fn complete(&mut self, block: u32, valid: u32) {
+    /// Gives back `block`, which its lane has left.
+    pub fn complete(&mut self, block: u32, mapping: &Mapping) {
+        let header = mapping.block(block);
+        let (valid, owner) = (header.committed() as usize, header.owner());
         if let Some(Lent { memory, shown }) = self.places[block as usize].take() {
             self.client.complete(CompletedBlock {
-                valid: (valid as usize).min(memory.len()),
+                valid: valid.min(memory.len()),
                 shown: shown as usize,
                 memory,
+                lane: owner.lane,
+                thread: owner.thread,
+                sequence: owner.sequence,
+                first_record: owner.first_record,
             });
         }
     }
 
-    /// Returns the unused blocks: those in the pool. A lane that has taken a block may write to it at any time, even
-    /// before the block's state shows that, so such a block is returned only after the lane has passed it to the
-    /// collector.
+    /// Gives the client reports of losses that no lane has written, in blocks of their own; without a block, it shows them as
+    /// a partial one.
+    pub fn report(&mut self, mapping: &Mapping, mut losses: &[Loss]) {
+        while let Some(first) = losses.first() {
+            let first_record = first.header.sequence;
+            let Some((mut memory, limit)) = self.take_unused(mapping) else {
+                return self.client.partial(&BlockView {
+                    lane: 0,
+                    thread: ThreadId::NONE,
+                    sequence: 0,
+                    offset: 0,
+                    first_record,
+                    bytes: bytemuck::cast_slice(losses),
+                });
+            };
+            let limit = NonZero::new(limit as usize).map_or(usize::MAX, NonZero::get);
+            let room = (memory.len() / size_of::<Loss>()).min(limit);
+            let (here, others) = losses.split_at(losses.len().min(room));
+            let bytes: &[u8] = bytemuck::cast_slice(here);
+            // SAFETY: the block has room for the bytes, and is this thread's alone: it was taken out of the pool, or
+            // never put into it.
+            unsafe {
+                memory
+                    .start()
+                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+            self.client.complete(CompletedBlock {
+                valid: bytes.len(),
+                first_record,
+                ..CompletedBlock::unused(memory)
+            });
+            losses = others;
+        }
+    }
+
+    /// The memory of an unused block, of the pool or new, and its limit of records.
+    fn take_unused(&mut self, mapping: &Mapping) -> Option<(ClientMemory, u32)> {
+        let mut blocks = 0..self.places.len() as u32;
+        let in_pool = blocks.find(|block| mapping.pool().take_back(*block));
+        if let Some(block) = in_pool
+            && let Some(lent) = self.places[block as usize].take()
+        {
+            return Some((lent.memory, mapping.record_limit(block)));
+        }
+        let mut block = self.client.request()?;
+        if block.is_usable() {
+            return Some(block.into_parts());
+        }
+        self.client.complete(CompletedBlock::unused(block.memory));
+        None
+    }
+
+    /// Returns the unused blocks: those that are still in the pool. A lane that has taken a block may write to it at any
+    /// time, also before the block's state says so: such a block is not returned before the lane gives it to the collector.
     pub fn give_back(&mut self, mapping: &Mapping) {
         let pool = mapping.pool();
         for block in 0..self.places.len() as u32 {
-            if pool.take_back(block) {
-                self.complete(block, 0);
+            if pool.take_back(block)
+                && let Some(Lent { memory, .. }) = self.places[block as usize].take()
+            {
+                self.client.complete(CompletedBlock::unused(memory));
             }
         }
     }

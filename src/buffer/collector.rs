@@ -209,12 +209,13 @@ impl Collector {
         drop(before);
     }
 
-    /// Takes the blocks of the buffer from `client`, which also receives their records, and requests the first ones.
-    /// The buffer must be [`Mapping::for_client`](super::Mapping).
-    pub(crate) fn with_client(self, client: Box<dyn BlockClient>) -> Collector {
+    /// Takes the blocks of the buffer from `client`, which gets their records, and requests the first ones. `ahead` blocks
+    /// are requested ahead of need; 0: as many as turn out to be needed. The buffer is
+    /// [`Mapping::for_client`](super::Mapping).
+    pub(crate) fn with_client(self, client: Box<dyn BlockClient>, ahead: u32) -> Collector {
         let mapping = self.inner.buffer.mapping();
-        let mut client = ClientBlocks::new(client, mapping);
-        client.ask(mapping);
+        let mut client = ClientBlocks::new(client, ahead, mapping);
+        client.request(mapping);
         lock_std(&self.inner.receivers).client = Some(client);
         self
     }
@@ -376,12 +377,10 @@ impl Inner {
         deliver_each(mapping, watermark, scan, |found| {
             any = true;
             match (found, &mut *client) {
-                (Delivery::Filling(block, view), Some(client)) => client.partial(Some(block), view),
-                // The records are returned with the block.
+                (Delivery::Filling(block, view), Some(client)) => client.partial(block, view),
+                // They come with the block.
                 (Delivery::Full(..), Some(_)) => {}
-                (Delivery::Emptied(block), Some(client)) => {
-                    client.complete(block, mapping.block(block).committed());
-                }
+                (Delivery::Emptied(block), Some(client)) => client.complete(block, mapping),
                 (Delivery::Filling(_, view) | Delivery::Full(view), None) => {
                     sinks.iter_mut().for_each(|sink| sink.records(view));
                 }
@@ -391,8 +390,12 @@ impl Inner {
         });
         if let Some(client) = client
             && !pool.is_closed()
+            && !client.request(mapping)
         {
-            client.ask(mapping);
+            self.buffer.shared.refusals.fetch_add(1, Ordering::Relaxed);
+            if self.buffer.policy() == Policy::Discard {
+                pool.wake_waiting();
+            }
         }
         any
     }
@@ -422,7 +425,7 @@ impl Inner {
             .iter_mut()
             .for_each(|sink| sink.records(&view));
         if let Some(client) = &mut receivers.client {
-            client.partial(None, &view);
+            client.report(self.buffer.mapping(), &losses);
         }
     }
 }

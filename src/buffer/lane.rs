@@ -32,6 +32,8 @@ const MAX_BLOCKS_OF_OWN_RECORDS: u32 = 8;
 /// Maximum wait for a collector that shows no sign of life. A collector in another process may have died, been stopped,
 /// or be blocked on a disk.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for a client to supply or refuse a block, unless nothing may be lost.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 /// Interval at which a waiting lane checks whether the process that collects has ended.
 const COLLECTOR_CHECK: Duration = Duration::from_millis(50);
 
@@ -46,8 +48,8 @@ pub struct Lane {
     slot: u32,
     thread: ThreadId,
     may_wait: bool,
-    /// Whether the lane's last wait ended without a block, since idle lanes held all of them. It waits again once it
-    /// has got a block.
+    /// The lane's last wait ended without a block: the client refused one, or no block came back for long. It waits again
+    /// once it has had one.
     gave_up: bool,
     /// Full blocks of the lane, under [`Policy::Overwrite`].
     ring: Ring,
@@ -59,6 +61,8 @@ pub struct Lane {
 pub enum WhenFull {
     /// Waits for a block if the policy and the lane allow it; otherwise counts one dropped record of this kind.
     Drop(Kind),
+    /// Counts one dropped record of this kind, without waiting.
+    DropAtOnce(Kind),
     /// Neither waits nor counts: the caller keeps the record.
     Keep,
 }
@@ -157,7 +161,7 @@ impl Lane {
             }
         }
         let fits = self.fits(bytes);
-        if let WhenFull::Drop(kind) = when_full
+        if let WhenFull::Drop(kind) | WhenFull::DropAtOnce(kind) = when_full
             && !fits
         {
             self.count_drop(kind);
@@ -244,7 +248,8 @@ impl Lane {
             return true;
         }
         let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
-        let (mut waited, mut futile, mut checks) = (None, 0, 1);
+        let (refusals, begun) = (shared.refusals(), Instant::now());
+        let (mut waited, mut futile, mut checks, mut came_back) = (None, 0, 1, false);
         let mut last_sign = (mapping.looks().load(Ordering::Relaxed), None);
         let block = loop {
             if let Some(block) = pool.take() {
@@ -253,22 +258,24 @@ impl Lane {
             shared.wake().wake();
             if !may_wait
                 || self.gave_up
-                || shared.policy != Policy::Lossless
+                || !(mapping.is_of_client() || shared.policy == Policy::Lossless)
                 || pool.is_closed()
                 || shared.collector_is_lost()
                 || is_delivering()
             {
                 return false;
             }
-            futile = if self.any_block_is_full() {
-                0
-            } else {
-                futile + 1
+            // A client's refusal, or its silence, ends the wait unless nothing may be lost.
+            let is_refused = shared.policy != Policy::Lossless
+                && (shared.refusals() != refusals || begun.elapsed() > REQUEST_TIMEOUT);
+            futile = match came_back || self.any_block_is_full() {
+                true => 0,
+                false => futile + 1,
             };
             if futile % RECLAIM_INTERVAL == 1 {
                 shared.reclaim_blocks();
             }
-            if futile > MAX_FUTILE_WAITS {
+            if is_refused || futile > MAX_FUTILE_WAITS {
                 self.gave_up = true;
                 return false;
             }
@@ -286,11 +293,13 @@ impl Lane {
                 return false;
             }
             waited.get_or_insert_with(clock::now);
-            pool.wait();
+            came_back = pool.wait();
         };
         self.gave_up = false;
         self.begin_block(block);
-        if let Some(start) = waited {
+        if let Some(start) = waited
+            && shared.policy == Policy::Lossless
+        {
             let mut overhead = Overhead::blank();
             (overhead.start, overhead.end) = (start, clock::now());
             (overhead.thread, overhead.what) = (self.thread, OverheadKind::WAIT);
@@ -419,7 +428,15 @@ impl Shared {
         before.wrapping_add(1).max(1)
     }
 
-    /// Whether the collecting process is known to have ended.
+    /// Requests that the client of the blocks has refused so far.
+    fn refusals(&self) -> u32 {
+        #[cfg(not(loom))]
+        return self.refusals.load(Ordering::Relaxed);
+        #[cfg(loom)]
+        0
+    }
+
+    /// Whether the process that collects is known to have ended.
     pub(super) fn collector_has_ended(&self) -> bool {
         self.collector_ended.get().is_some_and(|ended| ended())
     }

@@ -315,7 +315,12 @@ impl Mapping {
         }
     }
 
-    /// The capacity of a block in bytes.
+    /// Whether a client supplies the blocks.
+    pub(crate) fn is_of_client(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    /// Bytes that a block holds.
     pub(crate) fn capacity(&self, index: u32) -> u32 {
         match &self.lent {
             Some(lent) => lent[index as usize].bytes.load(Ordering::Relaxed),
@@ -663,6 +668,10 @@ impl Mapping {
 
     fn empty_bits(&self) -> &[AtomicU64] {
         &self.memory.empty
+    }
+
+    pub(crate) fn is_of_client(&self) -> bool {
+        false
     }
 
     pub(crate) fn capacity(&self, _: u32) -> u32 {

@@ -76,8 +76,9 @@ pub enum Policy {
     /// Drop the record and count it. Writing is wait-free.
     #[default]
     Discard = 0,
-    /// Wait for the collector, if waiting is allowed ([`Lane::set_may_wait`]); otherwise discard the record and count
-    /// it.
+    /// Wait for the collector, where waiting is allowed ([`Lane::set_may_wait`]); elsewhere discard
+    /// and count. Two blocks are enough for any number of threads: blocks that idle threads hold partly filled are taken
+    /// back.
     Lossless = 1,
     /// Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free,
     /// but while a dump reads all blocks, records are discarded and counted.
@@ -145,7 +146,10 @@ struct Shared {
     /// Ticks at which that was done last.
     #[cfg(not(loom))]
     reclaimed: PlainU64,
-    /// Number of dropped records of each kind that lanes have reported.
+    /// Requests that the client of the blocks has refused.
+    #[cfg(not(loom))]
+    refusals: PlainU32,
+    /// Dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
     /// Id of the latest lane. Ids are never used again, slots are.
     last_lane: PlainU32,
@@ -166,6 +170,8 @@ impl Buffer {
                 reclaim: OnceLock::new(),
                 #[cfg(not(loom))]
                 reclaimed: PlainU64::new(0),
+                #[cfg(not(loom))]
+                refusals: PlainU32::new(0),
                 reported: [const { PlainU64::new(0) }; KINDS],
                 last_lane: PlainU32::new(0),
             }),

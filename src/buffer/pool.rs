@@ -87,8 +87,8 @@ impl<'a> Pool<'a> {
         self.empty[block as usize / 64].fetch_and(!bit, Ordering::Acquire) & bit != 0
     }
 
-    /// Waits until a block may have come back, the pool was closed, or a short time has passed.
-    pub fn wait(&self) {
+    /// Waits until a block has come back, the pool was closed, or a short time has passed, for which the result is `false`.
+    pub fn wait(&self) -> bool {
         let seen = self.waiting.returned.value();
         self.waiting.lanes.fetch_add(1, Ordering::Relaxed);
         // Pairs with the fence in `wake_waiting`: a thread that returns a block, or closes the pool, after the check
@@ -98,6 +98,7 @@ impl<'a> Pool<'a> {
             self.waiting.returned.wait(seen, WAIT);
         }
         self.waiting.lanes.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.returned.value() != seen || self.any()
     }
 
     /// Returns an emptied block.

@@ -140,8 +140,9 @@ pub struct Completion {
 }
 record!(Completion, Kind::COMPLETION, 80);
 
-/// The retirement of a correlation id: its call has returned and all work that it enqueued has completed, so no more
-/// records with it follow (rocprofiler-sdk: correlation-id retirement). 24 bytes.
+/// The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
+/// with the id has been written (rocprofiler-sdk: correlation-id retirement). Batches of other threads, with records of
+/// the id, may be delivered later; after a flush that begins once this record is delivered, none are. 24 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Retirement {

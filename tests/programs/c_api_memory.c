@@ -189,7 +189,7 @@ static void killed(void) {
 
 int main(void) {
     static counts usual, in_file;
-    gputrail_buffer_options of = options(), raw;
+    gputrail_buffer_options of = options(), raw, shown;
     gputrail_selection all = selection();
     gputrail_context observing;
     gputrail_buffer library, lent, filed;
@@ -205,7 +205,11 @@ int main(void) {
     raw.size = sizeof raw;
     raw.format = GPUTRAIL_RECORD_FORMAT_RAW;
     CHECK(gputrail_buffer_create(&raw, deliver, &usual, &library) == GPUTRAIL_OK);
-    CHECK(gputrail_buffer_create_of_client(NULL, lend, show, take_back, &client, &lent) == GPUTRAIL_OK);
+    memset(&shown, 0, sizeof shown);
+    shown.size = sizeof shown;
+    shown.watermark = 1;
+    shown.period_nanos = 1000000;
+    CHECK(gputrail_buffer_create_of_client(&shown, lend, show, take_back, &client, &lent) == GPUTRAIL_OK);
     CHECK(gputrail_buffer_create_in_file(file, &of, deliver, &in_file, &filed) == GPUTRAIL_OK);
     CHECK(gputrail_context_create(&observing) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(observing, library, &all) == GPUTRAIL_OK);
@@ -214,13 +218,19 @@ int main(void) {
     CHECK(gputrail_context_start(observing) == GPUTRAIL_OK);
     set_up();
     work();
-    /* A block takes several of these: they are shown in it before it comes back. */
+    /* A flush returns the block that the call is in. */
     for (n = 0; n < 20; n++) {
         cl_uint platforms;
         CHECK(clGetPlatformIDs(0, NULL, &platforms) == CL_SUCCESS);
-        CHECK(gputrail_buffer_flush(lent) == GPUTRAIL_OK);
+        before = client.back;
+        CHECK(gputrail_buffer_flush(lent) == GPUTRAIL_OK && client.back > before);
     }
-    CHECK(client.shown.of[GPUTRAIL_KIND_API] > 0);
+    /* The watermark shows it before it comes back. */
+    while (__atomic_load_n(&client.shown.of[GPUTRAIL_KIND_API], __ATOMIC_RELAXED) == 0) {
+        cl_uint platforms;
+        CHECK(clGetPlatformIDs(0, NULL, &platforms) == CL_SUCCESS);
+        usleep(1000);
+    }
     /* Now there are no blocks for a while: those that are lent get full, and what comes then is dropped. */
     client.lends = 0;
     work();

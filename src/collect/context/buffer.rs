@@ -38,6 +38,8 @@ pub struct BufferOptions {
     pub threads: u32,
     /// The thread that delivers, or `None` for the thread shared by such buffers.
     pub callback_thread: Option<CallbackThread>,
+    /// The number of empty blocks that a client is asked for ahead of need. 0: one, and more when they run out.
+    pub blocks_ahead: u32,
 }
 
 impl Default for BufferOptions {
@@ -52,6 +54,7 @@ impl Default for BufferOptions {
             period: Duration::from_millis(100),
             threads: attributes.threads,
             callback_thread: None,
+            blocks_ahead: 0,
         }
     }
 }
@@ -246,7 +249,7 @@ impl RecordBuffer {
         };
         let mut collector = Collector::without_thread(buffer.clone(), sinks, collecting);
         if let Some(client) = client {
-            collector = collector.with_client(client);
+            collector = collector.with_client(client, options.blocks_ahead);
         }
         let key = match board.add_buffer(buffer.clone()) {
             Ok(key) => key,
@@ -271,7 +274,8 @@ impl RecordBuffer {
         self.collector.serve_on(thread);
     }
 
-    /// Asks the sources for completed work, and delivers all records on the calling thread.
+    /// Asks the sources for completed work, and delivers all records on the calling thread. A client gets its blocks
+    /// back, however full they are (CUPTI: `cuptiActivityFlushAll`).
     ///
     /// # Errors
     ///
@@ -297,6 +301,12 @@ impl RecordBuffer {
         }
         let start = clock::now();
         self.board.flush_sources(sources);
+        if let Some(thread) = process::current() {
+            thread.with(|host| host.write_left_retirements());
+        }
+        if self.buffer.mapping().is_of_client() {
+            self.board.give_blocks(self.key);
+        }
         self.collector.flush();
         process::overhead(OverheadKind::FLUSH, start);
         Ok(())

@@ -280,27 +280,14 @@ impl HostThread {
         if !start.is_some() {
             return;
         }
-        if !self.board.buffers_for(Kind::RETIREMENT).is_none() && self.board.call_exits(correlation)
-        {
-            self.retire(correlation, now);
+        let wanted = self.board.buffers_for(Kind::RETIREMENT);
+        if !wanted.is_none() {
+            self.write_left_retirements();
+            if self.board.call_exits(correlation) {
+                self.write_to(wanted, retirement(correlation, now));
+            }
         }
         self.board.call_took(now.0.saturating_sub(start.0));
-    }
-
-    /// Writes that no more records of `correlation` will come.
-    #[cold]
-    fn retire(&mut self, correlation: CorrelationId, time: Ticks) {
-        let retirement = Retirement {
-            header: Header::of::<Retirement>(),
-            correlation,
-            time,
-        };
-        let wanted = self.board.buffers_for(Kind::RETIREMENT);
-        // Completion callbacks must not wait.
-        let left = self.try_write_to(wanted, retirement);
-        if !left.is_none() {
-            self.board.count_unlaned(left, Kind::RETIREMENT);
-        }
     }
 
     /// `call` has enqueued a piece of work, whose end [`HostThread::work_ends`] will be told.
@@ -316,7 +303,22 @@ impl HostThread {
     #[inline]
     pub fn work_ends(&mut self, correlation: CorrelationId, now: Ticks) {
         if self.board.work_ends(correlation) {
-            self.retire(correlation, now);
+            // Completion callbacks must not wait.
+            let (wanted, record) = (
+                self.board.buffers_for(Kind::RETIREMENT),
+                retirement(correlation, now),
+            );
+            let left = self.try_fill(wanted, |place| *place = record);
+            if !left.is_none() && !self.board.leave_retirement(left, record) {
+                self.write_at_once(left, record);
+            }
+        }
+    }
+
+    /// Writes the retirements for which completion callbacks have found no room.
+    pub(crate) fn write_left_retirements(&mut self) {
+        for (buffers, record) in self.board.take_left_retirements() {
+            self.write_to(buffers, record);
         }
     }
 
@@ -449,6 +451,15 @@ fn record(
         return_code,
         operation: call.operation,
         reserved: 0,
+    }
+}
+
+/// The record that `correlation` has retired at `time`.
+fn retirement(correlation: CorrelationId, time: Ticks) -> Retirement {
+    Retirement {
+        header: Header::of::<Retirement>(),
+        correlation,
+        time,
     }
 }
 

@@ -29,13 +29,16 @@ impl HostThread {
         left.is_none()
     }
 
-    /// Writes a record to those of `buffers` whose lane has room without waiting, and returns the others.
-    #[inline(always)]
-    pub fn try_write_to<R: Record>(&mut self, buffers: Buffers, record: R) -> Buffers {
-        self.try_fill(buffers, |place: &mut R| *place = record)
+    /// Writes a record to `buffers` without waiting, and counts it as dropped where there is no room.
+    #[cold]
+    pub(super) fn write_at_once<R: Record>(&mut self, buffers: Buffers, record: R) {
+        let when_full = WhenFull::DropAtOnce(R::KIND);
+        let put = |batch: &mut Batch<'_>| batch.put(|place: &mut R| *place = record);
+        self.put(buffers, size_of::<R>(), when_full, put);
     }
 
-    /// [`HostThread::try_write_to`] for a record that `fill` builds where it stays.
+    /// Writes a record that `fill` builds where it stays to those of `buffers` whose lane has room without waiting, and
+    /// returns the others.
     #[inline(always)]
     pub(crate) fn try_fill<R: Record>(
         &mut self,
@@ -99,7 +102,7 @@ impl HostThread {
         };
         match (lane, when_full) {
             (Some(mut lane), when_full) => lane.make_room(bytes, when_full),
-            (None, WhenFull::Drop(kind)) => {
+            (None, WhenFull::Drop(kind) | WhenFull::DropAtOnce(kind)) => {
                 let buffers = Interest::buffer(slot).buffers();
                 self.board.count_unlaned(buffers, kind);
                 false

@@ -331,6 +331,9 @@ impl Switchboard {
         let (_, buffer) = state.buffers[key.slot].take()?;
         state.services.forget(Consumer::Buffer(key.slot));
         self.publish(&state);
+        for _ in 0..self.forget_left_retirements(key.buffers()) {
+            buffer.count_unlaned(Kind::RETIREMENT);
+        }
         // Releases lanes that wait for an empty block.
         buffer.end();
         let opening = Self::opening(&state);
@@ -353,10 +356,23 @@ impl Switchboard {
     /// calling thread may be in a lane.
     fn reclaim_blocks(&self, slot: usize) {
         // Whoever has the lock may wait for the calling thread's lane.
-        let Some(mut state) = self.state.try_lock() else {
-            return;
-        };
-        let opening = Self::opening(&state);
+        if let Some(mut state) = self.state.try_lock() {
+            Self::give_blocks_of(&mut state, slot);
+        }
+    }
+
+    /// Has the lanes of the buffer give their blocks to the collector, however full they are. A lane in the middle of a
+    /// write keeps its block.
+    #[cold]
+    pub(crate) fn give_blocks(&self, key: BufferKey) {
+        let mut state = self.state();
+        if state.has(key) {
+            Self::give_blocks_of(&mut state, key.slot);
+        }
+    }
+
+    fn give_blocks_of(state: &mut State, slot: usize) {
+        let opening = Self::opening(state);
         let threads = state.live_threads();
         let paused: Vec<_> = threads
             .iter()

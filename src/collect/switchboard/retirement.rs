@@ -1,9 +1,9 @@
 //! Retirement of correlation ids (rocprofiler-sdk: correlation-id retirement). Enabled on demand, as the work of each
 //! call must be counted.
 
-use super::Switchboard;
+use super::{Buffers, Switchboard};
 use crate::platform::sync::lock_std;
-use crate::record::CorrelationId;
+use crate::record::{CorrelationId, Retirement};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,14 @@ pub(super) struct Retirements {
     calls: Mutex<HashMap<CorrelationId, Open>>,
     /// The number of calls.
     open: AtomicUsize,
+    /// Retirements that completion callbacks could not write, and the buffers that lack them.
+    left: Mutex<Vec<(Buffers, Retirement)>>,
+    /// The number of these.
+    left_count: AtomicUsize,
 }
+
+/// The most retirements that wait to be written.
+const MAX_LEFT: usize = 1 << 16;
 
 #[derive(Default)]
 struct Open {
@@ -61,6 +68,41 @@ impl Switchboard {
             self.retirements.open.store(calls.len(), Ordering::Relaxed);
         }
         retires
+    }
+
+    /// Keeps a retirement that a completion callback could not write to `buffers`. Returns `false` if there are too many.
+    #[cold]
+    pub(crate) fn leave_retirement(&self, buffers: Buffers, record: Retirement) -> bool {
+        let mut left = lock_std(&self.retirements.left);
+        let has_room = left.len() < MAX_LEFT;
+        if has_room {
+            left.push((buffers, record));
+            self.retirements
+                .left_count
+                .store(left.len(), Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Takes the retirements that completion callbacks could not write.
+    pub(crate) fn take_left_retirements(&self) -> Vec<(Buffers, Retirement)> {
+        if self.retirements.left_count.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let mut left = lock_std(&self.retirements.left);
+        self.retirements.left_count.store(0, Ordering::Relaxed);
+        std::mem::take(&mut left)
+    }
+
+    /// Forgets the retirements that were left for the buffer of `buffers`, and returns their number.
+    pub(super) fn forget_left_retirements(&self, buffers: Buffers) -> usize {
+        let mut forgotten = 0;
+        lock_std(&self.retirements.left).retain_mut(|(lacking, _)| {
+            forgotten += usize::from(!lacking.and(buffers).is_none());
+            *lacking = lacking.without(buffers);
+            !lacking.is_none()
+        });
+        forgotten
     }
 
     /// Marks `call` as exited. Returns whether it retires.

@@ -5,7 +5,7 @@ use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
 use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
 use super::time::DeviceClock;
-use crate::collect::recorder::Recorder;
+use crate::collect::switchboard::Switchboard;
 use crate::record::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -60,13 +60,13 @@ pub(super) struct HardwareQueue {
 impl Device {
     /// Creates device `number`. `host_link` carries its copies from and to the host.
     pub(super) fn new(
-        recorder: &Recorder,
+        board: &Switchboard,
         machine: &mut Machine,
         host_link: EngineIndex,
         seed: u64,
         number: usize,
     ) -> Device {
-        let names = recorder.names();
+        let names = board.names();
         let text = |text: &str| names.string(text);
         let mut agent = Agent::blank();
         agent.name = text("Simulated GPU");
@@ -120,10 +120,7 @@ impl Device {
         });
         let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
         let name = format!("Simulated GPU {number}");
-        recorder
-            .board()
-            .sampling()
-            .offer(agent, &name, sampler.clone());
+        board.sampling().offer(agent, &name, sampler.clone());
         Device {
             agent,
             name,

@@ -97,7 +97,7 @@ impl Thread {
         path: &str,
         sources: &'static [KernelSource],
     ) -> Module {
-        let names = self.runtime.recorder.names().clone();
+        let names = self.runtime.names().clone();
         let path = names.string(path);
         let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
         let device = &self.runtime.devices[self.device];
@@ -241,7 +241,7 @@ impl Thread {
         record.agent = self.runtime.devices[module.device].agent;
         record.module = module.id;
         record.what = OverheadKind::COMPILATION;
-        record.detail = self.runtime.recorder.names().string(source.demangled);
+        record.detail = self.runtime.names().string(source.demangled);
         self.host().write(record);
     }
 

@@ -42,12 +42,16 @@ pub fn sampling_configurations() -> Vec<Configuration> {
     sampler::CONFIGURATIONS.to_vec()
 }
 
-use crate::collect::operations::OperationInfo;
+use crate::capture::names::Names;
+use crate::collect::notify::Notifier;
+use crate::collect::operations::{OperationInfo, resource};
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::source::Source;
-use crate::record::{AgentId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId};
+use crate::record::{
+    Agent, AgentId, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId,
+};
 use runtime::Runtime;
 use std::rc::Rc;
 use time::HostTime;
@@ -138,7 +142,9 @@ impl Simulation {
     pub fn run(self) -> Result<DemoReport, SimulationError> {
         let runtime = self.runtime;
         for device in &runtime.devices {
-            runtime.recorder.sample(device.agent, &device.name)?;
+            if let Some(recorder) = &runtime.recorder {
+                recorder.sample(device.agent, &device.name)?;
+            }
         }
         training::Training::start(&runtime, self.steps);
         runtime.run()?;
@@ -181,32 +187,51 @@ impl Demo {
         self.describe(recorder);
         Simulation {
             steps: self.steps,
-            runtime: Runtime::new(recorder, self.seed, DEVICES, HostTime::Virtual),
+            runtime: Runtime::new(
+                recorder.board(),
+                Some(recorder),
+                self.seed,
+                DEVICES,
+                HostTime::Virtual,
+            ),
         }
     }
 
-    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source,
-    /// beside others that the process has, and is recorded with them.
+    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source, beside others
+    /// that the process has: the recording that the environment asks for, and tools, observe it.
     ///
     /// # Errors
     ///
-    /// [`SimulationError::NotRecorded`] where the environment asks for no recording.
+    /// [`SimulationError::NotRecorded`] where there is neither a recording nor a tool.
     pub fn run_here(&self) -> Result<DemoReport, SimulationError> {
         process::attach(&Simulated);
-        let recorder = process::recorder().ok_or(SimulationError::NotRecorded)?;
-        self.name_steps(recorder);
+        let board = process::board().filter(|_| process::is_observed());
+        let board = board.ok_or(SimulationError::NotRecorded)?;
+        self.name_steps(board.names());
+        let recorder = process::recorder();
         let simulation = Simulation {
             steps: self.steps,
-            runtime: Runtime::new(recorder, self.seed, DEVICES, HostTime::real()),
+            runtime: Runtime::new(board, recorder, self.seed, DEVICES, HostTime::real()),
         };
+        if let Some(thread) = process::current() {
+            let notifier = Notifier {
+                board,
+                state: thread.state(),
+                correlation: CorrelationId::NONE,
+                depth: 0,
+            };
+            for agent in simulation.agents() {
+                notifier.object::<Agent>(resource::AGENT_KNOWN, agent.0);
+            }
+        }
         simulation.run()
     }
 
-    fn name_steps(&self, recorder: &Recorder) {
+    fn name_steps(&self, names: &Names) {
         for step in 0..self.steps {
             let name = format!("step {}", step + 1);
             let id = training::step_id(step);
-            recorder.names().external(ExternalKind::CUSTOM0, id, &name);
+            names.external(ExternalKind::CUSTOM0, id, &name);
         }
     }
 
@@ -225,6 +250,6 @@ impl Demo {
         process.configuration = names.string("virtual time");
         process.main_thread = ThreadId(runtime::FIRST_THREAD);
         names.process(process);
-        self.name_steps(recorder);
+        self.name_steps(names);
     }
 }

@@ -18,16 +18,19 @@ use super::random::{Purpose, Random};
 use super::recent::Recent;
 use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
+use crate::capture::names::Names;
 use crate::collect::correlation::{CallInProgress, HostThread};
 use crate::collect::notify::Followers;
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::SamplingError;
 use crate::collect::source::Source;
+use crate::collect::switchboard::Switchboard;
 use crate::record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Host memory that can be page-locked.
@@ -79,7 +82,9 @@ pub enum SimulationError {
 /// The state shared by the threads of the program.
 pub(super) struct Runtime {
     pub(super) executor: Executor,
-    pub(super) recorder: Recorder,
+    pub(super) board: Arc<Switchboard>,
+    /// The recording, unless tools alone observe the program.
+    pub(super) recorder: Option<Recorder>,
     pub(super) devices: Vec<Device>,
     pub(super) streams: RefCell<Vec<StreamState>>,
     pub(super) events: RefCell<Vec<EventState>>,
@@ -168,11 +173,21 @@ pub(super) struct EnqueuedWork {
     pub(super) index: WorkIndex,
 }
 
+/// Flushes if few blocks are empty: in a simulation the collector does not run in time.
+pub(super) fn keep_room(recorder: Option<&Recorder>) {
+    if let Some(recorder) = recorder
+        && recorder.buffer().empty_blocks() < 2
+    {
+        recorder.flush();
+    }
+}
+
 impl Runtime {
-    /// Creates a machine that records into `recorder` with the ticks of `time`. In real time its first thread is the
-    /// one that calls [`Runtime::run`].
+    /// Creates a machine that `board` and `recorder` observe, with the ticks of `time`. In real time its first thread is
+    /// the one that calls [`Runtime::run`].
     pub(super) fn new(
-        recorder: &Recorder,
+        board: &Arc<Switchboard>,
+        recorder: Option<&Recorder>,
         seed: u64,
         devices: usize,
         time: HostTime,
@@ -183,16 +198,17 @@ impl Runtime {
         };
         let mut machine = Machine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
-        let devices = recorder.names().batch(devices, |_| {
-            Function::name_all(recorder.names());
-            recorder.board().observe(&Simulated.operations());
+        let devices = board.names().batch(devices, |_| {
+            Function::name_all(board.names());
+            board.observe(&Simulated.operations());
             (0..devices)
-                .map(|number| Device::new(recorder, &mut machine, host_link, seed, number))
+                .map(|number| Device::new(board, &mut machine, host_link, seed, number))
                 .collect()
         });
         let runtime = Runtime {
             executor: Executor::new(),
-            recorder: recorder.clone(),
+            board: board.clone(),
+            recorder: recorder.cloned(),
             devices,
             streams: RefCell::default(),
             events: RefCell::default(),
@@ -259,7 +275,7 @@ impl Runtime {
             if device.sampler.is_configured() {
                 self.machine.borrow_mut().watch(device.compute);
                 if let Some((host, _)) = self.new_thread(&format!("sim sampling {number}")) {
-                    device.sampler.set_writer(host, &self.recorder);
+                    device.sampler.set_writer(host, self.recorder.clone());
                 }
             }
         }
@@ -292,7 +308,11 @@ impl Runtime {
         let is_virtual = matches!(self.time, HostTime::Virtual);
         let is_main = is_virtual && self.threads() == 0;
         let random = self.count_thread();
-        let Some(mut host) = self.recorder.host_thread(thread, is_main) else {
+        let host = match &self.recorder {
+            Some(recorder) => recorder.host_thread(thread, is_main),
+            None => HostThread::new(&self.board, thread, is_main),
+        };
+        let Some(mut host) = host else {
             let failure = SimulationError::NoLane(name.into());
             self.failure.borrow_mut().get_or_insert(failure);
             return None;
@@ -301,7 +321,7 @@ impl Runtime {
             // Waiting for an empty block would never end: nothing else runs meanwhile. See `keep_room`.
             host.set_may_wait(false);
         }
-        self.recorder.names().thread(thread, name);
+        self.names().thread(thread, name);
         Some((host, random))
     }
 
@@ -312,11 +332,14 @@ impl Runtime {
         Random::fork(self.seed, Purpose::Thread, index as usize)
     }
 
-    /// Flushes if few blocks are empty: in a simulation the collector does not run in time.
+    /// See [`keep_room`].
     pub(super) fn keep_room(&self) {
-        if self.recorder.buffer().empty_blocks() < 2 {
-            self.recorder.flush();
-        }
+        keep_room(self.recorder.as_ref());
+    }
+
+    /// The names store.
+    pub(super) fn names(&self) -> &Names {
+        self.board.names()
     }
 
     /// The number of threads started.
@@ -334,11 +357,11 @@ impl Runtime {
         let mut record = crate::record::Stream::blank();
         record.context = self.devices[device].context;
         record.agent = self.devices[device].agent;
-        record.name = self.recorder.names().string(name);
+        record.name = self.names().string(name);
         record.handle = 0x5581_4400_0000 + 0x200 * streams.len() as u64;
         record.priority = priority;
         streams.push(StreamState {
-            id: self.recorder.names().stream(record),
+            id: self.names().stream(record),
             device,
             compute_queue: before % COMPUTE_QUEUES,
             last: None,
@@ -356,7 +379,7 @@ impl Runtime {
         record.context = self.devices[device].context;
         record.handle = 0x5581_4800_0000 + 0x80 * events.len() as u64;
         events.push(EventState {
-            id: self.recorder.names().event(record),
+            id: self.names().event(record),
             recorded: None,
         });
         Event(events.len() - 1)
@@ -528,7 +551,7 @@ impl Runtime {
     }
 
     fn read_clocks(&self, now: Moment) {
-        let names = self.recorder.names();
+        let names = self.names();
         if let HostTime::Virtual = self.time {
             names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
         }

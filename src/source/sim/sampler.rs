@@ -13,6 +13,7 @@ use super::code::LoadedKernel;
 use super::device::COMPUTE_UNITS;
 use super::machine::{Span, WorkIndex};
 use super::random::{Purpose, Random};
+use super::runtime::keep_room;
 use super::time::{DeviceClock, Moment};
 use super::waves::{Did, SIMDS, Seen, Visit, Window};
 use crate::code::aggregate::Aggregates;
@@ -85,7 +86,7 @@ struct State {
     request: Option<Request>,
     /// Set while sampling is started.
     delivery: Option<Delivery>,
-    host: Option<(HostThread, Recorder)>,
+    host: Option<(HostThread, Option<Recorder>)>,
     /// The number of visits.
     turn: u64,
     /// The number of the next interval, and the moment of its sample in cycles since the beginning.
@@ -144,8 +145,8 @@ impl DeviceSampler {
     }
 
     /// Sets the thread that writes the records.
-    pub(super) fn set_writer(&self, host: HostThread, recorder: &Recorder) {
-        lock_std(&self.0).host = Some((host, recorder.clone()));
+    pub(super) fn set_writer(&self, host: HostThread, recorder: Option<Recorder>) {
+        lock_std(&self.0).host = Some((host, recorder));
     }
 
     /// Adds a launched kernel.
@@ -195,9 +196,10 @@ impl DeviceSampler {
         totals.agent = state.agent;
         (totals.method, totals.unit) = (request.method, request.unit);
         if let Some((host, recorder)) = &mut state.host {
+            let board = host.board().clone();
             for mut record in aggregated.iter().flat_map(|samples| samples.records()) {
-                keep_room(recorder);
-                state.lines.of(recorder.names(), host, &mut record);
+                keep_room(recorder.as_ref());
+                state.lines.of(board.names(), host, &mut record);
                 if !host.write_to(delivery.buffers, record) {
                     totals.dropped += record.samples;
                 }
@@ -207,13 +209,6 @@ impl DeviceSampler {
         if let Some(samples) = aggregated {
             state.aggregates.give_back(samples);
         }
-    }
-}
-
-/// Flushes if few blocks are empty: in a simulation the collector does not run in time.
-fn keep_room(recorder: &Recorder) {
-    if recorder.buffer().empty_blocks() < 2 {
-        recorder.flush();
     }
 }
 
@@ -349,7 +344,7 @@ impl State {
         if self.buffered.is_empty() {
             return;
         }
-        keep_room(recorder);
+        keep_room(recorder.as_ref());
         for buffered in self.buffered.drain(..) {
             let (written, work) = match buffered {
                 BufferedSample::HostTrap(one) => (host.write_to(delivery.buffers, one), one.work),

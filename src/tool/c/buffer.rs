@@ -29,7 +29,12 @@ pub struct BufferSettings {
     /// Bytes in a thread's block from which on they are delivered at the next look; usually full blocks only. 1
     /// delivers whatever is there.
     pub watermark: u32,
-    /// `GPUTRAIL_POLICY_DISCARD`, the usual one, or another of them: what happens when no block is empty.
+    /// The policy for when no block is empty: `GPUTRAIL_POLICY_DISCARD`, the usual one, drops the record and counts it.
+    /// `GPUTRAIL_POLICY_LOSSLESS` makes the calling thread wait until a block has been delivered; blocks that idle threads
+    /// hold partly filled are delivered for it, so that two blocks are enough for any number of threads. It never
+    /// waits, but drops and counts, in callbacks of a buffer, in callbacks of the runtime (where completions are kept and
+    /// written later), when nothing is delivered for 5 seconds, and when the library ends.
+    /// `GPUTRAIL_POLICY_OVERWRITE` drops the oldest records.
     pub policy: u32,
     /// Threads that may record at a time; usually 1024.
     pub threads: u32,
@@ -39,6 +44,11 @@ pub struct BufferSettings {
     pub format: u32,
     /// The callback thread that delivers; usually one that all buffers share which have none.
     pub callback_thread: CallbackThreadHandle,
+    /// Empty blocks that a tool which supplies the blocks is asked for ahead of need. Usually one, and more when they run
+    /// out, up to 1 MiB.
+    pub blocks_ahead: u32,
+    /// 0.
+    pub reserved: u32,
 }
 sized!(BufferSettings, "gputrail_buffer_options", 48);
 
@@ -258,6 +268,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
     if asked.callback_thread != CallbackThreadHandle::default() {
         made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
     }
+    made.blocks_ahead = asked.blocks_ahead;
     made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
         let text = format!(
             "unknown policy {}: expected 0 (discard), 1 (lossless) or 2 (overwrite)",
@@ -298,7 +309,9 @@ pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
 }
 
 /// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
-/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is.
+/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is. Blocks that the tool has supplied
+/// come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
+/// `cuptiActivityFlushAll`).
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]

@@ -7,7 +7,7 @@ use super::objects::BufferHandle;
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place};
-use crate::buffer::{BlockView, Layout, Mapping, deliver_in_order};
+use crate::buffer::{BlockView, Layout, Mapping, Policy, deliver_in_order};
 use crate::collect::context::{
     BlockClient, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
 };
@@ -29,18 +29,18 @@ pub struct Block {
     pub max_records: u32,
     /// 0.
     pub reserved: u32,
-    /// Of a complete block: the bytes of it that have been shown as a part of a block before.
+    /// Of a complete block: the bytes of records in it that were passed to `partial` before.
     pub shown: usize,
 }
 sized!(Block, "gputrail_block", 40);
 
-/// Supplies a block, ahead of need: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory`
-/// null, it is called again a little later; records for which no block is left until then are dropped and counted. It
-/// must not throw.
+/// Supplies a block: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory` null, records for
+/// which there is no block are dropped and counted; it is called again a little later. It must not throw.
 pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
 
-/// Gets a block back, which is the tool's from then on, and the records in it, if any. A block that is too small or
-/// misaligned comes back at once. It must not throw.
+/// Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
+/// too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+/// when the buffer is destroyed. It must not throw.
 pub type CompleteFunction = Option<
     unsafe extern "C" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
 >;
@@ -85,12 +85,16 @@ impl BlockClient for Client {
             buffer: self.buffer,
             records: start.as_ptr(),
             bytes: block.valid,
+            lane: block.lane,
+            thread: block.thread,
+            block: block.sequence,
+            first_record: block.first_record,
             ..Batch::blank()
         };
         let block = Block {
             memory: start.as_ptr(),
             bytes,
-            shown: block.shown,
+            shown: self.partial.map_or(0, |_| block.shown),
             ..Block::blank()
         };
         // SAFETY: as above.
@@ -98,14 +102,18 @@ impl BlockClient for Client {
     }
 }
 
-/// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them
-/// ahead of need, from within this function on; `complete` gets each back with its records, when it is full or the
-/// buffer is destroyed. `partial`, which may be null, is shown records in blocks that are not complete, where somebody
-/// flushes or the watermark is reached; they come again with their block. All three are called on a thread of the
-/// library's or on one that makes, flushes or destroys the buffer, never on two at a time. The sizes in `options` are
-/// not used.
+/// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them,
+/// the first ones within this function; `complete` gets each back with its records, when it is full, or the buffer is
+/// flushed or destroyed. `partial`, which may be null, is shown records in blocks that are not complete when the watermark
+/// is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
+/// are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
+/// none runs within a call of the program. The sizes in `options` are not used.
 ///
-/// Errors: as for `gputrail_buffer_create`.
+/// A thread that records waits, under each policy, until `request` has supplied a block or refused it; it does not wait
+/// where `GPUTRAIL_POLICY_LOSSLESS` does not, nor for longer than a fifth of a second. `blocks_ahead` avoids such waits.
+///
+/// Errors: as for `gputrail_buffer_create`; `GPUTRAIL_INVALID_ARGUMENT` for the policy that
+/// overwrites.
 ///
 /// # Safety
 ///
@@ -130,6 +138,10 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         );
         // SAFETY: the caller's promise.
         let options = unsafe { asked(options) }?;
+        if options.policy == Policy::Overwrite {
+            let text = "blocks that the tool supplies cannot be overwritten: policy 2";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
         let id = library::state()?.buffers.new_handle();
         let client = Client {
             buffer: BufferHandle { handle: id },

@@ -20,6 +20,7 @@ mod memory;
 mod names;
 mod objects;
 mod sampling;
+mod simulation;
 mod sized;
 mod status;
 mod text;
@@ -45,6 +46,7 @@ pub use objects::{
     TimelineHandle, ToolHandle, WatchHandle,
 };
 pub use sampling::*;
+pub use simulation::*;
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use threads::*;
 pub use time::*;

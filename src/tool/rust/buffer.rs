@@ -34,6 +34,8 @@ pub struct BufferOptions {
     /// Whether work comes as one record with its times ([`WorkTimes::of`](super::WorkTimes::of)), or as it was written.
     /// Buffers in files, and of blocks that the tool supplies, are always raw.
     pub format: RecordFormat,
+    /// Empty blocks that a client is asked for ahead of need; see [`Buffer::of_client`]. 0: one, and more when they run out.
+    pub blocks_ahead: u32,
 }
 
 /// Some records of one thread, in place.
@@ -106,6 +108,7 @@ impl BufferOptions {
             policy: self.policy as u32,
             threads: self.threads,
             format: self.format as u32,
+            blocks_ahead: self.blocks_ahead,
             ..BufferSettings::blank()
         }
     }

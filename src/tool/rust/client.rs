@@ -21,9 +21,8 @@ struct Client {
 type Lending = Callee<Mutex<Client>>;
 
 impl Buffer {
-    /// A buffer whose blocks `client` supplies: it is asked for them ahead of need, from within this function on, and
-    /// gets each back with its records, when it is full or the buffer is destroyed. The sizes in `options` are not
-    /// used.
+    /// A buffer whose blocks `client` supplies: it is asked for the first ones within this function, and gets each back with
+    /// its records, when it is full, or the buffer is flushed or destroyed. The sizes in `options` are not used.
     ///
     /// If `client` panics, it is not called again: what it has supplied and that is not memory of the Rust heap stays
     /// with the library.
@@ -94,8 +93,7 @@ unsafe extern "C" fn complete(
     user_data: *mut c_void,
 ) {
     // SAFETY: the library's structures, and what `of_client` gave.
-    let (block, valid, callee) =
-        unsafe { (&*block, (*records).bytes, &*user_data.cast::<Lending>()) };
+    let (block, records, callee) = unsafe { (&*block, &*records, &*user_data.cast::<Lending>()) };
     let Some(start) = NonNull::new(block.memory) else {
         return;
     };
@@ -113,8 +111,12 @@ unsafe extern "C" fn complete(
     };
     let completed = CompletedBlock {
         memory,
-        valid,
+        valid: records.bytes,
         shown: block.shown,
+        lane: records.lane,
+        thread: records.thread,
+        sequence: records.block,
+        first_record: records.first_record,
     };
     callee::call(&callee.failed, || lending.client.complete(completed));
 }

@@ -54,6 +54,7 @@ mod lookup;
 pub mod marker;
 pub mod recording;
 pub mod sampling;
+mod simulation;
 mod threads;
 mod timeline;
 
@@ -71,6 +72,7 @@ pub use callback::{Callback, ExternalRequest, Subscriber};
 pub use context::Context;
 pub use flight::{FlightOptions, FlightRecorder};
 pub use lookup::*;
+pub use simulation::{SimulationReport, simulate};
 pub use threads::{CallbackThread, InternalThreadWatch};
 pub use timeline::{Timeline, Work};
 

@@ -66,7 +66,8 @@ Examples:
   gputrail demo
   gputrail demo -o other.pftrace --seed 7
   gputrail demo --pc-sampling stochastic
-  gputrail demo --pc-sampling host-trap --interval 20us";
+  gputrail demo --pc-sampling host-trap --interval 20us
+  gputrail demo --tool ./libcounter.so          try a tool of your own without a GPU";
 
 const MERGE_EXAMPLES: &str = "\
 Examples:
@@ -181,6 +182,9 @@ pub enum Command {
     /// Internal: checks whether a library is a tool before a program loads it
     #[command(hide = true)]
     ProbeTool(ProbeTool),
+    /// What `demo --tool` records: the simulated program in a process of its own
+    #[command(hide = true)]
+    RunDemo(RunDemo),
 }
 
 /// Run a program and trace what it does on GPUs
@@ -265,6 +269,10 @@ pub struct Record {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+
+    /// Whether the program is the simulated one, whose agents are asked there whether they can be sampled
+    #[arg(skip)]
+    pub is_demo: bool,
 }
 
 /// Optional contents of a trace.
@@ -452,6 +460,11 @@ pub struct Demo {
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
 
+    /// A tool to load into the simulated program: a library that was made with gputrail.h, see docs/guide.md. The program
+    /// then runs in a process of its own, in real time. May be given several times
+    #[arg(long, value_name = "LIBRARY")]
+    pub tool: Vec<PathBuf>,
+
     /// Keep the raw records beside the trace (.gputrail)
     #[arg(long)]
     pub capture: bool,
@@ -600,6 +613,15 @@ pub struct ProbeTool {
     pub library: PathBuf,
     /// The tool
     pub tool: PathBuf,
+}
+
+/// Run the simulated program in this process, which `record` records
+#[derive(Args)]
+pub struct RunDemo {
+    /// Which run to simulate
+    pub seed: u64,
+    /// Steps of the simulated training
+    pub steps: u64,
 }
 
 /// Write out the library that traces a program by environment variables alone

@@ -1,27 +1,39 @@
 //! `gputrail demo`: records a workload on the simulated GPU.
+//!
+//! Without tools it is simulated here, in virtual time. Tools talk to the injected library, so that with tools the workload
+//! runs there, in a process of its own that is recorded like any other program.
 
-use crate::cli::Demo;
+use crate::cli::{Cli, Command, Demo, RunDemo};
+use crate::library::{Carried, FILE_NAME};
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order};
-use crate::{Failure, say, summary_text};
+use crate::{Failure, record, say, summary_text};
 use anyhow::{Context, anyhow};
+use clap::Parser;
 use gputrail::capture::Writer;
 use gputrail::clock::TickSource;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
 use gputrail::collect::scope::{self, Scope};
+use gputrail::collect::session::SESSION_VARIABLE;
 use gputrail::source::sim;
+use libloading::os::unix::Library;
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::path::Path;
 
 /// Runs the command; the result is the exit code.
-pub fn run(arguments: Demo) -> Result<u8, Failure> {
+pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
+    if !arguments.tool.is_empty() {
+        return run_with_tools(arguments, carried);
+    }
     let output = Output::named(&arguments.output)?;
     // An interruption ends the writing like an error, and leaves no file.
     let _signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
-    record(&capture, &arguments)?;
+    record_here(&capture, &arguments)?;
     let made = Order {
         captures: std::slice::from_ref(&capture),
         output: &output,
@@ -44,10 +56,83 @@ pub fn run(arguments: Demo) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Records the workload in a process with the tools.
+fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
+    let ourselves = std::env::current_exe().context("cannot find this command again")?;
+    let numbers = [arguments.seed, arguments.steps].map(|number| number.to_string());
+    let words = [
+        OsStr::new("gputrail"),
+        OsStr::new("record"),
+        OsStr::new("--"),
+    ];
+    let words = words
+        .into_iter()
+        .chain([ourselves.as_os_str(), OsStr::new("run-demo")]);
+    let words = words.chain(numbers.iter().map(OsStr::new));
+    let Ok(Cli {
+        command: Command::Record(mut record),
+    }) = Cli::try_parse_from(words)
+    else {
+        unreachable!("these are a program and its arguments");
+    };
+    record.is_demo = true;
+    if let Some(request) = arguments.sampling() {
+        record.sampling.pc_sampling = Some(request.method);
+        record.sampling.interval = Some((request.interval, request.unit));
+    }
+    record.output = Some(arguments.output);
+    record.tool = arguments.tool;
+    record.capture = arguments.capture;
+    record.contents = arguments.contents;
+    record.quiet = arguments.quiet;
+    record::run(*record, carried)
+}
+
+type Run = unsafe extern "C" fn(*const Options, *mut c_void) -> i32;
+type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
+
+/// `gputrail_simulation_options`.
+#[repr(C)]
+struct Options {
+    size: usize,
+    seed: u64,
+    steps: u64,
+}
+
+/// `gputrail run-demo`: runs the workload by the injected library of the recording that this process is in.
+pub fn run_here(arguments: &RunDemo) -> Result<u8, Failure> {
+    let session = std::env::var_os(SESSION_VARIABLE).context("this process is not recorded")?;
+    let path = Path::new(&session).join(FILE_NAME);
+    // SAFETY: the injected library, which is never unloaded.
+    let library = unsafe { Library::open(Some(&path), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    let library = library.with_context(|| format!("cannot open {}", path.display()))?;
+    // SAFETY: the library's functions of these names have these types.
+    let functions = unsafe {
+        let run = library.get::<Run>("gputrail_simulation_run");
+        run.and_then(|run| Ok((run, library.get::<LastError>("gputrail_last_error")?)))
+    };
+    let (run, last_error) = functions.context("the library is of another version")?;
+    let options = Options {
+        size: size_of::<Options>(),
+        seed: arguments.seed,
+        steps: arguments.steps,
+    };
+    // SAFETY: a structure of this size; no report is wanted.
+    if unsafe { run(&options, std::ptr::null_mut()) } != 0 {
+        let mut text = [0; 1024];
+        // SAFETY: room for that many bytes.
+        unsafe { last_error(text.as_mut_ptr(), text.len()) };
+        // SAFETY: the function ends its text with a 0.
+        let text = unsafe { CStr::from_ptr(text.as_ptr()) };
+        return Err(anyhow!("{}", text.to_string_lossy()).into());
+    }
+    Ok(0)
+}
+
 /// A sampling configuration of the simulated devices by another process, to try out that case: `host-trap,20us`.
 const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 
-fn record(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {
+fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {
     let options = RecorderOptions {
         ticks: TickSource::Virtual,
         scope: Scope {

@@ -99,7 +99,7 @@ pub fn run(carried: Carried) -> ExitCode {
     let result = match cli.command {
         Command::Record(arguments) => record::run(*arguments, carried),
         Command::Convert(arguments) => convert::run(arguments),
-        Command::Demo(arguments) => demo::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments, carried),
         Command::Agents => agents::run(),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
@@ -109,6 +109,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Hotspots(arguments) => hotspots::run(&arguments),
         Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
+        Command::RunDemo(arguments) => demo::run_here(&arguments),
         Command::Library(arguments) => library::write_out(
             carried,
             &arguments.path,

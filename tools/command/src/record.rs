@@ -93,6 +93,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         policy,
         flight,
         arguments.contents,
+        arguments.is_demo,
     )?;
     for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
@@ -156,11 +157,14 @@ fn record(
     policy: Policy,
     flight: Option<Asked<'_>>,
     contents: Contents,
+    is_demo: bool,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack(carried)?;
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
-    sampling::probe(scope, source)?;
+    if !is_demo {
+        sampling::probe(scope, source)?;
+    }
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
         captures: captures.to_owned(),

@@ -201,7 +201,8 @@ impl<F: FnMut() -> Option<ClientBlock> + Send> BlockClient for Client<F> {
     }
 }
 
-fn of_client(
+fn of_client_with(
+    options: BufferOptions,
     program: &Program,
     supply: impl FnMut() -> Option<ClientBlock> + Send + 'static,
 ) -> (RecordBuffer, Arc<Mutex<Seen>>) {
@@ -210,8 +211,15 @@ fn of_client(
         supply,
         seen: seen.clone(),
     };
-    let buffer = RecordBuffer::of_client_on(&program.board, patient(), client).unwrap();
+    let buffer = RecordBuffer::of_client_on(&program.board, options, client).unwrap();
     (buffer, seen)
+}
+
+fn of_client(
+    program: &Program,
+    supply: impl FnMut() -> Option<ClientBlock> + Send + 'static,
+) -> (RecordBuffer, Arc<Mutex<Seen>>) {
+    of_client_with(patient(), program, supply)
 }
 
 fn block(bytes: usize) -> ClientBlock {
@@ -259,7 +267,12 @@ fn a_block_holds_no_more_records_than_its_client_allows() {
 #[test]
 fn with_one_record_to_a_block_losses_are_reported_and_records_still_come() {
     let mut program = Program::new();
-    let supply = || Some(block(SMALLEST_CLIENT_BLOCK).with_max_records(1));
+    let mut requests = 0;
+    let supply = move || {
+        requests += 1;
+        let block = block(SMALLEST_CLIENT_BLOCK).with_max_records(1);
+        (requests % 3 != 0).then_some(block)
+    };
     let (buffer, seen) = of_client(&program, supply);
     program.trace_to(&[&buffer]);
     for _ in 0..100 {
@@ -312,22 +325,165 @@ fn a_block_that_is_too_small_or_misaligned_comes_back_at_once() {
 }
 
 #[test]
-fn a_flush_shows_what_is_there_and_the_block_says_so_later() {
+fn a_flush_returns_blocks_that_are_not_full() {
     let mut program = Program::new();
     let (buffer, seen) = of_client(&program, || Some(block(4096)));
     program.trace_to(&[&buffer]);
     program.call(5);
     buffer.flush().unwrap();
-    assert_eq!(seen.lock().unwrap().partial, 5);
+    assert_eq!(seen.lock().unwrap().completed, [5]);
+    buffer.flush().unwrap();
+    assert_eq!(seen.lock().unwrap().completed, [5], "there is nothing new");
     program.call(2);
     buffer.flush().unwrap();
-    assert_eq!(seen.lock().unwrap().partial, 7);
+    assert_eq!(seen.lock().unwrap().completed, [5, 2]);
+    program.call(1);
+    drop(buffer);
+    let seen = seen.lock().unwrap();
+    assert_eq!((seen.completed.iter().sum::<usize>(), seen.partial), (8, 0));
+    assert!(seen.shown.iter().all(|shown| *shown == 0));
+    assert!(
+        seen.sequences.iter().copied().eq(0..8),
+        "one lane wrote them"
+    );
+}
+
+#[test]
+fn records_at_the_watermark_are_shown_and_their_block_says_so_later() {
+    let mut program = Program::new();
+    let (buffer, seen) = of_client(&program, || Some(block(4096)));
+    program.trace_to(&[&buffer]);
+    for (calls, shown) in [(5, 5), (2, 7)] {
+        program.call(calls);
+        // As the callback thread does at a watermark of 0.
+        buffer.collector.flush();
+        assert_eq!(seen.lock().unwrap().partial, shown);
+    }
     program.call(1);
     drop(buffer);
     let seen = seen.lock().unwrap();
     assert_eq!(seen.partial, 7);
     assert_eq!(seen.completed.iter().max(), Some(&8));
     assert_eq!(seen.shown.iter().max(), Some(&(7 * size_of::<Api>())));
+}
+
+#[test]
+fn a_client_that_never_refuses_a_block_loses_nothing() {
+    for ahead in [0, 1, 50] {
+        let mut program = Program::new();
+        let options = BufferOptions {
+            blocks_ahead: ahead,
+            ..patient()
+        };
+        let supply = || Some(block(SMALLEST_CLIENT_BLOCK));
+        let (buffer, seen) = of_client_with(options, &program, supply);
+        assert_eq!(seen.lock().unwrap().requests, ahead.max(1) as usize);
+        program.trace_to(&[&buffer]);
+        program.call(10_000);
+        assert_eq!(buffer.dropped_in_total().total(), 0);
+        drop(buffer);
+        let seen = seen.lock().unwrap();
+        let api = 10_000 * size_of::<Api>();
+        assert!(seen.completed.iter().sum::<usize>() * size_of::<Api>() >= api);
+    }
+}
+
+#[test]
+fn losses_that_no_thread_reported_come_in_a_block_of_their_own() {
+    let mut program = Program::new();
+    let mut blocks: Vec<_> = (0..3).map(|_| block(4096)).collect();
+    let (buffer, seen) = of_client(&program, move || blocks.pop());
+    program.trace_to(&[&buffer]);
+    // A block takes 64 records. The third block is requested ahead of need.
+    program.call(65);
+    program.board.count_lost(Kind::API);
+    drop(buffer);
+    assert_eq!(seen.lock().unwrap().completed, [64, 1, 1]);
+}
+
+#[test]
+fn two_blocks_are_enough_for_any_number_of_threads_to_lose_nothing() {
+    let program = Program::new();
+    let options = BufferOptions {
+        pool_bytes: 2 * 4096,
+        policy: Policy::Lossless,
+        ..patient()
+    };
+    let (buffer, _) = reporting(&program, options);
+    let context = Context::on(&program.board).unwrap();
+    let api = Selection::kinds(&[Kind::API]);
+    context.trace_to(&buffer, api).unwrap();
+    context.start().unwrap();
+    let all_have_recorded = std::sync::Barrier::new(8);
+    thread::scope(|scope| {
+        for number in 1..=8 {
+            let (board, all_have_recorded) = (&program.board, &all_have_recorded);
+            scope.spawn(move || {
+                let mut host = HostThread::new(board, ThreadId(number), false).unwrap();
+                for _ in 0..1000 {
+                    let call = host.enter(CALL, 1000, Ticks(1));
+                    host.exit(&call, Ticks(2), 0, Extra::NONE);
+                }
+                // Idle with a block that is not full.
+                all_have_recorded.wait();
+            });
+        }
+    });
+    assert_eq!(buffer.dropped_in_total().total(), 0);
+}
+
+#[test]
+fn retirements_that_do_not_fit_are_counted_like_other_records() {
+    let mut program = Program::new();
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let into = records.clone();
+    let (hold, held) = mpsc::channel::<()>();
+    let deliver = move |view: &BlockView<'_>| {
+        let _ = held.recv();
+        let all = view.records().map(|record| {
+            let header = record.header();
+            (header.kind, header.sequence)
+        });
+        into.lock().unwrap().extend(all);
+    };
+    let options = BufferOptions {
+        pool_bytes: 2 * 4096,
+        ..patient()
+    };
+    let buffer = RecordBuffer::on(&program.board, options, deliver).unwrap();
+    let context = Context::on(&program.board).unwrap();
+    let kinds = [Kind::API, Kind::RETIREMENT];
+    context.trace_to(&buffer, Selection::kinds(&kinds)).unwrap();
+    context.start().unwrap();
+    let begun: Vec<_> = (0..200)
+        .map(|_| {
+            let call = program.host.enter(CALL, 1000, Ticks(1));
+            program.host.work_begins(&call);
+            program.host.exit(&call, Ticks(2), 0, Extra::NONE);
+            call.correlation
+        })
+        .collect();
+    for call in &begun {
+        program.host.work_ends(*call, Ticks(3));
+    }
+    // Writes what the completions had to leave; there is no room for it yet.
+    program.call(1);
+    let dropped = buffer.dropped_in_total();
+    assert_eq!(dropped.of(Kind::RETIREMENT), 201);
+    drop(hold);
+    buffer.flush().unwrap();
+    program.call(1);
+    buffer.flush().unwrap();
+    drop(buffer);
+    let records = records.lock().unwrap();
+    let retired = records.iter().filter(|(kind, _)| *kind == Kind::RETIREMENT);
+    assert_eq!(retired.count(), 1);
+    let last = records.iter().map(|(_, sequence)| *sequence).max().unwrap();
+    assert_eq!(
+        u64::from(last) + 1,
+        records.len() as u64 + dropped.total(),
+        "each loss is a gap in the sequence"
+    );
 }
 
 #[test]
@@ -397,7 +553,7 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
         host.exit(&call, Ticks(2), 0, Extra::NONE);
     });
     buffer.flush().unwrap();
-    assert_eq!(seen.lock().unwrap().partial, 1);
+    assert_eq!(seen.lock().unwrap().completed, [1]);
     buffer.flush_forced().unwrap();
     let outstanding = Flush::Outstanding(buffer.key.buffers());
     assert_eq!(*asked.lock().unwrap(), [Flush::Completed, outstanding]);

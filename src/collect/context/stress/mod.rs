@@ -92,6 +92,7 @@ fn options(dice: &mut Dice, policy: Policy) -> BufferOptions {
         period: Duration::from_millis(1 + dice.roll(20)),
         threads: 256,
         callback_thread: (dice.roll(2) == 0).then(|| CallbackThread::create().unwrap()),
+        blocks_ahead: dice.roll(3) as u32,
     }
 }
 

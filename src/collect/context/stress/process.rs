@@ -140,6 +140,7 @@ fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, Shared) {
         period: Duration::from_millis(2),
         threads: 256,
         callback_thread: None,
+        blocks_ahead: 0,
     };
     let deliver = move |view: &BlockView<'_>| {
         into.lock().unwrap().take(view.lane, view.records());

@@ -111,7 +111,9 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         let kept = OUTSTANDING.of_thread(host.number());
         now = kept.callback_time().unwrap_or_else(clock::now);
         left = host.try_fill(work.buffers, |completion| put(completion, now));
-        host.work_ends(work.correlation, now);
+        if left.is_none() {
+            host.work_ends(work.correlation, now);
+        }
         own = Some(kept);
     }
     if own.is_some() && left.is_none() && !claim.has_followers() {
@@ -296,9 +298,15 @@ pub(super) fn write_parked(host: &mut HostThread) {
 #[cold]
 #[inline(never)]
 fn write_those_parked(host: &mut HostThread) {
-    OUTSTANDING.unpark(|buffers, completion| {
-        host.write_to(buffers, completion);
-    });
+    OUTSTANDING.unpark(|buffers, completion| write_late(host, buffers, completion));
+}
+
+/// Writes a completion that its callback had to leave. The call retires behind it.
+fn write_late(host: &mut HostThread, buffers: Buffers, completion: Completion) {
+    host.write_to(buffers, completion);
+    if !buffers.is_none() {
+        host.work_ends(completion.correlation, completion.completed);
+    }
 }
 
 /// Status of incomplete work for which the runtime reports none.
@@ -345,7 +353,7 @@ pub(super) fn notify_postponed(thread: Current) {
     }
     OUTSTANDING.take_postponed(|claim, completion| {
         let followers = claim.take_followers();
-        thread.with(|host| host.write_to(claim.work().buffers, completion));
+        thread.with(|host| write_late(host, claim.work().buffers, completion));
         OUTSTANDING.free(claim, None);
         if let Some(mut followers) = followers {
             callbacks::completed(&mut followers, &completion, thread);

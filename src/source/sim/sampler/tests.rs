@@ -345,7 +345,7 @@ fn aggregates_say_the_same_as_the_samples() {
 fn lines_come_once_each_beside_counts_for_those_who_want_them() {
     let of = |kinds: &[Kind]| {
         let tool = Tool::new();
-        let names = tool.simulation.runtime.recorder.names().clone();
+        let names = tool.simulation.runtime.names().clone();
         let wanted = tool.context.trace_to(&tool.buffer, Selection::kinds(kinds));
         wanted.unwrap();
         let counts = Deliver::Aggregates;
@@ -434,12 +434,8 @@ fn a_flush_brings_what_the_device_holds() {
         .unwrap();
     context.start().unwrap();
     let sampler = tool.simulation.runtime.devices[0].sampler.clone();
-    let host = HostThread::new(
-        tool.simulation.runtime.recorder.board(),
-        ThreadId(77),
-        false,
-    );
-    sampler.set_writer(host.unwrap(), &tool.simulation.runtime.recorder);
+    let host = HostThread::new(&tool.simulation.runtime.board, ThreadId(77), false);
+    sampler.set_writer(host.unwrap(), tool.simulation.runtime.recorder.clone());
     let sample = StochasticSample::blank();
     lock_std(&sampler.0)
         .buffered

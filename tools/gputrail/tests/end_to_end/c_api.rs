@@ -132,6 +132,17 @@ fn every_error_that_a_function_documents_is_seen() {
 }
 
 #[test]
+fn a_program_without_a_gpu_runs_and_observes_the_simulated_one() {
+    needs!(a_program_without_a_gpu_runs_and_observes_the_simulated_one: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_simulation");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+    }
+}
+
+#[test]
 fn a_program_that_is_linked_with_the_library_observes_itself() {
     needs!(a_program_that_is_linked_with_the_library_observes_itself: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -8,9 +8,10 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Ended, run, run_without_limit};
 use gputrail_harness::repository;
+use gputrail_harness::trace::Trace;
 
 use crate::c_api::{C, compiled};
-use crate::command::{TestDir, kernels};
+use crate::command::{TestDir, kernels, well};
 
 /// Compiles a tool in C.
 fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
@@ -105,6 +106,29 @@ fn several_tools_observe_a_program_that_is_recorded_too() {
     let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 40);
+}
+
+#[test]
+fn a_tool_is_tried_on_the_simulated_gpu() {
+    needs!(a_tool_is_tried_on_the_simulated_gpu: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let (times, bandwidth) = (
+        example(&dir, "kernel_times"),
+        example(&dir, "copy_bandwidth"),
+    );
+    let options = [
+        "demo", "-q", "--tool", &times, "--tool", &bandwidth, "--steps", "2",
+    ];
+    let ended = well(&mut dir.gputrail(options));
+    assert!(
+        line(&ended.stderr, "gemm_f16_nn").contains("50 runs"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("in total: "), "{}", ended.stderr);
+    let mut trace = Trace::open(dir.join("demo.pftrace"));
+    trace.assert_sound();
+    assert_eq!(kernels(&mut trace, "gemm_f16_nn_128x256x32"), 100);
 }
 
 #[test]
