@@ -88,10 +88,10 @@ struct Log(Arc<Mutex<Vec<ReceivedCallback>>>);
 impl Log {
     fn listen(&self, operations: OperationSet) -> (Context, Subscriber) {
         let into = self.clone();
-        subscribe(operations, move |callback| into.hear(callback))
+        subscribe(operations, move |callback| into.receive(callback))
     }
 
-    fn hear(&self, callback: &mut Callback<'_>) {
+    fn receive(&self, callback: &mut Callback<'_>) {
         let received = ReceivedCallback::new(callback);
         match received.phase {
             Phase::Enter => {
@@ -411,7 +411,7 @@ fn callbacks_that_call(opencl: &OpenCl) {
     let into = log.clone();
     let launch = api("clEnqueueNDRangeKernel");
     let _subscribed = subscribe(OperationSet::all(), move |callback| {
-        into.hear(callback);
+        into.receive(callback);
         if callback.operation == launch
             && let Payload::Call(arguments) = callback.payload
         {

@@ -39,7 +39,7 @@ pub(super) struct Pending {
 }
 
 /// The result of reading a connection.
-pub(super) enum Heard {
+pub(super) enum Received {
     Nothing,
     Hello(Hello),
     Refuse(Refusal),
@@ -166,24 +166,24 @@ impl Pending {
     }
 
     /// Reads the message that has come, without waiting.
-    pub fn hear(&self) -> Heard {
+    pub fn receive(&self) -> Received {
         // One byte more than a message, so that a longer one shows.
         let mut bytes = [0; message::HELLO_BYTES + 1];
         let length = match rustix::net::recv(&self.connection, &mut bytes, RecvFlags::DONTWAIT) {
             Ok((length, _)) => length,
             Err(Errno::AGAIN | Errno::INTR) if Instant::now() < self.deadline => {
-                return Heard::Nothing;
+                return Received::Nothing;
             }
-            Err(_) => return Heard::Close,
+            Err(_) => return Received::Close,
         };
         // The directory is private, so the peer is the user, or root.
         if self.peer.uid != rustix::process::geteuid().as_raw() && self.peer.uid != 0 {
-            return Heard::Close;
+            return Received::Close;
         }
         match Hello::decode(&bytes[..length]) {
-            Ok(hello) => Heard::Hello(hello),
-            Err(Malformed::Protocol(_)) => Heard::Refuse(Refusal::Version),
-            Err(_) => Heard::Close,
+            Ok(hello) => Received::Hello(hello),
+            Err(Malformed::Protocol(_)) => Received::Refuse(Refusal::Version),
+            Err(_) => Received::Close,
         }
     }
 }

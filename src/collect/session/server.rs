@@ -405,15 +405,15 @@ impl Session {
         }
         let mut index = 0;
         while index < self.pending.len() {
-            match self.pending[index].hear() {
-                handshake::Heard::Nothing => index += 1,
-                handshake::Heard::Refuse(refusal) => {
+            match self.pending[index].receive() {
+                handshake::Received::Nothing => index += 1,
+                handshake::Received::Refuse(refusal) => {
                     let pending = self.pending.swap_remove(index);
                     self.finished.refused.push((pending.peer.pid, refusal));
                     let _ = handshake::reply(&pending.connection, Err(refusal), None);
                 }
-                handshake::Heard::Close => drop(self.pending.swap_remove(index)),
-                handshake::Heard::Hello(hello) => {
+                handshake::Received::Close => drop(self.pending.swap_remove(index)),
+                handshake::Received::Hello(hello) => {
                     let pending = self.pending.swap_remove(index);
                     self.admit(pending, hello);
                 }

@@ -55,7 +55,7 @@ fn say(directory: &Path, bytes: &[u8]) -> OwnedFd {
 }
 
 /// The answer of the other end; empty once that has closed.
-fn hear(socket: &OwnedFd) -> Vec<u8> {
+fn receive(socket: &OwnedFd) -> Vec<u8> {
     let mut bytes = [0; 256];
     let (length, _) = rustix::net::recv(socket, &mut bytes, RecvFlags::empty()).unwrap_or((0, 0));
     bytes[..length].to_vec()
@@ -224,7 +224,7 @@ fn noise_is_hung_up_on_and_harms_nobody() {
     long.push(0);
     for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 32], &[], &long] {
         let socket = say(directory.path(), noise);
-        assert_eq!(hear(&socket), b"");
+        assert_eq!(receive(&socket), b"");
     }
     // Silent ones do not stand in the way either.
     let silent = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
@@ -248,7 +248,7 @@ fn a_library_of_another_version_is_refused_with_the_reason() {
     }
     .encode();
     hello[8] ^= 0xff;
-    let answer = hear(&say(directory.path(), &hello));
+    let answer = receive(&say(directory.path(), &hello));
     assert_eq!(message::decode_answer(&answer), Ok(Err(Refusal::Version)));
     assert_eq!(
         server.finish().refused,
@@ -294,7 +294,7 @@ fn an_answer_that_is_none_is_refused_by_the_program() {
             let mut pending = Vec::new();
             listener.accept(&mut pending);
             if let Some(pending) = pending.pop() {
-                while matches!(pending.hear(), handshake::Heard::Nothing) {}
+                while matches!(pending.receive(), handshake::Received::Nothing) {}
                 rustix::net::send(&pending.connection, &[0; 64], SendFlags::NOSIGNAL).unwrap();
                 return;
             }

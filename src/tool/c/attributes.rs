@@ -102,7 +102,10 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
             .into_iter()
             .find(|kind| *kind as u32 == asked.thread_ids);
         let unknown = || {
-            let text = format!("unknown thread_ids {}: expected 0 or 1", asked.thread_ids);
+            let text = format!(
+                "unknown thread_ids {}: expected 0 (pthread) or 1 (system)",
+                asked.thread_ids
+            );
             Failure::new(Status::INVALID_ARGUMENT, text)
         };
         if asked.latency_times > 1 {
