@@ -116,6 +116,8 @@ struct Reader {
     named: HashMap<Group, HashSet<u32>>,
     /// Devices of a group, as its files call them.
     agents: HashMap<(Group, String), AgentHandle>,
+    /// Devices of each kind.
+    kinds: HashMap<String, u32>,
     /// Work of dispatches that counters name, until it is known whether a table of kernels has it.
     counted: HashMap<(ProcessHandle, u64), WorkRow>,
     dispatches: HashSet<(ProcessHandle, u64)>,
@@ -203,19 +205,20 @@ impl Reader {
         }
         let reason = "rows of a process that no file of the folder tells";
         report.remark(file.path, reason, None);
+        let key = (file.group.clone(), 0);
+        if let Some(process) = self.processes.get(&key) {
+            return *process;
+        }
         // The lowest id that no process has.
         let taken: HashSet<u32> = self.tables.processes.iter().map(|row| row.pid).collect();
-        let known = self.processes.get(&(file.group.clone(), 0)).copied();
-        known.unwrap_or_else(|| {
-            let pid = (1..).find(|pid| !taken.contains(pid)).unwrap_or(u32::MAX);
-            let process = self.tables.process(ProcessRow {
-                pid,
-                name: "unknown process".to_owned(),
-                ..ProcessRow::default()
-            });
-            self.processes.insert((file.group.clone(), 0), process);
-            process
-        })
+        let pid = (1..).find(|pid| !taken.contains(pid)).unwrap_or(u32::MAX);
+        let process = self.tables.process(ProcessRow {
+            pid,
+            name: "unknown process".to_owned(),
+            ..ProcessRow::default()
+        });
+        self.processes.insert(key, process);
+        process
     }
 
     /// The device that a field names: `Agent 4`, `GPU 0`, or a number alone.
@@ -256,19 +259,14 @@ impl Reader {
             return;
         }
         let kind = field("Agent_Type");
-        let mut of_kind = self.tables.agents.iter().filter(|row| {
-            let attributes = &row.agent.attributes;
-            attributes
-                .iter()
-                .any(|(name, value)| name == "Agent_Type" && value == kind)
-        });
-        let number = of_kind.by_ref().count();
+        let number = self.kinds.entry(kind.to_owned()).or_default();
+        let label = format!("{kind} {number}");
+        *number += 1;
         let kept = ["Name", "Vendor_Name", "Product_Name"];
         let rest = record
             .fields()
             .filter(|(name, value)| !kept.contains(name) && !value.is_empty());
         let rest = rest.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let label = format!("{kind} {number}");
         let agent = self.tables.agent(AgentRow {
             agent: Agent {
                 title: label.clone(),

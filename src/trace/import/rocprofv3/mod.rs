@@ -1,6 +1,6 @@
 //! Recordings of rocprofv3, the profiler of ROCm: folders of CSV, and databases (rocpd).
 //!
-//! `docs/convert.md` says what becomes of each column.
+//! `docs/convert-tables.md` says what becomes of each column.
 
 mod csv;
 mod csv_reader;

@@ -19,6 +19,8 @@ use crate::trace::import::tables::{
 use crate::trace::import::{Report, Source};
 use crate::trace::model::{Agent, Consumer, Launch, Resources, WorkKind};
 
+/// Devices that are compared, to find those that several databases name.
+const MAX_COMPARED: usize = 256;
 /// What the names of all tables begin with.
 const PREFIX: &str = "rocpd_";
 /// The tables, without the prefix and the id of the run. None begins with another.
@@ -350,7 +352,12 @@ impl Run<'_> {
                 attributes: vec![("kind".to_owned(), kind)],
             };
             // The databases of a run name the same devices.
-            let known = run.tables.agents.iter().position(|row| row.agent == agent);
+            let known = run
+                .tables
+                .agents
+                .iter()
+                .take(MAX_COMPARED)
+                .position(|row| row.agent == agent);
             let handle = match known {
                 Some(place) => AgentHandle(place as u32),
                 None => run.tables.agent(AgentRow {

@@ -199,10 +199,10 @@ fn markers_are_instants_and_ranges_of_their_thread_or_of_the_process() {
 
 #[test]
 fn samples_of_both_kinds_become_hotspots() {
-    for (file, samples, stochastic) in [
-        ("pc_sampling_host_trap.csv", 79, 0),
-        ("pc_sampling_host_trap_debug.csv", 21, 0),
-        ("pc_sampling_stochastic_debug.csv", 97, 97),
+    for (file, samples, stochastic, instructions) in [
+        ("pc_sampling_host_trap.csv", 79, 0, (10, 36)),
+        ("pc_sampling_host_trap_debug.csv", 21, 0, (5, 11)),
+        ("pc_sampling_stochastic_debug.csv", 97, 97, (31, 21)),
     ] {
         let mut hotspots = Hotspots::default();
         let report = Inputs::open(&[examples().join(file)])
@@ -220,7 +220,12 @@ fn samples_of_both_kinds_become_hotspots() {
         assert_eq!(hotspots.samples, samples, "{file}");
         let kernel = &hotspots.kernels[0];
         assert_eq!(kernel.tally.stochastic, stochastic);
-        assert!(!kernel.instructions[0].text.is_empty());
+        let first = &kernel.instructions[0];
+        assert!(!first.text.is_empty());
+        assert_eq!(
+            (kernel.instructions.len(), first.tally.samples),
+            instructions
+        );
         assert_eq!(kernel.lines.is_empty(), file == "pc_sampling_host_trap.csv");
     }
 }

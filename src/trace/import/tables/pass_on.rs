@@ -66,6 +66,8 @@ struct Passing<'r, 'c> {
     submitters: HashMap<CallKey, Submitter>,
     /// Counters that were counted during dispatches.
     dispatch_counters: HashMap<(ProcessHandle, u64), Vec<(TextId, f64)>>,
+    /// Places of the work that took counters, and these.
+    counted: Vec<(u32, Vec<(TextId, f64)>)>,
     sampled: Sampled,
     counts: Counts,
 }
@@ -219,6 +221,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             submitted: Vec::new(),
             submitters: HashMap::new(),
             dispatch_counters: HashMap::new(),
+            counted: Vec::new(),
             sampled: Sampled::new(tables),
             counts: Counts::default(),
         };
@@ -508,14 +511,17 @@ impl<'r, 'c> Passing<'r, 'c> {
         };
         let texts = &tables.texts;
         let mut arguments = arguments(texts, tables.arguments_of(row.arguments));
-        let key = (row.process, row.dispatch);
-        if row.dispatch != 0
-            && let Some(counters) = self.dispatch_counters.get(&key)
-        {
+        // Only one piece of work has the number of a dispatch.
+        let counters = match row.dispatch {
+            0 => None,
+            dispatch => self.dispatch_counters.remove(&(row.process, dispatch)),
+        };
+        if let Some(counters) = counters {
             arguments.extend(counters.iter().map(|(name, value)| Argument {
                 name: texts.get(*name),
                 value: Value::Double(*value),
             }));
+            self.counted.push((number, counters));
         }
         let submitter = self.submitters.get(&(row.process, row.correlation));
         self.counts.early += u64::from(
@@ -645,17 +651,12 @@ impl<'r, 'c> Passing<'r, 'c> {
         let tables = self.tables;
         let mut blocks: HashMap<(ProcessHandle, AgentHandle, TextId), (CounterIndex, u64)> =
             HashMap::new();
-        let mut taken = 0;
-        for row in &tables.work {
-            let counters = match row.dispatch {
-                0 => None,
-                dispatch => self.dispatch_counters.get(&(row.process, dispatch)),
-            };
+        for (number, counters) in std::mem::take(&mut self.counted) {
+            let row = &tables.work[number as usize];
             let Some(queue) = tables.queues.get(row.queue.0) else {
                 continue;
             };
-            for (name, value) in counters.into_iter().flatten() {
-                taken += 1;
+            for (name, value) in &counters {
                 if row.start == 0 || is_impossible(row.start, row.end) {
                     continue;
                 }
@@ -697,8 +698,8 @@ impl<'r, 'c> Passing<'r, 'c> {
                 self.counts.values += 1;
             }
         }
-        self.counts.without_dispatch =
-            (tables.dispatch_counters.len() as u64).saturating_sub(taken);
+        let left = self.dispatch_counters.values().map(Vec::len);
+        self.counts.without_dispatch = left.sum::<usize>() as u64;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::pass_on::{process_index, time};
-use super::{AgentHandle, ProcessHandle, QueueHandle, StageHandle, Tables, TextId};
+use super::{AgentHandle, ProcessHandle, QueueHandle, SampleRow, StageHandle, Tables, TextId};
 use crate::code::aggregate::{Address, Outcome};
 use crate::record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
@@ -93,30 +93,51 @@ impl Sampled {
 
     /// Passes on all samples.
     pub fn pass_on(&self, tables: &Tables, stream: &mut Stream<'_>) -> io::Result<()> {
-        for process in (0..tables.processes.len() as u32).map(ProcessHandle) {
-            if tables
-                .samples
-                .iter()
-                .any(|sample| sample.process == process)
-            {
-                self.process(tables, process, stream)?;
+        // Sorted by time, and stays so within a process.
+        let mut samples: Vec<&SampleRow> = tables.samples.iter().collect();
+        samples.sort_by_key(|sample| sample.process);
+        let mut dispatches: HashMap<(ProcessHandle, AgentId, KernelId), u64> = HashMap::new();
+        for work in &tables.work {
+            if let Some(queue) = tables.queues.get(work.queue.0) {
+                let ran = Ran {
+                    agent: queue.agent,
+                    queue: work.queue,
+                    stage: work.stage,
+                };
+                let key = (work.process, agent_id(Some(&ran)), kernel_id(Some(&ran)));
+                *dispatches.entry(key).or_default() += 1;
             }
+        }
+        let mut by_process: HashMap<ProcessHandle, Vec<(u64, &Outcomes)>> = HashMap::new();
+        for ((process, dispatch), outcomes) in &self.outcomes {
+            by_process
+                .entry(*process)
+                .or_default()
+                .push((*dispatch, outcomes));
+        }
+        for samples in samples.chunk_by(|one, other| one.process == other.process) {
+            let process = samples[0].process;
+            let outcomes = by_process.remove(&process).unwrap_or_default();
+            let totals = self.totals(process, &outcomes, &dispatches);
+            self.process(tables, samples, totals, stream)?;
         }
         Ok(())
     }
 
+    /// Passes on the samples of one process.
     fn process(
         &self,
         tables: &Tables,
-        process: ProcessHandle,
+        samples: &[&SampleRow],
+        totals: Vec<SampleTotals>,
         stream: &mut Stream<'_>,
     ) -> io::Result<()> {
+        let process = samples[0].process;
         let (mut flame, mut stalls) = (Flame::default(), Stalls::default());
         let mut parts = Parts::new(tables, process);
-        let of_process = tables.samples.iter().filter(|row| row.process == process);
         // By agent, kernel, place and outcome: samples and latency samples.
         let mut counts: HashMap<(AgentId, KernelId, u32, Outcome), (u64, u64)> = HashMap::new();
-        for sample in of_process {
+        for sample in samples {
             let ran = self.ran.get(&(process, sample.dispatch));
             let (agent, kernel) = (agent_id(ran), kernel_id(ran));
             let when = time(sample.time);
@@ -178,47 +199,43 @@ impl Sampled {
             let ((agent, kernel, place, _), _) = counted[0];
             parts.count(stream.consumer, agent, kernel, place, counted)?;
         }
-        self.totals(tables, process, &mut parts);
+        parts.next.totals = totals;
         parts.next.shown_one_of = Some(flame.one_of());
         parts.flush(stream.consumer)
     }
 
-    /// Adds the numbers of dispatches of the sampled kernels.
-    fn totals(&self, tables: &Tables, process: ProcessHandle, parts: &mut Parts<'_>) {
+    /// The samples and dispatches of each sampled kernel of a process.
+    fn totals(
+        &self,
+        process: ProcessHandle,
+        outcomes: &[(u64, &Outcomes)],
+        dispatches: &HashMap<(ProcessHandle, AgentId, KernelId), u64>,
+    ) -> Vec<SampleTotals> {
         let mut totals: HashMap<(AgentId, KernelId), SampleTotals> = HashMap::new();
-        for ((_, dispatch), outcomes) in self.outcomes.iter().filter(|(key, _)| key.0 == process) {
+        for (dispatch, outcomes) in outcomes {
             let Some(ran) = self.ran.get(&(process, *dispatch)) else {
                 continue;
             };
             let (agent, kernel) = (agent_id(Some(ran)), kernel_id(Some(ran)));
             let method = outcomes.first().map(|(outcome, _)| outcome.method);
-            let total = totals.entry((agent, kernel)).or_insert(SampleTotals {
-                agent,
-                kernel,
-                method: method.unwrap_or(SamplingMethod::HOST_TRAP),
-                dispatches: 0,
-                samples: 0,
-                dropped: 0,
-            });
+            let total = totals
+                .entry((agent, kernel))
+                .or_insert_with(|| SampleTotals {
+                    agent,
+                    kernel,
+                    method: method.unwrap_or(SamplingMethod::HOST_TRAP),
+                    dispatches: dispatches
+                        .get(&(process, agent, kernel))
+                        .copied()
+                        .unwrap_or(0),
+                    samples: 0,
+                    dropped: 0,
+                });
             total.samples += outcomes.iter().map(|(_, count)| count).sum::<u64>();
-        }
-        for work in tables.work.iter().filter(|work| work.process == process) {
-            let Some(queue) = tables.queues.get(work.queue.0) else {
-                continue;
-            };
-            let ran = Ran {
-                agent: queue.agent,
-                queue: work.queue,
-                stage: work.stage,
-            };
-            let key = (agent_id(Some(&ran)), kernel_id(Some(&ran)));
-            if let Some(total) = totals.get_mut(&key) {
-                total.dispatches += 1;
-            }
         }
         let mut totals: Vec<_> = totals.into_values().collect();
         totals.sort_by_key(|total| (total.agent, total.kernel));
-        parts.next.totals = totals;
+        totals
     }
 }
 
@@ -338,7 +355,11 @@ impl<'r> Parts<'r> {
         self.next.addresses.push(CodeAddress {
             id: place + 1,
             code_object: object,
-            offset: row.offset,
+            offset: match (row.code_object, row.offset) {
+                // Instructions are told apart by their addresses: those without one are numbered.
+                (0, 0) => u64::from(place) + 1,
+                (_, offset) => offset,
+            },
             symbol: 0,
             instruction,
             frames: (row.line != 0).then_some(frame).into_iter().collect(),
