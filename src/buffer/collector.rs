@@ -11,11 +11,11 @@
 use super::block::{BlockView, Delivery, Scan, deliver_each};
 use super::client::ClientBlocks;
 use super::delivering::Delivering;
-use super::losses::unreported;
+use super::losses::show_unreported;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
-use crate::record::{ThreadId, Ticks};
+use crate::record::Ticks;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -402,30 +402,19 @@ impl Inner {
 
     /// Passes to the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
     fn report_losses(&self) {
-        let mut losses = unreported(self.buffer.mapping(), clock::now_of(self.ticks));
-        for (sequence, loss) in (0..).zip(&mut losses) {
-            loss.header.sequence = sequence;
-        }
-        let view = BlockView {
-            lane: 0,
-            thread: ThreadId::NONE,
-            sequence: FINAL_LOSSES,
-            offset: 0,
-            first_record: 0,
-            bytes: bytemuck::cast_slice(&losses),
-        };
         let _delivering = Delivering::begin();
         let mut receivers = lock_std(&self.receivers);
         receivers.sinks.iter_mut().for_each(|sink| sink.tick());
-        if losses.is_empty() {
-            return;
-        }
-        receivers
-            .sinks
-            .iter_mut()
-            .for_each(|sink| sink.records(&view));
-        if let Some(client) = &mut receivers.client {
-            client.report(self.buffer.mapping(), &losses);
-        }
+        show_unreported(
+            self.buffer.mapping(),
+            clock::now_of(self.ticks),
+            |view, losses| {
+                let Receivers { sinks, client, .. } = &mut *receivers;
+                sinks.iter_mut().for_each(|sink| sink.records(view));
+                if let Some(client) = client {
+                    client.report(self.buffer.mapping(), losses);
+                }
+            },
+        );
     }
 }

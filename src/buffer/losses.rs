@@ -8,6 +8,8 @@
 //! end; the counter is valid until the block's commit word has reached that position. Counters of a lane that has ended
 //! stay in its slot.
 
+#[cfg(not(loom))]
+use super::{BlockView, FINAL_LOSSES};
 use super::{LaneSlot, Mapping};
 use crate::platform::sync::Ordering;
 #[cfg(not(loom))]
@@ -91,6 +93,41 @@ pub(crate) fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
     }
     losses.retain(|loss| loss.count > 0);
     losses
+}
+
+/// Shows the [`unreported`] drops, if there are any: as a block of lane 0, and one by one.
+#[cfg(not(loom))]
+pub(crate) fn show_unreported(
+    mapping: &Mapping,
+    last: Ticks,
+    show: impl FnOnce(&BlockView<'_>, &[Loss]),
+) {
+    let mut losses = unreported(mapping, last);
+    for (sequence, loss) in (0..).zip(&mut losses) {
+        loss.header.sequence = sequence;
+    }
+    if !losses.is_empty() {
+        let view = BlockView {
+            lane: 0,
+            thread: ThreadId::NONE,
+            sequence: FINAL_LOSSES,
+            offset: 0,
+            first_record: 0,
+            bytes: bytemuck::cast_slice(&losses),
+        };
+        show(&view, &losses);
+    }
+}
+
+/// Forgets all drops: they have been delivered. No lane uses the mapping any more.
+#[cfg(all(feature = "capi", not(loom)))]
+pub(crate) fn forget_drops(mapping: &Mapping) {
+    for kind in 0..KINDS {
+        for slot in 0..mapping.layout().lanes() {
+            mapping.slot(slot).end_report(kind);
+        }
+        mapping.unlaned_by_index(kind).store(0, Ordering::Relaxed);
+    }
 }
 
 /// A report of `count` drops of a kind, by [`Kind::index`].

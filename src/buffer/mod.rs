@@ -51,6 +51,8 @@ pub(crate) use collector::{FINAL_LOSSES, SessionEvent};
 pub use lane::{Lane, WhenFull};
 #[cfg(not(loom))]
 pub(crate) use losses::unreported;
+#[cfg(all(feature = "capi", not(loom)))]
+pub(crate) use losses::{forget_drops, show_unreported};
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
 pub(crate) use mapping::MAX_OPEN_CALLS;
@@ -227,9 +229,10 @@ impl Buffer {
     }
 
     /// Under [`Policy::Overwrite`]: calls `show` with the kept records, each lane's blocks in the order it filled them,
-    /// of the blocks in use after `since`. One thread at a time.
-    pub(crate) fn dump(&self, since: Ticks, show: impl FnMut(&BlockView<'_>)) {
-        overwrite::dump(&self.shared, since.0, show);
+    /// of the blocks in use after `since`. Returns the time back to which the memory reaches, if that is later than
+    /// `since`. One thread at a time.
+    pub(crate) fn dump(&self, since: Ticks, show: impl FnMut(&BlockView<'_>)) -> Option<Ticks> {
+        overwrite::dump(&self.shared, since.0, show)
     }
 
     /// Requests a dump of the kept records from the collecting process, which may be another one.

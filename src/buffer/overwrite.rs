@@ -8,6 +8,7 @@
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
 use crate::platform::sync::Ordering;
+use crate::record::Ticks;
 
 /// One in this many blocks is reserved for lanes with few blocks.
 const RESERVE: usize = 8;
@@ -95,7 +96,14 @@ fn is_alive(mapping: &Mapping, lane: u32) -> bool {
 ///
 /// Only one thread at a time may do this to a mapping. It may belong to another process than the lanes, whose data is
 /// not trusted.
-pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<'_>)) {
+///
+/// Returns when the records of the lane that reaches back least begin, if that is after `since`: the older ones have been
+/// overwritten.
+pub(super) fn dump(
+    shared: &Shared,
+    since: u64,
+    mut show: impl FnMut(&BlockView<'_>),
+) -> Option<Ticks> {
     struct Claimed {
         owner: Owner,
         block: u32,
@@ -109,9 +117,14 @@ pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<
         })
         .collect();
     claimed.sort_unstable_by_key(|claimed| (claimed.owner.lane, claimed.owner.sequence));
+    let mut reach = None;
     for place in 0..claimed.len() {
         let Claimed { owner, block } = claimed[place];
         let header: &BlockHeader = mapping.block(block);
+        let is_first = place == 0 || claimed[place - 1].owner.lane != owner.lane;
+        if is_first && owner.sequence > 0 && header.begun() > since {
+            reach = reach.max(Some(Ticks(header.begun())));
+        }
         // A block was in use until its lane began the next one.
         let is_old = claimed.get(place + 1).is_some_and(|next| {
             next.owner.lane == owner.lane && mapping.block(next.block).begun() < since
@@ -134,4 +147,5 @@ pub(super) fn dump(shared: &Shared, since: u64, mut show: impl FnMut(&BlockView<
         }
         header.release();
     }
+    reach
 }

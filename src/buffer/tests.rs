@@ -442,3 +442,43 @@ fn a_collector_that_dies_at_any_point_leaves_every_record_to_be_found() {
         assert_eq!(read, (0..200).collect::<Vec<_>>(), "died at step {dies_at}");
     }
 }
+
+/// A client with as many blocks as are asked for, which counts those that came back.
+#[derive(Clone, Default)]
+struct Lender {
+    lent: Arc<Mutex<usize>>,
+    back: Arc<Mutex<usize>>,
+}
+
+impl BlockClient for Lender {
+    fn request(&mut self) -> Option<ClientBlock> {
+        *self.lent.lock().unwrap() += 1;
+        Some(ClientBlock::owned(vec![0; 512].into()))
+    }
+
+    fn partial(&mut self, _: &BlockView<'_>) {}
+
+    fn complete(&mut self, _: CompletedBlock) {
+        *self.back.lock().unwrap() += 1;
+    }
+}
+
+#[test]
+fn a_clients_block_that_a_lane_has_taken_does_not_come_back_at_the_end() {
+    let client = Lender::default();
+    let mapping = Mapping::for_client(CLIENT_BLOCKS, 1).unwrap();
+    let buffer = Buffer::new(mapping, Policy::Discard);
+    let collector =
+        Collector::without_thread(buffer.clone(), Vec::new(), CollectorOptions::default());
+    let collector = collector.with_client(Box::new(client.clone()), 4);
+    let mut lane = buffer.lane(ThreadId(1)).unwrap();
+    assert!(lane.write(api(1)));
+    collector.flush();
+    // A lane that was given up on between taking a block and beginning it: the block may still be written.
+    let taken = buffer.mapping().pool().take().unwrap();
+    assert_eq!(buffer.mapping().block_state(taken), BlockState::Empty);
+    drop(lane);
+    collector.finish();
+    let (lent, back) = (*client.lent.lock().unwrap(), *client.back.lock().unwrap());
+    assert_eq!(back, lent - 1);
+}

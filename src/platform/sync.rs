@@ -123,7 +123,7 @@ impl<T> std::ops::DerefMut for QuietGuard<'_, T> {
     }
 }
 
-/// A per-process value behind a [`QuietMutex`], for statics. A forked child starts with the default: it neither takes
+/// A per-process value behind a [`QuietMutex`]. A forked child starts with the default: it neither takes
 /// the inherited lock, which may be held by a thread that does not exist in the child, nor reads the value, which that
 /// thread may have been changing. Values of parent processes are never freed.
 #[cfg(not(loom))]
@@ -142,6 +142,15 @@ impl<T: Default> PerProcess<T> {
     }
 
     pub fn lock(&self) -> QuietGuard<'_, T> {
+        self.value().lock()
+    }
+
+    /// Locks it, unless somebody else has.
+    pub fn try_lock(&self) -> Option<QuietGuard<'_, T>> {
+        self.value().try_lock()
+    }
+
+    fn value(&self) -> &QuietMutex<T> {
         let process = std::process::id();
         loop {
             let there = self.0.load(Ordering::Acquire);
@@ -149,7 +158,7 @@ impl<T: Default> PerProcess<T> {
             if let Some(of_process) = unsafe { there.as_ref() }
                 && of_process.process == process
             {
-                return of_process.value.lock();
+                return &of_process.value;
             }
             let new = Box::into_raw(Box::new(OfProcess {
                 process,
@@ -162,6 +171,18 @@ impl<T: Default> PerProcess<T> {
                 // SAFETY: created above and not shared.
                 drop(unsafe { Box::from_raw(new) });
             }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let there = *self.0.get_mut();
+        // SAFETY: null or a leaked box, which nobody else refers to any more.
+        if unsafe { there.as_ref() }.is_some_and(|there| there.process == std::process::id()) {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(there) });
         }
     }
 }

@@ -185,6 +185,56 @@ static void killed(void) {
     CHECK(close(file) == 0);
 }
 
+/* The calls that a batch has or counts as dropped. */
+static void count_calls(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    uint64_t *calls = (uint64_t *)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
+        const gputrail_record_loss *loss = (const gputrail_record_loss *)record;
+        if (record->kind == GPUTRAIL_KIND_API) calls[0]++;
+        if (record->kind == GPUTRAIL_KIND_LOSS && loss->lost == GPUTRAIL_KIND_API) calls[1] += loss->count;
+    }
+}
+
+static void deliver_never(const gputrail_batch *batch, void *user_data) {
+    (void)batch, (void)user_data;
+    for (;;) pause();
+}
+
+/* A child records more into a file than it holds, and is killed: what was dropped is counted there. */
+static void killed_short_of_memory(void) {
+    enum { CALLS = 1000 };
+    gputrail_buffer_options of = options();
+    gputrail_selection all = selection();
+    uint64_t found[2] = {0, 0}, again[2] = {0, 0};
+    gputrail_context observing;
+    gputrail_buffer buffer;
+    int n, status = 0, file;
+    pid_t child;
+    of.pool_bytes = 2 * 4096;
+    of.policy = GPUTRAIL_POLICY_DISCARD;
+    of.period_nanos = 3600000000000u;
+    file = file_for(&of);
+    child = fork();
+    if (child == 0) {
+        cl_uint platforms;
+        CHECK(gputrail_initialise() == GPUTRAIL_OK && gputrail_observe_opencl() == GPUTRAIL_OK);
+        CHECK(gputrail_buffer_create_in_file(file, &of, deliver_never, NULL, &buffer) == GPUTRAIL_OK);
+        CHECK(gputrail_context_create(&observing) == GPUTRAIL_OK);
+        CHECK(gputrail_context_trace_to(observing, buffer, &all) == GPUTRAIL_OK);
+        CHECK(gputrail_context_start(observing) == GPUTRAIL_OK);
+        for (n = 0; n < CALLS; n++) clGetPlatformIDs(0, NULL, &platforms);
+        fflush(stdout);
+        if (failures) _exit(1);
+        raise(SIGKILL);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK(gputrail_recover(file, count_calls, found) == GPUTRAIL_OK);
+    CHECK(found[1] > 0 && found[0] + found[1] == CALLS);
+    CHECK(gputrail_recover(file, count_calls, again) == GPUTRAIL_OK && again[0] + again[1] == 0);
+    CHECK(close(file) == 0);
+}
+
 /* ------------------------------------------------------------------------------------------------------------------ all */
 
 int main(void) {
@@ -197,6 +247,7 @@ int main(void) {
     int n, file, before;
 
     killed();
+    killed_short_of_memory();
 
     CHECK(gputrail_observe_opencl() == GPUTRAIL_OK);
     file = file_for(&of);

@@ -389,7 +389,25 @@ impl Consumer for Summary {
                     of_kind.add(start, end, None);
                 }
             }
-            None => sum.unfinished += 1,
+            None => {
+                sum.unfinished += 1;
+                // It was running until the end.
+                if let (Some(start), Some(ran @ 1..)) = (work.start, work.duration) {
+                    let end = Nanos(start.0.saturating_add(ran));
+                    sum.times.add(ran);
+                    self.extend(start, end);
+                    if let Some(gpu) = self.gpus.get_mut(&work.agent)
+                        && kind != WorkKind::Synchronization
+                    {
+                        gpu.all.add(start, end, None);
+                        let of_kind = match kind {
+                            WorkKind::Kernel => &mut gpu.kernels,
+                            _ => &mut gpu.transfers,
+                        };
+                        of_kind.add(start, end, None);
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -59,7 +59,8 @@ impl Default for BufferOptions {
     }
 }
 
-/// A buffer of a tool. Dropping it delivers all records and destroys it.
+/// A buffer of a tool. Dropping it delivers all records and destroys it. In a forked child, a buffer of its parent has no
+/// records, and dropping it does nothing.
 pub struct RecordBuffer {
     board: Arc<Switchboard>,
     key: BufferKey,
@@ -271,6 +272,9 @@ impl RecordBuffer {
 
     /// Makes `thread` deliver from now on. The previous thread may still be delivering when this returns.
     pub fn assign(&self, thread: &CallbackThread) {
+        if self.board.is_inherited() {
+            return;
+        }
         self.collector.serve_on(thread);
     }
 
@@ -279,7 +283,7 @@ impl RecordBuffer {
     ///
     /// # Errors
     ///
-    /// [`ToolError::Busy`] from within a callback, of a buffer or of a call.
+    /// [`ToolError::Busy`] from within a callback, of a buffer or of a call; [`ToolError::NoSuchBuffer`] in a forked child.
     pub fn flush(&self) -> Result<(), ToolError> {
         self.flush_after(Flush::Completed)
     }
@@ -296,6 +300,9 @@ impl RecordBuffer {
     }
 
     fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
+        if self.board.is_inherited() {
+            return Err(ToolError::NoSuchBuffer);
+        }
         if is_delivering() || process::is_in_callback() {
             return Err(ToolError::Busy);
         }
@@ -314,7 +321,10 @@ impl RecordBuffer {
 
     /// The records dropped since the last call.
     pub fn dropped(&self) -> Drops {
-        let now = self.buffer.dropped();
+        let Drops(now) = self.dropped_in_total();
+        if self.board.is_inherited() {
+            return Drops(now);
+        }
         let mut reported = lock_std(&self.reported);
         let mut since = [0; KINDS];
         for (kind, since) in since.iter_mut().enumerate() {
@@ -326,7 +336,10 @@ impl RecordBuffer {
 
     /// The records dropped since the buffer was created.
     pub fn dropped_in_total(&self) -> Drops {
-        Drops(self.buffer.dropped())
+        match self.board.is_inherited() {
+            true => Drops([0; KINDS]),
+            false => Drops(self.buffer.dropped()),
+        }
     }
 
     /// Whether the callback has panicked, which ends delivery.
@@ -335,7 +348,7 @@ impl RecordBuffer {
     }
 
     pub(super) fn slot_on(&self, board: &Arc<Switchboard>) -> Result<usize, ToolError> {
-        Arc::ptr_eq(board, &self.board)
+        (Arc::ptr_eq(board, &self.board) && !board.is_inherited())
             .then_some(self.key.slot)
             .ok_or(ToolError::NoSuchBuffer)
     }
@@ -350,6 +363,11 @@ impl RecordBuffer {
 
 impl Drop for RecordBuffer {
     fn drop(&mut self) {
+        if self.board.is_inherited() {
+            // The mapping is not there: its place may be that of other memory, which must not be unmapped.
+            std::mem::forget((self.buffer.clone(), self.collector.clone()));
+            return;
+        }
         if !is_delivering() {
             return self.end();
         }

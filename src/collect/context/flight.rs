@@ -75,7 +75,8 @@ pub struct Dump {
     pub dropped: u64,
 }
 
-/// A running flight recorder. Dropping it ends recording without writing anything.
+/// A running flight recorder. Dropping it ends recording without writing anything. In a forked child, one of its parent
+/// keeps nothing, and dropping it does nothing.
 #[derive(Debug)]
 pub struct FlightRecorder {
     inner: Arc<Inner>,
@@ -222,12 +223,18 @@ impl FlightRecorder {
     ///
     /// Errors of the system, for example if the file exists.
     pub fn dump(&self, path: &Path) -> io::Result<Dump> {
+        if self.inner.board.is_inherited() {
+            return Err(io::Error::other(ToolError::NoSuchBuffer));
+        }
         let _alone = lock_std(&self.inner.dumps);
         self.inner.dump(path)
     }
 
     /// The dumps triggered so far by signals and slow calls.
     pub fn triggered(&self) -> Vec<Dump> {
+        if self.inner.board.is_inherited() {
+            return Vec::new();
+        }
         lock_std(&self.inner.dumps).clone()
     }
 }
@@ -316,6 +323,11 @@ impl std::fmt::Debug for Inner {
 
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
+        if self.inner.board.is_inherited() {
+            // As with a buffer of the parent.
+            std::mem::forget(self.inner.clone());
+            return;
+        }
         self.inner.ended.store(true, Ordering::Release);
         // The next step computes the interests again.
         self.inner.slow_calls.iter().for_each(SlowCalls::end);

@@ -41,6 +41,8 @@ pub struct FlightDump {
     pub captures: Vec<PathBuf>,
     /// Why there are not more, if there should be.
     pub failed: Option<String>,
+    /// How far back the memory reaches, if that is less than [`Flight::keep`].
+    pub reach: Option<Duration>,
 }
 
 impl Flight {
@@ -50,13 +52,17 @@ impl Flight {
             number,
             captures: Vec::new(),
             failed: None,
+            reach: None,
         };
         for live in processes {
             let name = format!("flight-{number}-{}.gputrail", live.capture.process);
             let path = folder.join(name);
             match self.dump_process(live, &path) {
-                Ok(true) => dump.captures.push(path),
-                Ok(false) => {}
+                Ok(Some(reach)) => {
+                    let shortest = dump.reach.into_iter().chain(reach).min();
+                    (dump.reach, _) = (shortest, dump.captures.push(path));
+                }
+                Ok(None) => {}
                 Err(error) => {
                     let _ = std::fs::remove_file(&path);
                     dump.failed = Some(format!("process {}: {error}", live.capture.pid));
@@ -67,11 +73,12 @@ impl Flight {
         let _ = self.dumps.send(dump);
     }
 
-    /// `false`: it has not begun to record.
-    fn dump_process(&self, live: &Live, path: &Path) -> io::Result<bool> {
+    /// Returns how far back the memory reaches, if that is less than what is to be kept. `None`: the process has not begun
+    /// to record.
+    fn dump_process(&self, live: &Live, path: &Path) -> io::Result<Option<Option<Duration>>> {
         lock_std(&live.metadata).drain(&live.writer);
         if lock_std(&live.metadata).is_unused() {
-            return Ok(false);
+            return Ok(None);
         }
         let mut own = File::open(&live.capture.path)?;
         let mut header = [0; size_of::<FileHeader>()];
@@ -95,7 +102,7 @@ impl Flight {
         });
         // The last call of each lane may have ended and still stand among those in progress.
         let mut ended = HashSet::new();
-        live.buffer.dump(since, |view| {
+        let reach = live.buffer.dump(since, |view| {
             let calls = view.records().filter_map(|record| record.read::<Api>());
             ended.extend(calls.last().map(|call| call.correlation));
             // An error stays with the writer.
@@ -121,7 +128,11 @@ impl Flight {
         let _ = writer.end();
         match writer.error() {
             Some((error, _)) => Err(io::Error::other(error)),
-            None => Ok(true),
+            None => Ok(Some(reach.filter(|_| self.keep.is_some()).map(|reach| {
+                let ticks = u128::from(now.0.saturating_sub(reach.0));
+                let nanos = ticks * 1_000_000_000 / u128::from(clock::frequency_of(live.ticks));
+                Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX))
+            }))),
         }
     }
 }

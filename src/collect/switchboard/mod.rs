@@ -40,7 +40,7 @@ use crate::capture::names::Names;
 use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
 use crate::collect::sampling::Sampling;
-use crate::platform::sync::{QuietGuard, QuietMutex, fence_heavy};
+use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy};
 use crate::record::{KernelId, Kind, Operation, ThreadId};
 use flush::FlushHooks;
 use narrowed::Narrowed;
@@ -75,7 +75,9 @@ pub struct Switchboard {
     newest_subscription: AtomicU64,
     ids: Ids,
     names: Names,
-    state: QuietMutex<State>,
+    /// The process that made it. A forked child finds no buffer, context or subscriber of its parent in `state`.
+    process: u32,
+    state: PerProcess<State>,
     kernels: Kernels,
     /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
@@ -197,7 +199,8 @@ impl Switchboard {
             newest_subscription: AtomicU64::new(0),
             ids: Ids::default(),
             names: Names::new(),
-            state: QuietMutex::default(),
+            process: std::process::id(),
+            state: PerProcess::new(),
             kernels: Kernels::new(),
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
@@ -209,6 +212,11 @@ impl Switchboard {
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
         })
+    }
+
+    /// Whether it was made by a process that the calling one was forked from: its buffers' memory is not there.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
     }
 
     #[inline]
@@ -287,6 +295,13 @@ impl Switchboard {
 
     fn state(&self) -> QuietGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Runs `work` while the switchboard is locked.
+    #[cfg(test)]
+    pub(crate) fn while_locked(&self, work: impl FnOnce()) {
+        let _state = self.state();
+        work();
     }
 
     fn opening(_: &State) -> Opening {

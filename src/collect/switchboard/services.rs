@@ -417,6 +417,7 @@ impl Switchboard {
 
     /// Whether the context samples, which a buffer's callback cannot change.
     fn samples(&self, key: ContextKey) -> Result<bool, ServiceError> {
+        self.context_runs(key).ok_or(ServiceError::NoSuchContext)?;
         match self.sampling().serves(key) {
             true if is_delivering() => Err(ServiceError::Busy),
             samples => Ok(samples),

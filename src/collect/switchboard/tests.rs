@@ -1,6 +1,7 @@
 //! Subscribers, by way of a program that makes calls of its own.
 
 use super::*;
+use crate::buffer::{Collector, CollectorOptions, Layout, Mapping, Policy};
 use crate::collect::context::{Context, OperationSet, Subscriber};
 use crate::collect::correlation::{Extra, HostThread};
 use crate::platform::sync::lock_std;
@@ -506,4 +507,92 @@ fn no_signal_handler_runs_while_its_thread_holds_the_switchboard() {
         COUNTED.load(Ordering::SeqCst),
     );
     assert_eq!((within, counted), (0, 2));
+}
+
+/// Has the system refuse membarrier to the calling thread from now on, as a seccomp filter does that a program installs.
+#[cfg(target_os = "linux")]
+fn refuse_membarrier() -> bool {
+    let statement = |code: u32, k: u32, jt: u8| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf: 0,
+        k,
+    };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        // The number of the system call is the first word.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(
+                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+                libc::SYS_membarrier as u32,
+                0,
+            )
+        },
+        statement(libc::BPF_RET | libc::BPF_K, refused, 0),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: a program of that many statements.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn lanes_stay_with_their_threads_where_the_system_refuses_the_fence() {
+    /// Whether the thread's lane was taken away with its buffer.
+    fn is_taken(refused: bool) -> bool {
+        let board = Switchboard::new();
+        let buffer = small_buffer(4);
+        let key = board.add_buffer(buffer.clone()).unwrap();
+        let mut host = HostThread::new(&board, ThreadId(1), true).unwrap();
+        assert!(host.open_lanes());
+        assert!(!refused || refuse_membarrier());
+        board.remove_buffer(key).unwrap();
+        buffer.mapping().slot(0).lane.load(Ordering::Relaxed) == 0
+    }
+    assert!(is_taken(false));
+    // In a process of its own, which the filter stays with.
+    // SAFETY: the child ends without going back.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(i32::from(is_taken(true)));
+        }
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+        assert_eq!(status, 0);
+    }
+}
+
+fn small_buffer(blocks: usize) -> Buffer {
+    let layout = Layout::new(blocks * 4096, 4096, 64).unwrap();
+    Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Lossless)
+}
+
+#[test]
+fn a_thread_that_waits_gets_a_block_that_an_idle_one_holds_partly_filled() {
+    let board = Switchboard::new();
+    let buffer = small_buffer(2);
+    let collecting = CollectorOptions::default();
+    let _collector = Collector::start(buffer.clone(), Vec::new(), collecting).unwrap();
+    let key = board.add_buffer(buffer.clone()).unwrap();
+    let mut hosts: Vec<HostThread> = (1..=8)
+        .map(|id| HostThread::new(&board, ThreadId(id), false).unwrap())
+        .collect();
+    let mut record = crate::record::Overhead::blank();
+    for _ in 0..3 {
+        for (host, number) in hosts.iter_mut().zip(1..) {
+            record.thread = ThreadId(number);
+            host.write_to(key.buffers(), record);
+        }
+    }
+    assert_eq!(buffer.dropped(), [0; crate::record::KINDS]);
 }

@@ -7,10 +7,13 @@ use super::objects::BufferHandle;
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place};
-use crate::buffer::{BlockView, Layout, Mapping, Policy, deliver_in_order};
+use crate::buffer::{
+    BlockView, Layout, Mapping, Policy, deliver_in_order, forget_drops, show_unreported,
+};
 use crate::collect::context::{
     BlockClient, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
 };
+use crate::record::Ticks;
 use core::ffi::c_void;
 use rustix::fd::{BorrowedFd, RawFd};
 use std::ptr::NonNull;
@@ -241,7 +244,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
 }
 
 /// Passes to `deliver` the records that a process that has died has left in the file of a buffer
-/// (`gputrail_buffer_create_in_file`) and not delivered, on the calling thread. The contents of the file are not
+/// (`gputrail_buffer_create_in_file`) and not delivered, and the counts of those that it dropped, on the calling thread. The contents of the file are not
 /// trusted: `gputrail_batch_next` reports where bytes are no record. Records are delivered once.
 ///
 /// Errors: `GPUTRAIL_MALFORMED` for a file that holds no buffer of this version; `GPUTRAIL_INVALID_ARGUMENT` for one
@@ -270,6 +273,8 @@ pub unsafe extern "C" fn gputrail_recover(
             Caller::of_buffer().run(|| unsafe { deliver(&batch, user_data) });
         };
         deliver_in_order(&mapping, 0, &mut Default::default(), show, |_| {});
+        show_unreported(&mapping, Ticks::NONE, |view, _| show(view));
+        forget_drops(&mapping);
         Ok(())
     })
 }

@@ -47,6 +47,9 @@ kills it.
 Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when
 the program cannot be executed, 127 when it is not found.
 
+If gputrail itself is killed, the program goes on, and what was recorded until then stays in a hidden folder beside the
+trace. The next `gputrail record` to the same folder names the command that makes a trace of it.
+
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
 const CONVERT_EXAMPLES: &str = "\
@@ -204,8 +207,8 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub buffer_size: Size,
 
-    /// What to do when the memory is full: `lossless` lets the program wait where it can wait, `discard` drops records
-    /// and counts them
+    /// What to do when the memory is full: `lossless` lets threads wait where they can (up to 1024 at a time, and not in
+    /// callbacks or signal handlers), `discard` drops records and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
 

@@ -160,8 +160,8 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
         summary_text::print(
             &made,
             &Known {
-                unseen: None,
                 incomplete,
+                ..Known::default()
             },
         );
     }

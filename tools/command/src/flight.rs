@@ -2,11 +2,13 @@
 //! are made of these dumps while the program goes on.
 
 use crate::cli::{Contents, Record};
+use crate::figures::time;
 use crate::output::Output;
 use crate::say;
 use crate::trace::Order;
 use gputrail::collect::scope;
 use gputrail::collect::session::{Flight, FlightDump, Size};
+use gputrail::record::Nanos;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, channel};
@@ -67,6 +69,7 @@ pub struct Traces<'a> {
     /// A private directory on the output's disk.
     workshop: &'a Path,
     contents: Contents,
+    keep: Option<Duration>,
     quiet: bool,
 }
 
@@ -90,6 +93,7 @@ impl<'a> Asked<'a> {
                 output,
                 workshop,
                 contents: arguments.contents,
+                keep,
                 quiet: arguments.quiet,
             },
         })
@@ -102,6 +106,13 @@ impl Traces<'_> {
         for dump in &self.dumps {
             if let Some(failed) = &dump.failed {
                 say!("what was kept could not be written out: {failed}");
+            }
+            if let (Some(reach), Some(keep)) = (dump.reach, self.keep) {
+                let [reach, keep] = [reach, keep]
+                    .map(|span| time(Nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))));
+                say!(
+                    "the memory reaches back {reach} of the {keep} that are asked for; --buffers makes more"
+                );
             }
             if dump.captures.is_empty() {
                 continue;

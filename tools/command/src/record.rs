@@ -48,6 +48,8 @@ struct Recorded {
     finished: Finished,
     /// The reasons why processes with OpenCL were not traced.
     findings: Vec<String>,
+    /// Whether threads waited for memory.
+    lossless: bool,
 }
 
 /// Runs the command with the `carried` libraries; the result is the exit code.
@@ -210,6 +212,7 @@ fn record(
         ahead: ahead.deliver(outcome, &finished),
         finished,
         findings: watch.findings(&known),
+        lossless: policy == Policy::Lossless,
     })
 }
 
@@ -326,7 +329,6 @@ impl Recorded {
             };
             if let Some((errno, bytes)) = capture.capture_error {
                 let reason = match errno {
-                    libc::EBADF => "it closed a file that is ours".into(),
                     errno => std::io::Error::from_raw_os_error(errno).to_string(),
                 };
                 say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
@@ -362,7 +364,7 @@ impl Recorded {
     /// The facts that the summary needs from the recording.
     fn known(&self, scope: &Scope) -> Known<'static> {
         let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
-                  were gone too soon to look";
+                  were gone too soon to look, or went on without the program, as daemons do";
         let processes = &self.finished.processes;
         let refused = !self.finished.refused.is_empty();
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
@@ -378,6 +380,7 @@ impl Recorded {
                 false => None,
             },
             incomplete: refused || processes.iter().any(short),
+            lossless: self.lossless,
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Known<'a> {
     pub unseen: Option<&'a str>,
     /// Whether it is incomplete for a reason that has been printed.
     pub incomplete: bool,
+    /// Whether threads waited for memory.
+    pub lossless: bool,
 }
 
 /// Prints the summary of a trace.
@@ -29,7 +31,7 @@ pub fn print(made: &Made, known: &Known<'_>) {
         _ if made.cut => String::new(),
         Some(reason) if nothing => format!("nothing was recorded: {reason}\n"),
         None if nothing => "nothing was recorded\n".into(),
-        _ => summary(&made.report, &made.summary, known.incomplete),
+        _ => summary(&made.report, &made.summary, known),
     };
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
     let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
@@ -37,10 +39,10 @@ pub fn print(made: &Made, known: &Known<'_>) {
     say!("{text}");
 }
 
-fn summary(report: &Report, summary: &Summary, incomplete: bool) -> String {
+fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
     let mut text = String::new();
     headline(&mut text, report, summary);
-    losses(&mut text, report, incomplete);
+    losses(&mut text, report, known);
     failures(&mut text, summary);
     let _ = table(&mut text, "kernels with most time", &kernels(summary));
     let _ = table(&mut text, "calls with most time", &calls(summary));
@@ -73,14 +75,19 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
     text.push('\n');
 }
 
-fn losses(text: &mut String, report: &Report, incomplete: bool) {
+fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
     let _ = match report.lost {
-        0 if incomplete => Ok(()),
+        0 if known.incomplete => Ok(()),
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(
             text,
-            "LOST: {} dropped for want of memory (--buffers makes more, --policy lossless waits for it)",
-            count(lost, "record")
+            "LOST: {} dropped for want of memory ({})",
+            count(lost, "record"),
+            match known.lossless {
+                true =>
+                    "--buffers makes more; what runs in callbacks and signal handlers, and more than 1024 threads, cannot wait for it",
+                false => "--buffers makes more, --policy lossless waits for it",
+            }
         ),
     };
 }
@@ -125,26 +132,25 @@ fn kernels(summary: &Summary) -> Vec<Row> {
 fn calls(summary: &Summary) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut queries = Distribution::default();
-    let mut query_names = Vec::new();
+    let (mut has_query, mut others) = (false, 0);
+    // The functions are in the order of their times: of those that ask for information, the first has a line of its own.
     for function in summary.functions() {
         let FunctionSummary {
             name, group, times, ..
         } = function;
-        if group == OperationGroup::QUERY {
+        let is_query = group == OperationGroup::QUERY;
+        if is_query && has_query {
             queries.merge(&times);
-            query_names.push(name);
+            others += 1;
         } else {
+            has_query |= is_query;
             rows.push((name, times));
         }
     }
-    match &mut query_names[..] {
-        [] => {}
-        [one] => rows.push((std::mem::take(one), queries)),
-        several => {
-            // The functions are ordered by their times.
-            let name = format!("{} and {} other queries", several[0], several.len() - 1);
-            rows.push((name, queries));
-        }
+    match others {
+        0 => {}
+        1 => rows.push(("1 other query".into(), queries)),
+        several => rows.push((format!("{several} other queries"), queries)),
     }
     rows.sort_by_key(|(_, times)| std::cmp::Reverse(times.total));
     rows

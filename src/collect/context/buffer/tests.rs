@@ -49,6 +49,15 @@ impl Program {
     }
 }
 
+/// Delivers when somebody flushes.
+fn lazy() -> BufferOptions {
+    BufferOptions {
+        watermark: u32::MAX,
+        period: Duration::from_secs(3600),
+        ..eager()
+    }
+}
+
 /// Delivers at once, and soon.
 fn eager() -> BufferOptions {
     BufferOptions {
@@ -632,4 +641,64 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
         *kinds.lock().unwrap(),
         [api, retirement, api, api, retirement, retirement]
     );
+}
+
+/// Runs `work` in a forked child, and checks that it returned true there.
+fn in_child(work: impl FnOnce() -> bool) {
+    // SAFETY: the child runs `work` and ends without going back.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let done = work();
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(i32::from(!done)) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of this test.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(status, 0, "the child failed or was killed");
+}
+
+#[test]
+fn what_a_forked_child_does_to_buffers_and_contexts_of_its_parent_has_a_status_and_no_effect() {
+    let mut program = Program::new();
+    let (sender, records) = mpsc::channel();
+    let buffer = RecordBuffer::on(&program.board, lazy(), move |view| {
+        sender.send(view.records().count()).unwrap();
+    });
+    let buffer = buffer.unwrap();
+    program.trace_to(&[&buffer]);
+    program.call(3);
+    let no_buffer = |result: Result<(), ToolError>| matches!(result, Err(ToolError::NoSuchBuffer));
+    let no_context =
+        |result: Result<(), ToolError>| matches!(result, Err(ToolError::NoSuchContext));
+    in_child(|| no_buffer(buffer.flush()) && no_buffer(buffer.flush_forced()));
+    in_child(|| buffer.dropped().total() + buffer.dropped_in_total().total() == 0);
+    let context = program.context.as_ref().unwrap();
+    in_child(|| no_context(context.stop()) && no_context(context.start()) && !context.is_started());
+    in_child(|| no_buffer(context.trace_to(&buffer, Selection::all())));
+    // SAFETY: a copy of each, of which the child alone drops one.
+    let copies = unsafe { (std::ptr::read(&buffer), std::ptr::read(&program.context)) };
+    let copies = std::mem::ManuallyDrop::new(copies);
+    in_child(|| {
+        drop(std::mem::ManuallyDrop::into_inner(copies));
+        true
+    });
+    assert_eq!(records.try_iter().count(), 0);
+    buffer.flush().unwrap();
+    assert_eq!(records.try_iter().sum::<usize>(), 3);
+}
+
+#[test]
+fn a_forked_child_is_not_kept_up_by_a_lock_that_a_thread_of_its_parent_holds() {
+    let board = Switchboard::new();
+    let buffer = RecordBuffer::on(&board, lazy(), |_| {}).unwrap();
+    board.while_locked(|| {
+        in_child(|| matches!(buffer.flush(), Err(ToolError::NoSuchBuffer)));
+        // SAFETY: a copy, which the child alone drops.
+        let copy = std::mem::ManuallyDrop::new(unsafe { std::ptr::read(&buffer) });
+        in_child(|| {
+            drop(std::mem::ManuallyDrop::into_inner(copy));
+            true
+        });
+    });
 }

@@ -199,3 +199,24 @@ fn a_dump_follows_no_link_and_goes_over_nothing() {
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read(&path).unwrap(), b"the program's");
 }
+
+#[test]
+fn a_flight_recorder_of_the_parent_keeps_nothing_in_a_forked_child() {
+    let program = program();
+    let recorder = program.recorder();
+    let path = program.folder.path().join("child.gputrail");
+    // SAFETY: the child ends without going back; its copy of the recorder is the only one that it drops.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let failed = recorder.dump(&path).is_err() && recorder.triggered().is_empty();
+            drop(std::ptr::read(&recorder));
+            libc::_exit(i32::from(!failed));
+        }
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+        assert_eq!(status, 0, "the child failed or was killed");
+    }
+    assert!(!path.exists());
+    recorder.dump(&path).unwrap();
+}

@@ -30,6 +30,23 @@ fn calls(trace: &mut Trace) -> i64 {
     trace.value(sql)
 }
 
+#[test]
+fn the_lossless_policy_loses_nothing_with_more_threads_than_blocks() {
+    needs!(the_lossless_policy_loses_nothing_with_more_threads_than_blocks:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let lives = dir.program("lives");
+    let options = ["--buffers", "64K", "--buffer-size", "16K"];
+    let arguments = ["100", "threads", "40"];
+    let ended = well(&mut dir.record_with(&options, Driver::Threaded, &lives, &arguments));
+    assert!(
+        ended.stderr.contains("nothing was lost"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(kernels(&mut dir.trace(), "work"), 40 * 100);
+}
+
 /// The number of lost records of a kind, by the events on the track of losses.
 fn lost(trace: &mut Trace, kind: &str) -> i64 {
     trace.value(&format!(
