@@ -312,6 +312,32 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
     });
 }
 
+#[test]
+fn a_lane_whose_block_is_given_to_the_collector_meanwhile_goes_on_in_another() {
+    model(|| {
+        let buffer = buffer(3, Policy::Discard);
+        let mut own = opened(&buffer);
+        let shared = own.shared();
+        let writer = thread::spawn(move || {
+            let write = |n: &u64| own.using(0).unwrap().write(note(*n));
+            let written: Vec<u64> = (1..=2).filter(write).collect();
+            (own, written)
+        });
+        // SAFETY: the only thread of the model that opens or pauses lanes.
+        let lock = unsafe { Opening::locked() };
+        if let Some(paused) = shared.pause(0, &lock) {
+            // Loom objects where the lane is reached for by two.
+            shared.resume(paused, fence_heavy(), &lock);
+        }
+        let (own, written) = writer.join().unwrap();
+        let mut seen = Seen::default();
+        deliver(&buffer, 0, &mut seen);
+        let numbers: Vec<u64> = seen.records.iter().map(|(_, n)| *n).collect();
+        assert_eq!((written, numbers), (vec![1, 2], vec![1, 2]));
+        drop(own);
+    });
+}
+
 /// The contents of a dump: lane and number of each record.
 fn dump(buffer: &Buffer) -> Vec<(u32, u64)> {
     let mut seen = Vec::new();

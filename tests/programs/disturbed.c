@@ -7,6 +7,9 @@
  *     disturbed handler COUNT       a handler makes calls while the thread retains and releases
  *     disturbed closes COUNT        COUNT calls, all descriptors from 3 on are closed and opened as a file of the program,
  *                                   COUNT calls and new objects
+ *     disturbed exits COUNT         exit, in a handler of which registered before all others another thread makes COUNT calls
+ *                                   of clGetDeviceIDs
+ *     disturbed exits-running       exit while a kernel runs that does not end
  *     disturbed scribbles COUNT     COUNT calls, each word of the header of the recorder's memory that is no count is
  *                                   overwritten, COUNT calls and new objects
  */
@@ -172,12 +175,48 @@ static void scribbles(int count) {
     create_objects();
 }
 
+static volatile int exiting, made;
+
+static void *calls_at_exit(void *calls) {
+    cl_uint devices;
+    while (!exiting) usleep(100);
+    for (int i = 0; i < *(int *)calls; i++, made++) clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &devices);
+    return NULL;
+}
+
+static pthread_t caller;
+
+/* Registered before OpenCL is used, and so run after all other handlers. */
+static void at_last(void) {
+    if (!caller) return;
+    exiting = 1;
+    pthread_join(caller, NULL);
+    printf("made %d\n", made);
+    fflush(stdout);
+}
+
+static void exits_running(void) {
+    const char *source = "kernel void endless(global volatile int *data) { while (data[0] == 0) data[1]++; }\n";
+    program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
+    STATUS(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
+    cl_kernel kernel = clCreateKernel(program, "endless", NULL);
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+    int zeros[16] = {0};
+    cl_mem data = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof zeros, zeros, NULL);
+    STATUS(clSetKernelArg(kernel, 0, sizeof data, &data));
+    STATUS(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &(size_t){1}, NULL, 0, NULL, NULL));
+    STATUS(clFlush(queue));
+    usleep(200000);
+    exit(0);
+}
+
 int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "";
     int number = count > 2 ? atoi(arguments[2]) : 1;
     sigset_t alarms;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
+    if (!strcmp(how, "exits")) atexit(at_last);
     /* The runtime's threads inherit the mask: the handler runs in this thread only. */
     if (!strcmp(how, "handler")) pthread_sigmask(SIG_BLOCK, &alarms, NULL);
     open_device();
@@ -186,6 +225,8 @@ int main(int count, char **arguments) {
     if (!strcmp(how, "cancel-naming")) cancel_naming();
     if (!strcmp(how, "forks")) forks(number);
     if (!strcmp(how, "handler")) handler(number);
+    if (!strcmp(how, "exits")) pthread_create(&caller, NULL, calls_at_exit, &number);
+    if (!strcmp(how, "exits-running")) exits_running();
     if (!strcmp(how, "closes")) closes(number);
     if (!strcmp(how, "scribbles")) scribbles(number);
     puts("ended");

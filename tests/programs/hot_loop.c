@@ -1,5 +1,5 @@
 // A kernel that spends its time in one loop, which stands on one line, and what the program is told of its build.
-// hot_loop [OPTIONS [LAUNCHES]]: prints the build options, the kernel's result, and how many files the program has open.
+// hot_loop [OPTIONS [LAUNCHES [DIRECTIVE]]]: the source begins with the directive; prints the build options, the kernel's result, and how many files the program has open.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dirent.h>
@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
     check(status, "clCreateContext");
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
     check(status, "clCreateCommandQueue");
-    cl_program program = clCreateProgramWithSource(context, 2, (const char **)SOURCE, NULL, &status);
+    const char *source[] = {argc > 3 ? argv[3] : "", SOURCE[0], SOURCE[1]};
+    cl_program program = clCreateProgramWithSource(context, 3, source, NULL, &status);
     check(status, "clCreateProgramWithSource");
     check(clBuildProgram(program, 1, &device, options, NULL, NULL), "clBuildProgram");
     size_t size;

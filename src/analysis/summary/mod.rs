@@ -67,12 +67,14 @@ pub struct WorkSummary {
     pub name: String,
     /// Its kind.
     pub kind: WorkKind,
-    /// The durations of completed work, ns.
+    /// The durations of work, ns: of completed work, and of work that was running at the end.
     pub times: Distribution,
     /// The times from the begin of the call that enqueued it to its start, ns, if both are known.
     pub latency: Distribution,
     /// The number of pieces of work that did not complete, or have no times.
     pub unfinished: u64,
+    /// The number of those that are not in `times`.
+    pub untimed: u64,
     /// The number of pieces of work that completed with an error.
     pub failed: u64,
     /// The sizes of copies and fills in bytes, if known.
@@ -202,6 +204,7 @@ impl Summary {
                 Some(sum) => {
                     sum.times.merge(&work.times);
                     sum.unfinished += work.unfinished;
+                    sum.untimed += work.untimed;
                     sum.failed += work.failed;
                     sum.sizes.merge(&work.sizes);
                     sum.latency.merge(&work.latency);
@@ -355,6 +358,7 @@ impl Consumer for Summary {
                     times: Distribution::default(),
                     latency: Distribution::default(),
                     unfinished: 0,
+                    untimed: 0,
                     failed: 0,
                     sizes: Distribution::default(),
                 },
@@ -406,6 +410,8 @@ impl Consumer for Summary {
                         };
                         of_kind.add(start, end, None);
                     }
+                } else {
+                    sum.untimed += 1;
                 }
             }
         }

@@ -178,7 +178,7 @@ fn work(name: Column, list: &[WorkSummary]) -> Table {
             Cell::Text(work.name.clone()),
             share(times.total, all),
             time(times.total),
-            Cell::Count(times.count + work.unfinished),
+            Cell::Count(times.count + work.untimed),
         ];
         row.extend(spread(times, time));
         row.extend([Cell::Count(work.failed), Cell::Count(work.unfinished)]);

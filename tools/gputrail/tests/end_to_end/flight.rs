@@ -229,3 +229,23 @@ fn invalid_flight_recorder_options_are_refused_before_the_program_runs() {
         assert!(!dir.join("ran").exists());
     }
 }
+
+#[test]
+fn a_memory_that_reaches_less_far_back_than_asked_for_is_mentioned() {
+    needs!(a_memory_that_reaches_less_far_back_than_asked_for_is_mentioned: Need::Pocl, Need::OpenClToolchain);
+    for (buffers, short) in [(KEPT, true), ("64M", false)] {
+        let dir = TestDir::new();
+        let options = ["--flight-recorder", "60min", "--buffers", buffers];
+        let mut recording = Recording::start(&dir, &options, "2");
+        recording.round(1);
+        recording.say("dump");
+        recording.round(2);
+        let (code, said) = recording.end();
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(
+            said.contains("the memory reaches back"),
+            short,
+            "{buffers}: {said}"
+        );
+    }
+}

@@ -30,6 +30,30 @@ fn hotspots(dir: &TestDir, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn lines_behind_a_line_directive_have_its_numbers_and_their_own_text() {
+    needs!(lines_behind_a_line_directive_have_its_numbers_and_their_own_text:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
+    let options = [
+        "-q",
+        "--pc-sampling",
+        "host-trap",
+        "--interval",
+        "1ms",
+        "--kernel-debug-info",
+    ];
+    // PoCL's cache of kernels knows a program by its text without directives: this one has a text of its own.
+    let begin = "#line 1000 \"foo.cl\"\nconstant int behind_a_directive = 1;\n";
+    let arguments = ["", "20", begin];
+    well(&mut dir.record_with(&options, Driver::Threaded, &program, &arguments));
+    let text = hotspots(&dir, &["run.pftrace"]);
+    let line = text.lines().find(|line| line.contains(" 1007 |"));
+    let line = line.unwrap_or_else(|| panic!("line 1007 in {text}"));
+    assert!(line.contains("for (int j = 0; j < rounds; j++)"), "{line}");
+}
+
+#[test]
 fn hotspots_name_the_line_next_to_its_text() {
     needs!(hotspots_name_the_line_next_to_its_text: Need::Pocl, Need::OpenClToolchain);
     let dir = sampled(&["--kernel-debug-info", "--capture"]);

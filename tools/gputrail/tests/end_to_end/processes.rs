@@ -292,6 +292,95 @@ fn a_program_goes_on_when_gputrail_is_killed() {
 }
 
 #[test]
+fn the_next_gputrail_names_the_command_that_rescues_what_a_killed_one_had_recorded() {
+    needs!(the_next_gputrail_names_the_command_that_rescues_what_a_killed_one_had_recorded:
+        NEEDS[0], NEEDS[1], NEEDS[2]);
+    let dir = TestDir::new();
+    let (lives, done) = (dir.program("lives"), dir.join("done"));
+    let script = format!(
+        "'{}' 20000; kill -KILL $PPID; touch '{}'",
+        lives.display(),
+        done.display()
+    );
+    let ended = run(&mut dir.record_with(&["-q"], Driver::Basic, "sh", &["-c", &script]));
+    assert_eq!(ended.signal(), Some(libc::SIGKILL));
+    while !done.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    // A folder that has just been made may be that of a recording that begins.
+    let mut folders = std::fs::read_dir(dir.path()).unwrap().flatten();
+    let folder = folders.find(|entry| {
+        entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(".gputrail-")
+    });
+    let folder = std::fs::File::open(folder.expect("what was recorded").path()).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    folder.set_modified(long_ago).unwrap();
+
+    let said = well(&mut dir.record_with(&["-q"], Driver::Basic, "true", &[])).stderr;
+    let command = said.split('`').nth(1).expect("a command");
+    let arguments = command.strip_prefix("gputrail ").expect("one of ours");
+    let rescue = format!("'{}' {arguments}", env!("CARGO_BIN_EXE_gputrail"));
+    well(
+        Command::new("sh")
+            .args(["-c", &rescue])
+            .current_dir(dir.path()),
+    );
+    let mut trace = Trace::open(dir.join("rescued.pftrace"));
+    trace.assert_sound();
+    assert!(kernels(&mut trace, "work") > 0);
+}
+
+#[test]
+fn a_kernel_that_runs_at_exit_delays_nothing_and_lasts_until_then() {
+    needs!(a_kernel_that_runs_at_exit_delays_nothing_and_lasts_until_then: NEEDS[0], NEEDS[1], NEEDS[2]);
+    let dir = TestDir::new();
+    let program = dir.program("disturbed");
+    let ended = run(&mut dir.record(Driver::Threaded, &program, &["exits-running"])).well();
+    assert!(!ended.stderr.contains("had no work"), "{}", ended.stderr);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let [(enqueued, start, duration)] = trace.rows::<(i64, i64, i64)>(
+        "select (select max(ts) from slice where name = 'clFlush'), ts, dur from gpu_slice where name = 'endless'",
+    )[..] else {
+        panic!("one kernel");
+    };
+    assert!(
+        start + duration >= enqueued + 100_000_000,
+        "{start} + {duration}, {enqueued}"
+    );
+    let summary = well(&mut dir.gputrail(["summary", "run.pftrace"])).text();
+    let line = summary
+        .lines()
+        .find(|line| line.trim_start().starts_with("endless"));
+    assert!(
+        line.is_some_and(|line| line.contains("100.0 %")),
+        "{summary}"
+    );
+}
+
+#[test]
+fn calls_of_threads_that_go_on_while_the_program_exits_are_recorded() {
+    needs!(calls_of_threads_that_go_on_while_the_program_exits_are_recorded:
+        NEEDS[0], NEEDS[1], NEEDS[2]);
+    let dir = TestDir::new();
+    let program = dir.program("disturbed");
+    let ended = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, &["exits", "5000"]));
+    let text = ended.well().text();
+    let count = text.lines().find(|line| line.starts_with("made"));
+    let made: i64 = count
+        .and_then(|line| line.rsplit(' ').next()?.parse().ok())
+        .expect("a count");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let recorded: i64 = trace.value("select count(*) from slice where name = 'clGetDeviceIDs'");
+    assert_eq!(recorded, made + 1, "and the one at the beginning");
+    well(&mut dir.gputrail(["check", "run.pftrace"]));
+}
+
+#[test]
 fn standard_streams_are_the_programs() {
     needs!(standard_streams_are_the_programs: Need::TraceProcessor);
     let dir = TestDir::new();
