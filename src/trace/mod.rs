@@ -6,6 +6,8 @@ pub mod capture;
 mod convert;
 #[cfg(feature = "perfetto")]
 mod directory;
+pub mod export;
+pub mod filter;
 #[cfg(feature = "import")]
 pub mod import;
 pub mod model;

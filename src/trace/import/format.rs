@@ -106,8 +106,8 @@ fn is_rocprof_json(head: &[u8]) -> bool {
 /// An object or an array of objects. What is inside decides whether there are events.
 fn is_chrome_trace(head: &[u8]) -> bool {
     match content(head) {
-        [b'{', rest @ ..] => matches!(rest.trim_ascii_start().first(), Some(b'"' | b'}')),
-        [b'[', rest @ ..] => matches!(rest.trim_ascii_start().first(), Some(b'{' | b']')),
+        [b'{', rest @ ..] => matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')),
+        [b'[', rest @ ..] => matches!(rest.trim_ascii_start().first(), None | Some(b'{' | b']')),
         _ => false,
     }
 }
@@ -168,7 +168,7 @@ mod tests {
             (b"[]", Some(Format::ChromeTrace)),
             (b"{}", Some(Format::ChromeTrace)),
             (b"\x0a\x05\x50\x01", Some(Format::Perfetto)),
-            (b"\x0a", Some(Format::Perfetto)),
+            (b"\x0a", None),
             (b"\x0a\x0a\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),

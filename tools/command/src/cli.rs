@@ -56,7 +56,9 @@ const CONVERT_EXAMPLES: &str = "\
 Examples:
   gputrail convert run.gputrail                       makes run.pftrace
   gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace
-  gputrail convert profile.json.gz                    of PyTorch's profiler, or of Chrome";
+  gputrail convert profile.json.gz                    of PyTorch's profiler, or of Chrome
+  gputrail convert profile.json.gz --from ProfilerStep#5 --to ProfilerStep#6 -o steps.pftrace
+  gputrail convert run.gputrail -o run.json.gz        for tools that read PyTorch's traces";
 
 const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, and Chrome trace events as PyTorch's profiler writes them (JSON); plain, or packed
@@ -422,9 +424,21 @@ pub struct Convert {
     #[arg(required = true, value_name = "IN")]
     pub inputs: Vec<PathBuf>,
 
-    /// The trace [default: the first input's name with .pftrace, never replacing an older file]
+    /// The output [default: the first input's name with .pftrace, never replacing an older file]. A name that ends in .json or
+    /// .json.gz makes Chrome trace events
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
+
+    /// The format of the output, whatever its name
+    #[arg(long, value_name = "FORMAT", value_parser = ["perfetto", "json"])]
+    pub format: Option<String>,
+
+    /// List what the inputs hold, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub selection: Selection,
 
     #[command(flatten)]
     pub contents: Contents,
@@ -432,6 +446,44 @@ pub struct Convert {
     /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// What to keep of the inputs
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Selection")]
+pub struct Selection {
+    /// Leave out what ends before TIME: since the beginning (1.5s, 20ms, 7us), in the clock of the trace (nanoseconds), or the
+    /// begin of a slice or marker, by its name (ProfilerStep#5)
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+
+    /// Leave out what begins after TIME; a slice's name stands for its end
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+
+    /// Keep processes with this id, name or rank; * and ? stand for any letters
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Vec<String>,
+
+    /// Keep work of the device with this number
+    #[arg(long, value_name = "N")]
+    pub device: Vec<u32>,
+
+    /// Keep work of streams with this number
+    #[arg(long, value_name = "N")]
+    pub stream: Vec<u32>,
+
+    /// Keep slices, calls, markers, work and counters with this name; * and ? stand for any letters
+    #[arg(long, value_name = "NAME")]
+    pub name: Vec<String>,
+
+    /// Keep slices, calls and markers of this category; * and ? stand for any letters
+    #[arg(long, value_name = "CATEGORY")]
+    pub category: Vec<String>,
+
+    /// Leave out arguments
+    #[arg(long)]
+    pub drop_args: bool,
 }
 
 /// Trace a workload on the simulated GPU

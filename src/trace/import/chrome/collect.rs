@@ -402,8 +402,10 @@ impl<'a> Collected<'a> {
         if is_work {
             head = head.with_kind(Kind::Work);
             head.id = self.correlations.add(place.correlation).into();
-        } else if is_call(&category) && name.starts_with("hip") {
-            self.has_hip = true;
+        } else if is_call(&category) {
+            self.has_hip |= name.starts_with("hip");
+            flags |= flag::CALL;
+            head.id = place(args).correlation.unwrap_or(NONE);
         }
         head.category = number;
         head.duration = duration;

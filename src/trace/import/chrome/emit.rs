@@ -115,7 +115,16 @@ impl Emitter<'_> {
             duration => start.saturating_add_unsigned(duration),
         };
         self.pass_held(number, start)?;
-        let id = record.head.id;
+        let mut id = record.head.id;
+        if record.head.has(flag::CALL) {
+            if let Some(thread) = self.declared.thread(number) {
+                let count = self.correlations.work(id).count();
+                self.work
+                    .called(id, thread, self.declared.time(start), count);
+            }
+            // A correlation id does not decide on the row.
+            id = 0;
+        }
         let inner = record.head.has(flag::INNER);
         let place = self.place(number, (start, end), (id, inner))?;
         let Some(row) = place else {
@@ -243,12 +252,6 @@ impl Emitter<'_> {
                 .into_iter()
                 .flat_map(|id| self.correlations.work(id));
             submitted.extend(work.map(work::event_id));
-            if let Some(correlation) = correlation
-                && !submitted.is_empty()
-            {
-                self.work
-                    .called(correlation, (process, thread), start, submitted.len());
-            }
             let function = self.function(record, &list);
             let values: Vec<Value<'_>> = arguments::borrowed(&list)
                 .iter()

@@ -22,6 +22,8 @@ mod pairs;
 mod record;
 mod scan;
 mod strings;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 

@@ -49,6 +49,8 @@ pub(super) mod flag {
     pub const ENCLOSING: u16 = 1 << 3;
     /// The id of the flow is a correlation id.
     pub const BY_CORRELATION: u16 = 1 << 5;
+    /// An API call, whose id is its correlation id.
+    pub const CALL: u16 = 1 << 6;
     /// A slice inside another one with the same id.
     pub const INNER: u16 = 1 << 4;
 }

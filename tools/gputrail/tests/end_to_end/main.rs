@@ -14,6 +14,7 @@ mod flight;
 mod guide;
 mod hangs;
 mod hotspots;
+mod importing;
 mod inspection;
 mod kills;
 mod losses;

@@ -56,7 +56,7 @@ impl DeviceWork {
         start: Nanos,
         count: usize,
     ) {
-        if self.callers.len() < MAX_WAITING {
+        if count > 0 && self.callers.len() < MAX_WAITING {
             let caller = Caller {
                 thread,
                 start,

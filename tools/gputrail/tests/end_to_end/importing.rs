@@ -1,0 +1,283 @@
+//! `gputrail convert` of other programs' files: what Perfetto finds in the trace is what a few lines of Python find in the file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+use gputrail_harness::{needs, repository};
+use serde_json::Value;
+
+use crate::command::{TestDir, well};
+
+/// Categories of device work.
+const WORK: [&str; 3] = ["kernel", "gpu_memcpy", "gpu_memset"];
+
+/// A name and a number, and two names and a number.
+type Row = (String, i64);
+type LongRow = (String, String, i64);
+
+/// The content of a file, as `tests/import/kineto.py` finds it.
+fn expected(file: &str) -> Value {
+    let script = repository("tests/import/kineto.py");
+    let found = well(Command::new("python3").arg(script).arg(file));
+    serde_json::from_str(&found.text()).expect("a line of JSON")
+}
+
+fn long_rows(expected: &Value, table: &str) -> Vec<LongRow> {
+    serde_json::from_value(expected[table].clone()).expect("rows")
+}
+
+/// A file of the tests.
+fn kineto(name: &str) -> String {
+    let file = repository("tests/data/kineto").join(name);
+    file.with_extension("json.gz")
+        .into_os_string()
+        .into_string()
+        .expect("UTF-8")
+}
+
+/// Converts a file of PyTorch's profiler, and compares the trace with it.
+fn compare(name: &str) {
+    let dir = TestDir::new();
+    let file = kineto(name);
+    well(&mut dir.gputrail(["convert", &file, "-o", "out.pftrace"]));
+    assert_holds(Trace::open(dir.join("out.pftrace")), &expected(&file));
+}
+
+/// Checks that a trace holds what is expected of it.
+fn assert_holds(mut trace: Trace, expected: &Value) {
+    trace.assert_sound();
+
+    let counts: Vec<Row> = serde_json::from_value(expected["counts"].clone()).expect("rows");
+    let (work, host): (Vec<_>, Vec<_>) = counts
+        .into_iter()
+        .partition(|(category, _)| WORK.contains(&category.as_str()));
+    const ON_HOST: &str = "slice where dur >= 0 and category is not null and category != '' \
+        and track_id not in (select id from gpu_track)";
+    let sql = format!("select category, count(*) from {ON_HOST} group by 1 order by 1");
+    assert_eq!(trace.rows::<Row>(&sql), host);
+    let all_work: i64 = work.iter().map(|(_, count)| count).sum();
+    assert_eq!(
+        trace.value::<i64>("select count(*) from gpu_slice"),
+        all_work
+    );
+
+    let mut on_host: Vec<LongRow> = Vec::new();
+    let mut on_devices: BTreeMap<String, i64> = BTreeMap::new();
+    for (category, name, total) in long_rows(expected, "durations") {
+        match WORK.contains(&category.as_str()) {
+            true => *on_devices.entry(name).or_default() += total,
+            false => on_host.push((category, name, total)),
+        }
+    }
+    let sql = format!("select category, name, sum(dur) from {ON_HOST} group by 1, 2");
+    let mut found: Vec<LongRow> = trace.rows(&sql);
+    found.sort();
+    on_host.sort();
+    assert_eq!(found, on_host);
+    let mut found: Vec<Row> = trace.rows("select name, sum(dur) from gpu_slice group by 1");
+    found.sort();
+    assert_eq!(found, on_devices.into_iter().collect::<Vec<_>>());
+
+    let mut pairs = long_rows(expected, "pairs");
+    let mut found: Vec<LongRow> = trace.rows(
+        "select call.name, work.name, count(*) from slice call \
+         join args on args.arg_set_id = call.arg_set_id and args.key = 'debug.correlation_id' \
+         join gpu_slice work on work.submission_id = args.int_value \
+         where call.track_id not in (select id from gpu_track) group by 1, 2",
+    );
+    found.sort();
+    pairs.sort();
+    assert_eq!(found, pairs);
+    // Newer versions of Perfetto draw an arrow for each of these.
+    let arrows: i64 = pairs.iter().map(|(.., count)| count).sum();
+    let sql = "select count(*) from args \
+        where flat_key = 'gpu_correlation.render_stage_submission_event_ids'";
+    assert_eq!(trace.value::<i64>(sql), arrows);
+    let flows = expected["flows"].as_i64().expect("a number");
+    let sql =
+        "select count(*) from flow join slice on slice_out = slice.id where category = 'cpu_op'";
+    assert_eq!(trace.value::<i64>(sql), flows);
+}
+
+macro_rules! files {
+    ($($test:ident: $file:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            needs!($test: Need::TraceProcessor, Need::Program("python3"));
+            compare($file);
+        }
+    )*};
+}
+
+files! {
+    a_rank_without_devices_is_whole: "cpu-only";
+    events_between_streams_are_whole: "cuda-event-sync-multi-stream";
+    ranges_with_counters_are_whole: "cupti-range-profiler";
+    a_training_step_on_hip_is_whole: "mi250-minitoy";
+    a_trace_of_another_accelerator_is_whole: "mtia-inference";
+    a_kernel_of_triton_is_whole: "triton";
+    a_training_step_with_collectives_is_whole: "v100-resnet-nccl";
+    a_training_step_with_overlapping_kernels_is_whole: "v100-resnet-ns";
+}
+
+#[test]
+fn launches_stand_where_the_viewer_reads_them() {
+    needs!(launches_stand_where_the_viewer_reads_them: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let file = kineto("cuda-event-sync-multi-stream");
+    well(&mut dir.gputrail(["convert", &file, "-o", "out.pftrace"]));
+    let mut trace = Trace::open(dir.join("out.pftrace"));
+    let details: Vec<(String, String)> = trace.rows(
+        "select key, display_value from gpu_slice join args using (arg_set_id) \
+         where name = 'ampere_sgemm_128x64_nn' and ts = (select min(ts) from gpu_slice where name = 'ampere_sgemm_128x64_nn') \
+         and key in ('description', 'blocks per SM', 'est. achieved occupancy %', 'External id') order by 1",
+    );
+    let details: Vec<_> = details
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    let expected = [
+        ("External id", "2"),
+        ("blocks per SM", "5.925926"),
+        (
+            "description",
+            "1024 x 16 x 5 work-items in workgroups of 128 x 1 x 1",
+        ),
+        ("est. achieved occupancy %", "25"),
+    ];
+    assert_eq!(details, expected);
+}
+
+#[test]
+fn standard_input_and_folders_are_read() {
+    let dir = TestDir::new();
+    let small = kineto("triton");
+    let input = fs::File::open(&small).expect("a file of the tests");
+    let ended = run(dir
+        .gputrail(["convert", "-", "-o", "piped.pftrace"])
+        .stdin(Stdio::from(input)))
+    .well();
+    assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
+    fs::create_dir(dir.join("run")).expect("room");
+    fs::copy(&small, dir.join("run/rank0.json.gz")).expect("room");
+    fs::copy(&small, dir.join("run/rank1.json.gz")).expect("room");
+    fs::write(dir.join("run/notes.txt"), "no trace").expect("room");
+    let ended = well(&mut dir.gputrail(["convert", "run", "-o", "folder.pftrace"]));
+    assert!(ended.stderr.contains("2 kernels"), "{}", ended.stderr);
+}
+
+#[test]
+fn damage_is_named_with_its_offset_and_the_rest_is_converted() {
+    let dir = TestDir::new();
+    let text = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1},
+{"ph":"X","name":"b" "ts":5,"dur":2,"pid":1,"tid":1},
+{"ph":"X","name":"c","ts":9,"dur":2,"pid":1,"tid":1}]"#;
+    fs::write(dir.join("bad.json"), text).expect("room");
+    let ended = run(&mut dir.gputrail(["convert", "bad.json", "-o", "out.pftrace"]));
+    assert_eq!(ended.code(), 1, "{}", ended.stderr);
+    let offset = text.find("\"ts\":5").expect("it is there");
+    let words = format!("bad.json: at byte {offset}: found expected `,` or `}}`");
+    assert!(ended.stderr.contains(&words), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2 slices"), "{}", ended.stderr);
+    assert!(dir.join("out.pftrace").exists());
+}
+
+#[test]
+fn an_unknown_format_is_refused_with_what_it_looks_like() {
+    let dir = TestDir::new();
+    fs::write(dir.join("notes.txt"), "hello").expect("room");
+    let ended = run(&mut dir.gputrail(["convert", "notes.txt", "-o", "out.pftrace"]));
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    for words in [
+        "a text that begins with \"hello\"",
+        "expected one of",
+        "Chrome trace events",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    assert!(!dir.join("out.pftrace").exists());
+}
+
+#[test]
+fn json_made_of_a_trace_converts_back_into_it() {
+    needs!(json_made_of_a_trace_converts_back_into_it: Need::TraceProcessor, Need::Program("python3"));
+    for (name, made) in [
+        ("mi250-minitoy", "out.json.gz"),
+        ("v100-resnet-nccl", "out.json"),
+    ] {
+        let dir = TestDir::new();
+        let file = kineto(name);
+        well(&mut dir.gputrail(["convert", &file, "-o", made]));
+        well(&mut dir.gputrail(["convert", made, "-o", "back.pftrace"]));
+        assert_holds(Trace::open(dir.join("back.pftrace")), &expected(&file));
+    }
+}
+
+#[test]
+fn a_capture_becomes_json_and_a_trace_again() {
+    needs!(a_capture_becomes_json_and_a_trace_again: Need::TraceProcessor);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--capture"]));
+    well(&mut dir.gputrail(["convert", "demo.gputrail", "-o", "demo.json"]));
+    well(&mut dir.gputrail(["convert", "demo.json", "-o", "back.pftrace"]));
+    let sql = "select name, count(*), sum(dur) from gpu_slice where dur >= 0 group by 1 order by 1";
+    let found: Vec<LongRowOfWork> = Trace::open(dir.join("back.pftrace"))
+        .assert_sound()
+        .rows(sql);
+    let expected: Vec<LongRowOfWork> = Trace::open(dir.join("demo.pftrace")).rows(sql);
+    assert!(
+        expected.len() > 5 && found == expected,
+        "{found:?} {expected:?}"
+    );
+}
+
+/// A name, a count and a sum.
+type LongRowOfWork = (String, i64, i64);
+
+#[test]
+fn a_selection_keeps_what_it_names() {
+    needs!(a_selection_keeps_what_it_names: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let file = kineto("v100-resnet-nccl");
+    well(&mut dir.gputrail(["convert", &file, "-o", "all.pftrace"]));
+    let mut all = Trace::open(dir.join("all.pftrace"));
+    let mut kept = |options: &[&str], condition: &str| {
+        let arguments = ["convert", &file, "-o", "cut.pftrace"];
+        let ended = well(&mut dir.gputrail(arguments.iter().chain(options)));
+        assert!(ended.stderr.contains("left out"), "{}", ended.stderr);
+        let sql = |condition: &str| {
+            format!("select name, ts, dur from slice where {condition} order by ts, dur, name")
+        };
+        let found: Vec<LongRowOfWork> = Trace::open(dir.join("cut.pftrace"))
+            .assert_sound()
+            .rows(&sql("true"));
+        let expected: Vec<LongRowOfWork> = all.rows(&sql(condition));
+        assert!(!expected.is_empty() && found == expected, "{options:?}");
+    };
+    kept(&["--name", "aten::*"], "name glob 'aten::*'");
+    kept(
+        &["--category", "user_annotation", "--device", "7"],
+        "category = 'user_annotation'",
+    );
+    let step =
+        "(select ts from slice where name = 'ProfilerStep#5' and category = 'user_annotation')";
+    let end = "(select ts + dur from slice where name = 'ProfilerStep#5' and category = 'user_annotation')";
+    kept(
+        &["--from", "ProfilerStep#5", "--to", "ProfilerStep#5"],
+        &format!("ts + dur >= {step} and ts <= {end}"),
+    );
+    let begin = "(select min(ts) from slice)";
+    kept(&["--to", "200ms"], &format!("ts <= {begin} + 200000000"));
+}
+
+#[test]
+fn a_dry_run_lists_contents_and_writes_nothing() {
+    let dir = TestDir::new();
+    let ended = well(&mut dir.gputrail(["convert", &kineto("triton"), "--dry-run"]));
+    assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
+    assert!(dir.files("").is_empty());
+}
