@@ -16,6 +16,12 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
     let path = arguments.trace.display();
     let file = match Input::open(&arguments.trace)? {
         Input::Trace(file) => file,
+        Input::Foreign(_) => {
+            return Err(anyhow!(
+                "{path} is no Perfetto trace; `gputrail convert --dry-run` tells what could not be read of it"
+            )
+            .into());
+        }
         Input::Capture(_) => {
             return Err(anyhow!(
                 "{path} is a capture; `gputrail info` tells what could not be read of it, and `gputrail convert` makes a trace of it"

@@ -1,6 +1,6 @@
 //! `gputrail convert`: makes a trace from captures and from files of other programs.
 
-use crate::cli::Convert;
+use crate::cli::{Contents, Convert};
 use crate::figures::{bytes, count};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -104,6 +104,16 @@ fn convert(
     }
 }
 
+/// Makes a trace of inputs in `file`.
+pub fn to_trace(inputs: Inputs, file: &Path) -> anyhow::Result<Report> {
+    let inputs = inputs.with_options(Order::options(Contents::default()));
+    let mut progress = Progress::new();
+    let (total, counters) = inputs.progress();
+    progress.reads(total, counters);
+    let out = progress.through(File::create_new(file)?);
+    Ok(inputs.produce(&mut Exporter::new(out))?)
+}
+
 fn pass_on(
     inputs: Inputs,
     selection: Selection,
@@ -141,7 +151,7 @@ impl OutputFormat {
 }
 
 /// Takes everything, for the counts of a report.
-struct Everything;
+pub struct Everything;
 
 impl Consumer for Everything {}
 
@@ -208,7 +218,7 @@ fn time_bound(text: &str) -> Option<TimeBound> {
 }
 
 /// Counts of what went in and came out.
-fn summary(report: &Report, left_out: u64) -> String {
+pub fn summary(report: &Report, left_out: u64) -> String {
     let mut text = String::new();
     for (file, format, length) in report.files.iter().take(MAX_LINES) {
         text += &format!("{}: {format}, {}\n", file.display(), bytes(*length));
@@ -240,7 +250,7 @@ fn summary(report: &Report, left_out: u64) -> String {
 }
 
 /// Says what was damaged; the result is the exit code.
-fn problems(report: &Report) -> u8 {
+pub fn problems(report: &Report) -> u8 {
     for finding in report.findings.iter().take(MAX_LINES) {
         say!("{finding}");
     }

@@ -4,6 +4,7 @@ use crate::cli::{Contents, Info};
 use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets};
 use crate::trace::Order;
+use crate::convert::{self, Everything};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
@@ -34,6 +35,11 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
             trace(path, length()?, &info)
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
+        Input::Foreign(inputs) => {
+            let report = inputs.produce(&mut Everything).map_err(|error| anyhow!(error))?;
+            stdout::print(&(convert::summary(&report, 0) + "\n"))?;
+            return Ok(convert::problems(&report));
+        }
     };
     stdout::print(&text)?;
     Ok(0)

@@ -6,6 +6,7 @@ use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
 use gputrail::trace::capture::Captures;
+use gputrail::trace::import::{Format, Inputs};
 use gputrail::trace::model::{Consumer, Producer};
 use gputrail::trace::perfetto::reader::{Outcome, Replay};
 use std::fs::File;
@@ -21,6 +22,8 @@ pub enum Input {
     Capture(Box<Reader>),
     /// A trace, or a file that is read as one.
     Trace(File),
+    /// A folder, or a file of another program.
+    Foreign(Inputs),
 }
 
 impl Input {
@@ -29,7 +32,7 @@ impl Input {
         let cannot = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(cannot)?;
         if file.metadata().with_context(cannot)?.is_dir() {
-            return Err(anyhow!("{} is a directory", path.display()));
+            return Ok(Input::Foreign(Inputs::open(&[path])?));
         }
         let mut first = Vec::new();
         file.by_ref()
@@ -41,7 +44,14 @@ impl Input {
             return Ok(Input::Capture(Box::new(reader)));
         }
         file.rewind().with_context(cannot)?;
-        Ok(Input::Trace(file))
+        // What is no trace at all is left to the reader of traces, which says where it goes wrong.
+        match file.metadata().with_context(cannot)?.is_file() {
+            true => match Inputs::open(&[path]) {
+                Ok(inputs) if !is_trace(&inputs) => Ok(Input::Foreign(inputs)),
+                _ => Ok(Input::Trace(file)),
+            },
+            false => Ok(Input::Trace(file)),
+        }
     }
 }
 
@@ -56,6 +66,23 @@ pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
     }
 }
 
+fn is_trace(inputs: &Inputs) -> bool {
+    let recordings = inputs.recordings();
+    recordings.iter().all(|recording| recording.format() == Format::Perfetto)
+}
+
+/// Passes the content of files of any format to `consumer`.
+fn read_all(
+    files: &[PathBuf],
+    contents: Contents,
+    consumer: &mut impl Consumer,
+) -> Result<Vec<String>, Failure> {
+    let inputs = Inputs::open(files).map_err(|error| anyhow!(error))?;
+    let inputs = inputs.with_options(Order::options(contents));
+    let report = inputs.produce(consumer).map_err(|error| anyhow!(error))?;
+    Ok(report.findings.iter().map(ToString::to_string).collect())
+}
+
 /// Passes the contents of all files, captures or one trace, to `consumer`. Returns the parts that could not be read.
 pub fn read(
     files: &[PathBuf],
@@ -68,6 +95,7 @@ pub fn read(
         match Input::open(path)? {
             Input::Capture(reader) => captures.push(*reader),
             Input::Trace(file) => traces.push((path, file)),
+            Input::Foreign(_) => return read_all(files, contents, consumer),
         }
     }
     match (&captures[..], &mut traces[..]) {

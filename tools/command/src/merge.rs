@@ -1,6 +1,7 @@
 //! `gputrail merge`: makes one trace of several traces and captures, of one machine or of several.
 
 use crate::cli::{Contents, Merge};
+use crate::convert::{problems, to_trace};
 use crate::figures::{bytes, count, time};
 use crate::input::Input;
 use crate::output::Output;
@@ -102,6 +103,12 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
     for (index, path) in inputs.iter().enumerate() {
         match Input::open(path)? {
             Input::Trace(_) => traces.push((vec![index], path.clone())),
+            Input::Foreign(inputs) => {
+                let made = workshop.join(format!("input-{index}"));
+                let report = to_trace(inputs, &made)?;
+                problems(&report);
+                traces.push((vec![index], made));
+            }
             Input::Capture(reader) => {
                 let metadata = reader.metadata();
                 let host = metadata

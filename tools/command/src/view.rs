@@ -7,8 +7,10 @@
 use crate::cli::View;
 use crate::input::Input;
 use crate::signals::{self, Signals};
-use crate::{Failure, say};
+use crate::{Failure, convert, private_dir, say};
 use anyhow::{Context, Result, anyhow};
+use gputrail::trace::import::Inputs;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener};
@@ -32,19 +34,25 @@ const MAX_REQUESTS: usize = 64;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &View) -> Result<u8, Failure> {
-    match Input::open(&arguments.trace)? {
-        Input::Trace(_) => {}
-        Input::Capture(_) => {
-            let path = arguments.trace.display();
-            return Err(
-                anyhow!("{path} is a capture; `gputrail convert` makes a trace of it").into(),
-            );
-        }
-    }
+    let inputs = match Input::open(&arguments.trace)? {
+        Input::Trace(_) => None,
+        Input::Capture(_) => Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?),
+        Input::Foreign(inputs) => Some(inputs),
+    };
     let signals = Signals::take().context("cannot take signals")?;
     let port = arguments.port.unwrap_or(PORT);
-    serve(&arguments.trace, arguments.ui.as_deref(), port, &signals)?;
-    Ok(0)
+    let Some(inputs) = inputs else {
+        serve(&arguments.trace, arguments.ui.as_deref(), port, &signals)?;
+        return Ok(0);
+    };
+    let folder = private_dir::create_in(&std::env::temp_dir(), ".gputrail-")
+        .context("cannot make a temporary folder")?;
+    let name = arguments.trace.file_name().unwrap_or(OsStr::new("trace"));
+    let trace = folder.path().join(name).with_extension("pftrace");
+    let report = convert::to_trace(inputs, &trace).context("the trace could not be made")?;
+    let code = convert::problems(&report);
+    serve(&trace, arguments.ui.as_deref(), port, &signals)?;
+    Ok(code)
 }
 
 /// The files that are served, and the state of the requests for them.

@@ -372,11 +372,11 @@ impl<'a> Collected<'a> {
         };
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
         let activity = self.activity.entry(pid).or_default();
-        let place = match is_work(&category) {
+        let known = match is_work(&category) {
             true => place(args),
             false => Place::default(),
         };
-        let is_work = place.has_stream || place.correlation.is_some();
+        let is_work = known.has_stream || known.correlation.is_some();
         match &*category {
             _ if is_work => activity.device += 1,
             "cpu_op" | "Operator" | "user_annotation" | "python_function" => activity.host += 1,
@@ -401,7 +401,7 @@ impl<'a> Collected<'a> {
         let mut head = Head::new(Kind::Slice, self.lane(key, offset), offset);
         if is_work {
             head = head.with_kind(Kind::Work);
-            head.id = self.correlations.add(place.correlation).into();
+            head.id = self.correlations.add(known.correlation).into();
         } else if is_call(&category) {
             self.has_hip |= name.starts_with("hip");
             flags |= flag::CALL;

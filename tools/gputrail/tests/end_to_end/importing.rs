@@ -242,7 +242,7 @@ type LongRowOfWork = (String, i64, i64);
 fn a_selection_keeps_what_it_names() {
     needs!(a_selection_keeps_what_it_names: Need::TraceProcessor);
     let dir = TestDir::new();
-    let file = kineto("v100-resnet-nccl");
+    let file = kineto("mi250-minitoy");
     well(&mut dir.gputrail(["convert", &file, "-o", "all.pftrace"]));
     let mut all = Trace::open(dir.join("all.pftrace"));
     let mut kept = |options: &[&str], condition: &str| {
@@ -264,14 +264,14 @@ fn a_selection_keeps_what_it_names() {
         "category = 'user_annotation'",
     );
     let step =
-        "(select ts from slice where name = 'ProfilerStep#5' and category = 'user_annotation')";
-    let end = "(select ts + dur from slice where name = 'ProfilerStep#5' and category = 'user_annotation')";
+        "(select ts from slice where name = 'ProfilerStep#1' and category = 'user_annotation')";
+    let end = "(select ts + dur from slice where name = 'ProfilerStep#1' and category = 'user_annotation')";
     kept(
-        &["--from", "ProfilerStep#5", "--to", "ProfilerStep#5"],
+        &["--from", "ProfilerStep#1", "--to", "ProfilerStep#1"],
         &format!("ts + dur >= {step} and ts <= {end}"),
     );
     let begin = "(select min(ts) from slice)";
-    kept(&["--to", "200ms"], &format!("ts <= {begin} + 200000000"));
+    kept(&["--to", "4ms"], &format!("ts <= {begin} + 4000000"));
 }
 
 #[test]
@@ -280,4 +280,17 @@ fn a_dry_run_lists_contents_and_writes_nothing() {
     let ended = well(&mut dir.gputrail(["convert", &kineto("triton"), "--dry-run"]));
     assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
     assert!(dir.files("").is_empty());
+}
+
+#[test]
+fn commands_that_take_traces_take_files_of_other_programs() {
+    let dir = TestDir::new();
+    let file = kineto("mi250-minitoy");
+    let info = well(&mut dir.gputrail(["info", &file])).text();
+    assert!(info.contains("14 kernels"), "{info}");
+    let summary = well(&mut dir.gputrail(["summary", &file])).text();
+    assert!(summary.contains("hipLaunchKernel"), "{summary}");
+    well(&mut dir.gputrail(["convert", &file, "-o", "one.pftrace"]));
+    well(&mut dir.gputrail(["merge", "one.pftrace", &file, "-o", "both.pftrace"]));
+    assert!(dir.join("both.pftrace").exists());
 }
