@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<Format>); 13] = [
+        let cases: [(&[u8], Option<Format>); 12] = [
             (b"GPUTRAIL\x01", Some(Format::Capture)),
             (b"{\"traceEvents\":[", Some(Format::ChromeTrace)),
             (b"\xef\xbb\xbf \n[\n {\"ph\":", Some(Format::ChromeTrace)),
@@ -169,7 +169,6 @@ mod tests {
             (b"{}", Some(Format::ChromeTrace)),
             (b"\x0a\x05\x50\x01", Some(Format::Perfetto)),
             (b"\x0a", None),
-            (b"\x0a\x0a\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),
             (b"{\n \"rocprofiler-sdk-tool\": [", None),

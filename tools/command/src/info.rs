@@ -1,10 +1,10 @@
 //! `gputrail info`: prints the contents of a trace or a capture, and how complete it is.
 
 use crate::cli::{Contents, Info};
+use crate::convert::{self, Everything};
 use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets};
 use crate::trace::Order;
-use crate::convert::{self, Everything};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
@@ -36,7 +36,9 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
         Input::Foreign(inputs) => {
-            let report = inputs.produce(&mut Everything).map_err(|error| anyhow!(error))?;
+            let report = inputs
+                .produce(&mut Everything)
+                .map_err(|error| anyhow!(error))?;
             stdout::print(&(convert::summary(&report, 0) + "\n"))?;
             return Ok(convert::problems(&report));
         }

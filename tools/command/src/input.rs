@@ -68,7 +68,9 @@ pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
 
 fn is_trace(inputs: &Inputs) -> bool {
     let recordings = inputs.recordings();
-    recordings.iter().all(|recording| recording.format() == Format::Perfetto)
+    recordings
+        .iter()
+        .all(|recording| recording.format() == Format::Perfetto)
 }
 
 /// Passes the content of files of any format to `consumer`.

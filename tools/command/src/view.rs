@@ -36,7 +36,9 @@ const MAX_REQUESTS: usize = 64;
 pub fn run(arguments: &View) -> Result<u8, Failure> {
     let inputs = match Input::open(&arguments.trace)? {
         Input::Trace(_) => None,
-        Input::Capture(_) => Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?),
+        Input::Capture(_) => {
+            Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?)
+        }
         Input::Foreign(inputs) => Some(inputs),
     };
     let signals = Signals::take().context("cannot take signals")?;

@@ -64,6 +64,17 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// What an array of events stands in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Within {
+    /// The file: nothing is around it, and its end may be missing.
+    File,
+    /// A field of the outermost object.
+    Field,
+    /// Damage: fields of the outermost object may follow.
+    Damage,
+}
+
 /// The outcome of parsing one value.
 enum Parsed {
     /// A whole value of this length.
@@ -192,7 +203,7 @@ impl<R: BufRead> Scanner<R> {
             Some(b'[') => {
                 self.at += 1;
                 // The end of such an array may be missing: programs that die while they write leave it out.
-                self.events(visitor, false)
+                self.events(visitor, Within::File)
             }
             Some(b'{') => {
                 self.at += 1;
@@ -220,12 +231,12 @@ impl<R: BufRead> Scanner<R> {
                     // The events' array ended too early, or its beginning is gone.
                     let found = self.describe();
                     visitor.damage(self.position(), found, "a field, or `}`");
-                    self.events(visitor, false)?;
+                    self.events(visitor, Within::Damage)?;
                     continue;
                 }
                 _ => {
                     self.resume(visitor, 0, self.describe(), "a field, or `}`")?;
-                    self.events(visitor, false)?;
+                    self.events(visitor, Within::Damage)?;
                     continue;
                 }
             }
@@ -238,7 +249,7 @@ impl<R: BufRead> Scanner<R> {
                 }
                 Parsed::Wrong(error, found) => {
                     self.resume(visitor, error, found, "the name of a field")?;
-                    self.events(visitor, false)?;
+                    self.events(visitor, Within::Damage)?;
                     continue;
                 }
             };
@@ -248,7 +259,7 @@ impl<R: BufRead> Scanner<R> {
             let first = self.next(visitor, "a value")?;
             if name == "traceEvents" && first == b'[' {
                 self.at += 1;
-                self.events(visitor, true)?;
+                self.events(visitor, Within::Field)?;
                 continue;
             }
             match self.length(MAX_FIELD, visitor) {
@@ -263,7 +274,7 @@ impl<R: BufRead> Scanner<R> {
                 }
                 Parsed::Wrong(error, found) => {
                     self.resume(visitor, error, found, "a value")?;
-                    self.events(visitor, false)?;
+                    self.events(visitor, Within::Damage)?;
                 }
             }
         }
@@ -290,11 +301,11 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Events up to the end of their array.
-    fn events(&mut self, visitor: &mut impl Visitor, end_is_due: bool) -> Result<(), Stop> {
+    fn events(&mut self, visitor: &mut impl Visitor, within: Within) -> Result<(), Stop> {
         loop {
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
-                None if !end_is_due => return Err(Stop::End),
+                None if within != Within::Field => return Err(Stop::End),
                 None => {
                     let found = "the end of the file".into();
                     visitor.damage(self.position(), found, "an event, or `]`");
@@ -308,7 +319,7 @@ impl<R: BufRead> Scanner<R> {
                     self.at += 1;
                     return Ok(());
                 }
-                b'"' | b'}' if !end_is_due => {
+                b'"' | b'}' if within == Within::Damage => {
                     // Back in the fields of the outermost object.
                     return Ok(());
                 }

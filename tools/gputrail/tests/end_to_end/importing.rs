@@ -157,11 +157,13 @@ fn standard_input_and_folders_are_read() {
     let dir = TestDir::new();
     let small = kineto("triton");
     let input = fs::File::open(&small).expect("a file of the tests");
-    let ended = run(dir
+    let ended = dir
         .gputrail(["convert", "-", "-o", "piped.pftrace"])
-        .stdin(Stdio::from(input)))
-    .well();
-    assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
+        .stdin(Stdio::from(input))
+        .output()
+        .expect("the command starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && said.contains("1 kernel"), "{said}");
     fs::create_dir(dir.join("run")).expect("room");
     fs::copy(&small, dir.join("run/rank0.json.gz")).expect("room");
     fs::copy(&small, dir.join("run/rank1.json.gz")).expect("room");
