@@ -163,7 +163,10 @@ fn standard_input_and_folders_are_read() {
         .output()
         .expect("the command starts");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success() && said.contains("1 kernel"), "{said}");
+    assert!(
+        ended.status.success() && said.contains("1 kernel"),
+        "{said}"
+    );
     fs::create_dir(dir.join("run")).expect("room");
     fs::copy(&small, dir.join("run/rank0.json.gz")).expect("room");
     fs::copy(&small, dir.join("run/rank1.json.gz")).expect("room");
