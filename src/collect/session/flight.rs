@@ -60,7 +60,8 @@ impl Flight {
             match self.dump_process(live, &path) {
                 Ok(Some(reach)) => {
                     let shortest = dump.reach.into_iter().chain(reach).min();
-                    (dump.reach, _) = (shortest, dump.captures.push(path));
+                    dump.reach = shortest;
+                    dump.captures.push(path);
                 }
                 Ok(None) => {}
                 Err(error) => {
