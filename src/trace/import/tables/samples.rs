@@ -32,6 +32,11 @@ struct Ran {
     stage: StageHandle,
 }
 
+/// An agent, a kernel, a place and an outcome.
+type CountKey = (AgentId, KernelId, u32, Outcome);
+/// Samples with a key, and latency samples among them.
+type Counted = (CountKey, (u64, u64));
+
 /// Samples and outcomes of one dispatch.
 type Outcomes = Vec<(Outcome, u64)>;
 
@@ -136,7 +141,7 @@ impl Sampled {
         let (mut flame, mut stalls) = (Flame::default(), Stalls::default());
         let mut parts = Parts::new(tables, process);
         // By agent, kernel, place and outcome: samples and latency samples.
-        let mut counts: HashMap<(AgentId, KernelId, u32, Outcome), (u64, u64)> = HashMap::new();
+        let mut counts: HashMap<CountKey, (u64, u64)> = HashMap::new();
         for sample in samples {
             let ran = self.ran.get(&(process, sample.dispatch));
             let (agent, kernel) = (agent_id(ran), kernel_id(ran));
@@ -190,7 +195,7 @@ impl Sampled {
         })?;
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, _)| *key);
-        let at_one = |a: &((AgentId, KernelId, u32, Outcome), _), b: &(_, _)| {
+        let at_one = |a: &Counted, b: &Counted| {
             let ((agent, kernel, place, _), (other_agent, other_kernel, other_place, _)) =
                 (a.0, b.0);
             (agent, kernel, place) == (other_agent, other_kernel, other_place)
@@ -397,7 +402,7 @@ impl<'r> Parts<'r> {
         agent: AgentId,
         kernel: KernelId,
         place: u32,
-        counted: &[((AgentId, KernelId, u32, Outcome), (u64, u64))],
+        counted: &[Counted],
     ) -> io::Result<()> {
         self.declare(agent, kernel, place);
         let outcomes = counted
