@@ -25,10 +25,10 @@ const PID: u32 = 42;
 const QUEUES: usize = 3;
 const NAMES: [&str; 4] = ["a", "clFinish", "", "ä · 名"];
 
-/// The counters of each block: name, unit, and Perfetto's numbers of the units in numerator and denominator.
-const COUNTERS: [(&str, CounterUnit, u32, u32); 2] = [
-    ("share", CounterUnit::Percent, 37, 0),
-    ("bandwidth", CounterUnit::BytesPerSecond, 7, 22),
+/// The counters of each block: name and unit.
+const COUNTERS: [(&str, CounterUnit); 2] = [
+    ("share", CounterUnit::Percent),
+    ("bandwidth", CounterUnit::BytesPerSecond),
 ];
 
 /// The value of an annotation, by its kind and its bits.
@@ -197,7 +197,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
     let mut blocks = Vec::new();
     for gpu in 0..2 {
         let block = CounterIndex(gpu);
-        let counter = |(name, unit, ..): &(&str, CounterUnit, u32, u32)| CounterDescription {
+        let counter = |(name, unit): &(&str, CounterUnit)| CounterDescription {
             name: format!("{name} of {gpu}"),
             description: String::new(),
             unit: *unit,
@@ -371,9 +371,9 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                 let counters = values.map(|(_, told)| told);
                 let counters = counters.iter().zip(COUNTERS);
                 let counters: Vec<_> = counters
-                    .map(|(told, (name, _, numerator, denominator))| {
+                    .map(|(told, (name, _))| {
                         let name = format!("{name} of {block}");
-                        json!([name, numerator, denominator, told[0], told[1]])
+                        json!([name, told[0], told[1]])
                     })
                     .collect();
                 expected.push(

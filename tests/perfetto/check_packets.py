@@ -211,7 +211,7 @@ def counters(described, time, event):
     for counter in event.counters:
         spec = described[counter.counter_id][0]
         kind = counter.WhichOneof('value')
-        told.append([spec.name, sum(spec.numerator_units), sum(spec.denominator_units), kind, getattr(counter, kind)])
+        told.append([spec.name, kind, getattr(counter, kind)])
     (block,) = {described[counter.counter_id][1] for counter in event.counters}
     return {'time': time, 'gpu': event.gpu_id, 'block': block, 'counters': told}
 

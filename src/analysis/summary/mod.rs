@@ -84,8 +84,8 @@ pub struct WorkSummary {
 /// The use of a device over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSummary {
-    /// Its index in the trace.
-    pub index: AgentIndex,
+    /// Its short name, as its tracks have it: "GPU 0".
+    pub title: String,
     /// Its name.
     pub name: String,
     /// Its busy time; `None` if it did no work.
@@ -111,6 +111,7 @@ struct KnownWork {
 /// The busy time of a device, in all and by kind of work.
 #[derive(Debug, Default)]
 struct GpuTime {
+    title: String,
     name: String,
     all: BusyTime,
     kernels: BusyTime,
@@ -223,13 +224,13 @@ impl Summary {
 
     /// The devices, in the order of the trace.
     pub fn gpus(&self) -> Vec<GpuSummary> {
-        let summary = |(index, time): (&AgentIndex, &GpuTime)| {
+        let summary = |time: &GpuTime| {
             let of = |time: &BusyTime| time.busy().map_or(0, |busy| busy.busy.0);
             let busy = time.all.busy();
             let (kernels, transfers) = (of(&time.kernels), of(&time.transfers));
             let all = busy.as_ref().map_or(0, |busy| busy.busy.0);
             GpuSummary {
-                index: *index,
+                title: time.title.clone(),
                 name: time.name.clone(),
                 gaps: self.gaps(busy.as_ref()),
                 busy,
@@ -238,7 +239,7 @@ impl Summary {
                 overlap: Nanos((kernels + transfers).saturating_sub(all)),
             }
         };
-        self.gpus.iter().map(summary).collect()
+        self.gpus.values().map(summary).collect()
     }
 
     /// The gaps of a device by name: kernels of several processes may have the same name.
@@ -282,7 +283,8 @@ impl Summary {
 impl Consumer for Summary {
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
         for (index, agent) in (first.0..).zip(agents) {
-            self.gpus.entry(AgentIndex(index)).or_default().name = agent.name.clone();
+            let time = self.gpus.entry(AgentIndex(index)).or_default();
+            (time.title, time.name) = (agent.title.clone(), agent.name.clone());
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::capture::Metadata;
 use crate::record::{self, AgentId, AgentKind};
-use crate::trace::model::{Agent, AgentIndex};
+use crate::trace::model::{self, Agent, AgentIndex};
 
 /// The properties by which agents of two processes are the same device. Devices with equal properties are distinguished
 /// by their order.
@@ -61,14 +61,9 @@ impl Agents {
     }
 }
 
-/// The kind and the index of an agent, with which the names of its tracks begin: "GPU 0".
+/// The short name of an agent.
 pub(super) fn title(kind: AgentKind, index: AgentIndex) -> String {
-    let kind = match kind {
-        AgentKind::CPU => "CPU device",
-        AgentKind::ACCELERATOR => "Accelerator",
-        _ => "GPU",
-    };
-    format!("{kind} {}", index.0)
+    model::agent_title(kind.name().unwrap_or_default(), index)
 }
 
 fn describe(agent: &record::Agent, metadata: &Metadata, index: AgentIndex) -> Agent {

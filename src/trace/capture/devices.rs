@@ -124,12 +124,12 @@ impl Devices {
         told.is_some().then_some(told)
     }
 
-    /// The name of a queue among those of the process: "GPU 0 . queue 1".
+    /// The name of a queue among those of the process: "GPU 0 · queue 01".
     pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
         let record = metadata.queues.get(&id);
         let title = record.and_then(|queue| self.title(queue.agent));
         let title = title.unwrap_or("unknown device");
-        format!("{title} . {}", queue_name(metadata, record))
+        format!("{title} · {}", queue_name(metadata, record))
     }
 
     /// The id of a piece of work in the trace, unique over all processes. `serial` distinguishes the parts of a command
@@ -367,14 +367,14 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
     EventId(u64::from(process.0) << OWN_BITS | own)
 }
 
-/// The name of a queue on its agent.
+/// The name of a queue on its agent. Numbers have two digits, so that viewers that sort names sort queues.
 fn queue_name(metadata: &Metadata, record: Option<&record::Queue>) -> String {
     let own_name = record.map_or("", |queue| metadata.string(queue.name));
     match (own_name, record) {
         ("", Some(queue)) if queue.properties & queue_properties::COPY_ENGINE != 0 => {
-            format!("copy engine {}", queue.number)
+            format!("copy engine {:02}", queue.number)
         }
-        ("", Some(queue)) => format!("queue {}", queue.number),
+        ("", Some(queue)) => format!("queue {:02}", queue.number),
         ("", None) => "unknown queue".to_owned(),
         (name, _) => name.to_owned(),
     }

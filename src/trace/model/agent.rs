@@ -1,12 +1,12 @@
 //! Agents (devices) and their queues.
 
 use super::{AgentIndex, ProcessIndex};
-use crate::record::{ContextId, Domain};
+use crate::record::{AgentKind, ContextId, Domain};
 
 /// An agent. Unknown properties are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agent {
-    /// Its kind and index, with which the names of its tracks begin: "GPU 0".
+    /// Its short name, with which the names of its tracks begin: "GPU 0".
     pub title: String,
     /// Its name.
     pub name: String,
@@ -22,6 +22,17 @@ pub struct Agent {
     pub attributes: Vec<(String, String)>,
 }
 
+/// The short name of an agent, by which its tracks and the command's output call it: "GPU 0". `kind` is the name of an
+/// [`AgentKind`], or empty.
+pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
+    let short = match AgentKind::ALL.iter().find(|(_, name)| *name == kind) {
+        Some((AgentKind::CPU, _)) => "CPU",
+        Some((AgentKind::ACCELERATOR, _)) => "Accelerator",
+        _ => "GPU",
+    };
+    format!("{short} {}", index.0)
+}
+
 /// A queue of a process on an agent.
 #[derive(Copy, Clone, Debug)]
 pub struct Queue<'a> {
@@ -33,7 +44,7 @@ pub struct Queue<'a> {
     pub context: ContextId,
     /// The API that the queue belongs to.
     pub domain: Domain,
-    /// Its name among the queues of the process on this agent: "queue 0".
+    /// Its name among the queues of the process on this agent: "queue 00".
     pub name: &'a str,
     /// Whether its commands may overtake each other.
     pub out_of_order: bool,

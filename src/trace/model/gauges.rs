@@ -1,5 +1,5 @@
-//! Counters of the work that a process has running on an agent at one time: kernels in flight, the compute units that
-//! they can fill, and the bandwidth of copies.
+//! Counters of the work that a process has running on an agent at a time: kernels and the compute units they can
+//! fill, and the bandwidth of its copies. A counter that would always be 0 is not passed on.
 //!
 //! Work is passed on as it completes, but counters need the order of time. So begins and ends are held back and sorted,
 //! many at a time; later arrivals are counted from the time that the counters have reached. A block of counters that
@@ -35,8 +35,15 @@ pub(crate) enum Running {
 struct Edge {
     time: u64,
     gauge: u32,
-    /// The changes of the gauge's two counters.
-    changes: [i64; 2],
+    change: i64,
+}
+
+/// What a counter counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Counted {
+    Kernels,
+    ComputeUnits,
+    CopyRate,
 }
 
 /// The counters of a process.
@@ -47,8 +54,7 @@ pub(crate) struct Gauges {
     /// The time up to which values have been passed on.
     now: u64,
     gauges: Vec<Gauge>,
-    /// The index of each gauge, by agent and by whether it counts copies.
-    places: Directory<(AgentIndex, bool)>,
+    places: Directory<(AgentIndex, Counted)>,
 }
 
 impl Gauges {
@@ -75,40 +81,64 @@ impl Gauges {
         if duration == 0 {
             return Ok(());
         }
-        let is_copy = matches!(running, Running::Copy(_));
-        let key = (agent, is_copy);
-        let slot = agent.0.wrapping_mul(2) | u32::from(is_copy);
+        let agent = (agent, compute_units);
+        match running {
+            Running::Kernel(groups) => {
+                self.add_counted(stream, agent, Counted::Kernels, 1, (start, end))?;
+                match groups.unwrap_or(0).min(u64::from(compute_units)) {
+                    0 => {}
+                    units => {
+                        let units = units as i64;
+                        self.add_counted(
+                            stream,
+                            agent,
+                            Counted::ComputeUnits,
+                            units,
+                            (start, end),
+                        )?;
+                    }
+                }
+            }
+            Running::Copy(bytes) => {
+                let rate = u128::from(bytes) * 1_000_000_000 / u128::from(duration);
+                let rate = rate.min(i64::MAX as u128 >> 20) as i64;
+                self.add_counted(stream, agent, Counted::CopyRate, rate, (start, end))?;
+            }
+        }
+        if self.edges.len() >= 2 * MAX_HELD {
+            self.pass_on(stream.consumer, MAX_HELD)?;
+        }
+        Ok(())
+    }
+
+    /// A counter of `agent` is higher by `value` from `start` to `end`.
+    fn add_counted(
+        &mut self,
+        stream: &mut Stream<'_>,
+        (agent, compute_units): (AgentIndex, u32),
+        counted: Counted,
+        value: i64,
+        (start, end): (Nanos, Nanos),
+    ) -> io::Result<()> {
+        let key = (agent, counted);
+        let slot = agent.0.wrapping_mul(3).wrapping_add(counted as u32);
         let gauge = match self.places.get(slot, key) {
             Some(place) => place,
             None => {
-                let block = describe(self.process, agent, is_copy, compute_units);
+                let block = describe(self.process, agent, counted);
                 let gauge = Gauge::new(stream.new_counters(), block, compute_units);
                 self.gauges.push(gauge);
                 self.places.insert(key, self.gauges.len() - 1);
                 self.gauges.len() - 1
             }
         };
-        let changes = match running {
-            Running::Kernel(groups) => {
-                let units = groups.unwrap_or(0).min(u64::from(compute_units));
-                [1, units as i64]
-            }
-            Running::Copy(bytes) => {
-                let rate = u128::from(bytes) * 1_000_000_000 / u128::from(duration);
-                [rate.min(i64::MAX as u128 >> 20) as i64, 0]
-            }
-        };
-        let ends = changes.map(|change| -change);
-        let edge = |time: Nanos, changes| Edge {
+        let edge = |time: Nanos, change| Edge {
             time: time.0,
             gauge: gauge as u32,
-            changes,
+            change,
         };
-        self.edges.push(edge(start, changes));
-        self.edges.push(edge(end, ends));
-        if self.edges.len() >= 2 * MAX_HELD {
-            self.pass_on(stream.consumer, MAX_HELD)?;
-        }
+        self.edges.push(edge(start, value));
+        self.edges.push(edge(end, -value));
         Ok(())
     }
 
@@ -133,128 +163,113 @@ impl Gauges {
         }
         for edge in self.edges.drain(..count) {
             self.now = self.now.max(edge.time);
-            self.gauges[edge.gauge as usize].change(consumer, self.now, edge.changes)?;
+            self.gauges[edge.gauge as usize].change(consumer, self.now, edge.change)?;
         }
         Ok(())
     }
 }
 
-fn describe(
-    process: ProcessIndex,
-    agent: AgentIndex,
-    is_copy: bool,
-    compute_units: u32,
-) -> CounterBlock {
-    let counter = |name: &str, description: &str, unit| CounterDescription {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        unit,
+fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> CounterBlock {
+    // The units stand in the names: viewers before v55 show the numbers of units.
+    let (name, description, unit) = match counted {
+        Counted::Kernels => (
+            "kernels",
+            "Kernels that run at the same time",
+            CounterUnit::Count,
+        ),
+        Counted::ComputeUnits => (
+            "occupancy %",
+            "Occupancy by launch: the share of compute units for which the running kernels have workgroups",
+            CounterUnit::Percent,
+        ),
+        Counted::CopyRate => (
+            "copy B/s",
+            "Bytes per second of copies and maps while they run",
+            CounterUnit::BytesPerSecond,
+        ),
     };
-    let in_flight = counter(
-        "kernels in flight",
-        "Kernels that run at the same time",
-        CounterUnit::Count,
-    );
-    let filled = counter(
-        "compute units filled",
-        "Occupancy by launch: the share of compute units for which the running kernels have workgroups",
-        CounterUnit::Percent,
-    );
-    let bandwidth = counter(
-        "copy bandwidth",
-        "Bytes per second of copies and maps while they run",
-        CounterUnit::BytesPerSecond,
-    );
     CounterBlock {
-        name: if is_copy { "copies" } else { "kernels" }.to_owned(),
+        name: name.to_owned(),
         process,
         agent,
-        memory: is_copy,
-        counters: match (is_copy, compute_units) {
-            (true, _) => vec![bandwidth],
-            (false, 0) => vec![in_flight],
-            (false, _) => vec![in_flight, filled],
-        },
+        memory: counted == Counted::CopyRate,
+        counters: vec![CounterDescription {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            unit,
+        }],
     }
 }
 
-/// A block of counters.
+/// A counter.
 #[derive(Debug)]
 struct Gauge {
     index: CounterIndex,
-    /// The block, until it has been declared.
+    /// Its description, until it has been declared.
     block: Option<CounterBlock>,
-    units: Vec<CounterUnit>,
+    unit: CounterUnit,
     compute_units: i64,
-    /// The sums over the work that runs now.
-    sums: [i64; 2],
-    /// The changes in the window: their times and the values from then on.
-    changes: Vec<(u64, [i64; 2])>,
+    /// The sum over the work that runs now.
+    sum: i64,
+    /// The changes of the window: their times, and the value from then on.
+    changes: Vec<(u64, i64)>,
     /// The integral over the window.
-    integral: [i128; 2],
+    integral: i128,
     first: u64,
     last: u64,
     end: u64,
     /// Whether the window has more changes than `changes` holds.
     many: bool,
-    /// The values since the latest change that was passed on.
-    latest: [f64; 2],
+    /// The value since the latest change that was passed on.
+    latest: f64,
 }
 
 impl Gauge {
     fn new(index: CounterIndex, block: CounterBlock, compute_units: u32) -> Gauge {
         Gauge {
             index,
-            units: block.counters.iter().map(|counter| counter.unit).collect(),
+            unit: block.counters[0].unit,
             block: Some(block),
             compute_units: compute_units.into(),
-            sums: [0; 2],
+            sum: 0,
             changes: Vec::with_capacity(MAX_EXACT),
-            integral: [0; 2],
+            integral: 0,
             first: 0,
             last: 0,
             end: 0,
             many: false,
-            latest: [0.0; 2],
+            latest: 0.0,
         }
     }
 
-    fn change(
-        &mut self,
-        consumer: &mut dyn Consumer,
-        time: u64,
-        changes: [i64; 2],
-    ) -> io::Result<()> {
+    fn change(&mut self, consumer: &mut dyn Consumer, time: u64, change: i64) -> io::Result<()> {
         if time >= self.end {
             self.close(consumer)?;
             (self.first, self.last) = (time, time);
             self.end = (time / WINDOW + 1).saturating_mul(WINDOW);
         }
         self.account(time);
-        for (sum, change) in self.sums.iter_mut().zip(changes) {
-            *sum = sum.saturating_add(change);
-        }
+        self.sum = self.sum.saturating_add(change);
         let now = self.now();
         let full = self.changes.len() == MAX_EXACT;
         match self.changes.last_mut() {
-            Some((of, values)) if *of == time => *values = now,
+            Some((of, value)) if *of == time => *value = now,
             _ if full => self.many = true,
             _ => self.changes.push((time, now)),
         }
         Ok(())
     }
 
-    /// The current values of the counters. No device fills more compute units than it has.
-    fn now(&self) -> [i64; 2] {
-        [self.sums[0], self.sums[1].min(self.compute_units)]
+    /// The value: no device fills more compute units than it has.
+    fn now(&self) -> i64 {
+        match self.unit {
+            CounterUnit::Percent => self.sum.min(self.compute_units),
+            _ => self.sum,
+        }
     }
 
     fn account(&mut self, time: u64) {
-        let passed = i128::from(time - self.last);
-        let now = self.now();
-        for (integral, value) in self.integral.iter_mut().zip(now) {
-            *integral += passed * i128::from(value);
-        }
+        self.integral += i128::from(time - self.last) * i128::from(self.now());
         self.last = time;
     }
 
@@ -269,45 +284,32 @@ impl Gauge {
         }
         if std::mem::take(&mut self.many) {
             self.account(self.end);
-            let span = (self.end - self.first) as f64;
-            let mean = self.integral.map(|integral| integral as f64 / span);
+            let mean = self.integral as f64 / (self.end - self.first) as f64;
             self.write(consumer, self.first, mean)?;
-            let after = self.now().map(|value| value as f64);
+            let after = self.now() as f64;
             if after != mean {
                 self.write(consumer, self.end, after)?;
             }
         } else {
-            for (time, values) in &changes {
-                self.write(consumer, *time, values.map(|value| value as f64))?;
+            for (time, value) in &changes {
+                self.write(consumer, *time, *value as f64)?;
             }
         }
         changes.clear();
-        (self.changes, self.integral) = (changes, [0; 2]);
+        (self.changes, self.integral) = (changes, 0);
         Ok(())
     }
 
-    /// Sets the values from `time` on to `values`. Counters of agents look back, so the values before `time` are passed
-    /// on.
-    fn write(
-        &mut self,
-        consumer: &mut dyn Consumer,
-        time: u64,
-        values: [f64; 2],
-    ) -> io::Result<()> {
-        let values = std::mem::replace(&mut self.latest, values);
-        let mut shown = [CounterValue::Int(0); 2];
-        for ((shown, unit), value) in shown.iter_mut().zip(&self.units).zip(values) {
-            *shown = match unit {
-                CounterUnit::Count if value.fract() != 0.0 => CounterValue::Double(value),
-                CounterUnit::Unspecified
-                | CounterUnit::Count
-                | CounterUnit::Bytes
-                | CounterUnit::BytesPerSecond => CounterValue::Int(value as i64),
-                CounterUnit::Percent => {
-                    CounterValue::Int((value * 100.0 / self.compute_units as f64).round() as i64)
-                }
-            };
-        }
-        consumer.counter_values(self.index, Nanos(time), &shown[..self.units.len()])
+    /// The value is `value` from `time` on: counters of agents look back, so the value before is passed on.
+    fn write(&mut self, consumer: &mut dyn Consumer, time: u64, value: f64) -> io::Result<()> {
+        let value = std::mem::replace(&mut self.latest, value);
+        let shown = match self.unit {
+            CounterUnit::Count if value.fract() != 0.0 => CounterValue::Double(value),
+            CounterUnit::Percent => {
+                CounterValue::Int((value * 100.0 / self.compute_units as f64).round() as i64)
+            }
+            _ => CounterValue::Int(value as i64),
+        };
+        consumer.counter_values(self.index, Nanos(time), &[shown])
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::gpu_counter_descriptor::{
-    GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, MeasureUnit, ValueDirection, gpu_counter_spec,
+    GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, ValueDirection, gpu_counter_spec,
 };
 use super::schema::trace_packet::Data;
 use super::schema::{
@@ -111,18 +111,14 @@ impl CounterTrack {
 }
 
 fn spec(id: u32, counter: &CounterDescription, group: GpuCounterGroup) -> GpuCounterSpec {
-    let (numerator, denominator, peak) = match counter.unit {
-        CounterUnit::Unspecified | CounterUnit::Count => (MeasureUnit::None, None, None),
-        CounterUnit::Percent => (MeasureUnit::Percent, None, Some(100)),
-        CounterUnit::Bytes => (MeasureUnit::Byte, None, None),
-        CounterUnit::BytesPerSecond => (MeasureUnit::Byte, Some(MeasureUnit::Second), None),
-    };
+    let peak = (counter.unit == CounterUnit::Percent).then_some(100);
     GpuCounterSpec {
         counter_id: Some(id),
         name: Some(counter.name.clone()),
         description: Some(counter.description.clone()),
-        numerator_units: vec![numerator as i32],
-        denominator_units: denominator.into_iter().map(|unit| unit as i32).collect(),
+        // Viewers before v55 show the numbers of units: the name of the counter has its unit.
+        numerator_units: Vec::new(),
+        denominator_units: Vec::new(),
         select_by_default: Some(true),
         groups: vec![group as i32],
         value_direction: Some(ValueDirection::BackwardsLooking as i32),

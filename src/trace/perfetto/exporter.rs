@@ -48,8 +48,6 @@ pub struct Exporter<'a> {
 struct ProcessPlace {
     pid: ProcessId,
     name: String,
-    /// Its name and id, as they appear in the names of queues and counters.
-    title: String,
     track: ProcessTrack,
     /// The track of notes about its recording.
     notes: Track,
@@ -190,14 +188,10 @@ impl Consumer for Exporter<'_> {
     }
 
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
-        let (mut name, mut title) = (
-            process.name.to_owned(),
-            format!("{} {}", process.name, process.pid.0),
-        );
+        let mut name = process.name.to_owned();
         if !process.rank.is_empty() {
-            // After the process id, so that searches for name and id still match.
+            // Behind the name, where it does not come between what people look for.
             name += &format!(" ({})", process.rank);
-            title += &format!(" ({})", process.rank);
         }
         let track = self
             .writer
@@ -205,7 +199,6 @@ impl Consumer for Exporter<'_> {
         self.processes.push(ProcessPlace {
             pid: process.pid,
             name: process.name.to_owned(),
-            title,
             track,
             notes: self.writer.process_child(track, "gputrail")?,
             device: self.writer.device(),
@@ -251,7 +244,7 @@ impl Consumer for Exporter<'_> {
     fn queue(&mut self, _: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
         let process = declared(self.processes.get(queue.process.0 as usize))?;
         let title = self.title(queue.agent);
-        let mut name = format!("{title} . {} . {}", process.title, queue.name);
+        let mut name = format!("{title} · {} · {}", process.pid.0, queue.name);
         // Perfetto takes queues of one name for one queue.
         let uses = self.queue_names.entry(name.clone()).or_default();
         *uses += 1;
@@ -285,7 +278,7 @@ impl Consumer for Exporter<'_> {
         let process = self.place(block.process)?;
         let title = self.title(block.agent);
         let named = |counter: &CounterDescription| CounterDescription {
-            name: format!("{title} . {} . {}", process.title, counter.name),
+            name: format!("{title} · {} · {}", process.pid.0, counter.name),
             ..counter.clone()
         };
         let counters = block.counters.iter().map(named).collect();

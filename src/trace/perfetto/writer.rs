@@ -13,9 +13,10 @@ use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
 use super::schema::trace_packet::Data;
 use super::schema::{
-    CounterDescriptor, GpuInfo, InternedData, ProcessDescriptor, SystemInfo, ThreadDescriptor,
-    TraceAttributes, TracePacket, TraceStats, TraceUuid, TrackDescriptor, Utsname,
-    counter_descriptor, gpu_info, trace_attributes, trace_stats, track_event,
+    CounterDescriptor, GpuInfo, InternedData, ProcessDescriptor, ProcessTree, SystemInfo,
+    ThreadDescriptor, TraceAttributes, TracePacket, TraceStats, TraceUuid, TrackDescriptor,
+    Utsname, counter_descriptor, gpu_info, process_tree, trace_attributes, trace_stats,
+    track_event,
 };
 use super::work::{
     ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, RenderStageEvent, Submission,
@@ -206,6 +207,18 @@ impl<W: Write> TraceWriter<W> {
         order: Option<i32>,
     ) -> io::Result<ProcessTrack> {
         let uuid = self.uuid(Kind::Process, pid, 0);
+        if let [_, arguments @ ..] = command
+            && !name.contains(' ')
+        {
+            // Trace processor reads command lines from here, and calls the process by the first word, up to a space.
+            let words = [&name].into_iter().chain(arguments);
+            self.describe(Data::ProcessTree(ProcessTree {
+                processes: vec![process_tree::Process {
+                    pid: Some(pid as i32),
+                    cmdline: words.map(|&word| word.to_owned()).collect(),
+                }],
+            }))?;
+        }
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
             process: Some(ProcessDescriptor {

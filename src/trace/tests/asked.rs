@@ -126,7 +126,7 @@ fn queues_of_two_processes_stand_on_rows_of_their_own() {
         "select gpu_track.name, process.pid from gpu_slice join gpu_track on gpu_slice.track_id = gpu_track.id \
          join process using (upid) order by 1",
     );
-    let names = [1, 2].map(|pid| (format!("GPU 0 . app {pid} . queue 0"), pid));
+    let names = [1, 2].map(|pid| (format!("GPU 0 · {pid} · queue 00"), pid));
     assert_eq!(rows, names);
 }
 

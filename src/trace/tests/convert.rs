@@ -233,7 +233,7 @@ fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
     assert_eq!(stage_name(stage, interned), "saxpy");
     assert_eq!(details(stage), [("queued", "-20"), ("submit", "-10")]);
     let queue = &interned.gpu_specifications[0];
-    assert_eq!(queue.name(), "GPU 0 . app 1 . queue 0");
+    assert_eq!(queue.name(), "GPU 0 · 1 · queue 00");
 }
 
 #[test]

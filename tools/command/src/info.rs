@@ -148,14 +148,15 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         )
     });
     lines.list("processes", processes);
-    let devices = info.devices.iter().zip(0..).map(|(device, index)| {
+    let devices = info.devices.iter().map(|device| {
         let name = if device.name.is_empty() {
             "not described"
         } else {
             &device.name
         };
         format!(
-            "GPU {index}: {name}, {}",
+            "{}: {name}, {}",
+            device.title,
             count(device.work, "piece").replace("piece", "operation")
         )
     });
@@ -257,7 +258,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
         "devices",
         devices
             .iter()
-            .map(|gpu| format!("GPU {}: {}", gpu.index.0, gpu.name)),
+            .map(|gpu| format!("{}: {}", gpu.title, gpu.name)),
     );
     lines.line(
         "holds",

@@ -247,10 +247,7 @@ fn latencies(summary: &Summary) -> Table {
 
 fn devices(summary: &Summary) -> Table {
     let rows = summary.gpus().into_iter().map(|gpu| {
-        let mut row = vec![
-            Cell::Text(format!("GPU {}", gpu.index.0)),
-            Cell::Text(gpu.name.clone()),
-        ];
+        let mut row = vec![Cell::Text(gpu.title.clone()), Cell::Text(gpu.name.clone())];
         match &gpu.busy {
             None => row.extend([const { Cell::Nothing }; 7]),
             Some(busy) => {
@@ -332,7 +329,7 @@ fn gaps(summary: &Summary) -> Table {
             let times = &gaps.times;
             let known = gaps.host.0.saturating_add(gaps.waiting.0);
             rows.push(vec![
-                Cell::Text(format!("GPU {}", gpu.index.0)),
+                Cell::Text(gpu.title.clone()),
                 Cell::Text(name.clone()),
                 time(times.total),
                 Cell::Count(times.count),

@@ -184,7 +184,7 @@ fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
 }
 
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
-    let name = format!("GPU {} ({})", gpu.index.0, gpu.name);
+    let name = format!("{} ({})", gpu.title, gpu.name);
     let _ = match &gpu.busy {
         None => writeln!(text, "{name}: no work"),
         Some(busy) => {

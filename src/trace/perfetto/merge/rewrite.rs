@@ -132,17 +132,17 @@ pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// The name with the new number of its device: `GPU 0 . app 7 . queue 0` becomes that of GPU 2.
+/// `GPU 0 · 7 · queue 00` as device 2's.
 pub(super) fn rename(part: &Part, name: &str) -> Option<String> {
-    let (device, rest) = name.split_once(" . ")?;
+    let (device, rest) = name.split_once(" · ")?;
     let (title, number) = device.rsplit_once(' ')?;
     let gpu: usize = number.parse().ok()?;
     let new = *part.gpus.get(gpu)?;
     let machine = match part.placement.machine {
         0 => String::new(),
-        machine => format!("machine {machine} . "),
+        machine => format!("machine {machine} · "),
     };
-    Some(format!("{title} {new} . {machine}{rest}"))
+    Some(format!("{title} {new} · {machine}{rest}"))
 }
 #[cfg(test)]
 mod tests {
@@ -164,12 +164,12 @@ mod tests {
             clocks: NumberMap::default(),
         };
         assert_eq!(
-            rename(&part(0), "GPU 0 . app 7 . queue 1").as_deref(),
-            Some("GPU 4 . app 7 . queue 1")
+            rename(&part(0), "GPU 0 · 7 · queue 01").as_deref(),
+            Some("GPU 4 · 7 · queue 01")
         );
         assert_eq!(
-            rename(&part(2), "GPU 0 . app 7").as_deref(),
-            Some("GPU 4 . machine 2 . app 7")
+            rename(&part(2), "GPU 0 · 7").as_deref(),
+            Some("GPU 4 · machine 2 · 7")
         );
         assert_eq!(rename(&part(0), "gemm"), None);
     }

@@ -5,10 +5,12 @@ use std::io::Read;
 
 use super::check::{RECORDING, our_version, rare};
 use super::findings::{Findings, PacketPosition};
+use super::replay;
 use super::tracks::{TrackId, TrackOf};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind, ProcessId};
+use crate::trace::model::{self, AgentIndex};
 use crate::trace::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
     trace_attributes,
@@ -33,6 +35,8 @@ pub struct ProcessInfo {
 /// A device of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
+    /// Its short name, as its tracks have it: "GPU 0".
+    pub title: String,
     /// Its name.
     pub name: String,
     /// Its vendor.
@@ -120,6 +124,7 @@ fn info_of(source: Input<'_>) -> Info {
         if gpu < MAX_ENTRIES {
             while info.devices.len() <= gpu {
                 info.devices.push(DeviceInfo {
+                    title: model::agent_title("", AgentIndex(info.devices.len() as u32)),
                     name: String::new(),
                     vendor: String::new(),
                     work: 0,
@@ -167,10 +172,11 @@ impl Visitor for Reading {
             }
             field::trace_packet::GPU_INFO => {
                 let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
-                info.devices = gpus
-                    .into_iter()
-                    .take(MAX_ENTRIES)
-                    .map(|gpu| DeviceInfo {
+                let gpus = gpus.into_iter().take(MAX_ENTRIES);
+                info.devices = (0..)
+                    .zip(gpus)
+                    .map(|(index, gpu)| DeviceInfo {
+                        title: replay::title(&gpu, index),
                         name: gpu.name.unwrap_or_default(),
                         vendor: gpu.vendor.unwrap_or_default(),
                         work: 0,

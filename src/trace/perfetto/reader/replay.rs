@@ -21,12 +21,12 @@ use crate::record::{
 };
 use crate::trace::model::nesting::{Nested, Nesting, Step};
 use crate::trace::model::{
-    Agent, AgentIndex, Call, Consumer, EventId, Function, FunctionIndex, Loss, Parent, Process,
-    ProcessIndex, Producer, Queue, QueueIndex, Resources, SamplerIndex, Slice, Stage, StageId,
-    Stream, TraceHeader, Track, TrackIndex, TrackKind, Work, WorkKind, category,
+    self, Agent, AgentIndex, Call, Consumer, EventId, Function, FunctionIndex, Loss, Parent,
+    Process, ProcessIndex, Producer, Queue, QueueIndex, Resources, SamplerIndex, Slice, Stage,
+    StageId, Stream, TraceHeader, Track, TrackIndex, TrackKind, Work, WorkKind, category,
 };
 use crate::trace::perfetto::samples;
-use crate::trace::perfetto::schema::{GpuInfo, PcSamples, TraceStats};
+use crate::trace::perfetto::schema::{GpuInfo, PcSamples, TraceStats, gpu_info};
 
 /// Maximum number of functions and stages that are distinguished.
 const MAX_LABELS: usize = 1 << 16;
@@ -342,7 +342,8 @@ impl Replaying<'_> {
                 let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
                 let gpus = (0..MAX_GPUS).zip(gpus);
                 let agents: Vec<_> = gpus
-                    .map(|(_, gpu)| Agent {
+                    .map(|(index, gpu)| Agent {
+                        title: title(&gpu, index),
                         name: gpu.name.unwrap_or_default(),
                         ..Agent::default()
                     })
@@ -497,7 +498,11 @@ impl Replaying<'_> {
 
     fn read_work(&mut self, event: &WorkEvent<'_>) -> io::Result<()> {
         if event.gpu < MAX_GPUS && event.gpu >= self.agents {
-            let missing = vec![Agent::default(); (event.gpu + 1 - self.agents) as usize];
+            let missing = (self.agents..=event.gpu).map(|index| Agent {
+                title: model::agent_title("", AgentIndex(index)),
+                ..Agent::default()
+            });
+            let missing: Vec<_> = missing.collect();
             self.stream
                 .consumer
                 .agents(AgentIndex(self.agents), &missing)?;
@@ -754,4 +759,12 @@ fn kind_of(event: &WorkEvent<'_>) -> WorkKind {
         () if has(&["memcpy", "copy", "transfer"]) => WorkKind::Copy,
         () => WorkKind::Kernel,
     }
+}
+
+/// The short name of a device of the trace.
+pub(super) fn title(gpu: &gpu_info::Gpu, index: u32) -> String {
+    let mut more = gpu.extra_info.iter();
+    let kind = more.find(|entry| entry.key.as_deref() == Some("kind"));
+    let kind = kind.and_then(|entry| entry.value.as_deref());
+    model::agent_title(kind.unwrap_or_default(), AgentIndex(index))
 }

@@ -333,6 +333,13 @@ pub mod process_descriptor {
     pub const START_TIMESTAMP_NS: u32 = 7;
     pub const PROCESS_LABELS: u32 = 8;
 }
+pub mod process_tree {
+    pub const PROCESSES: u32 = 1;
+    pub mod process {
+        pub const PID: u32 = 1;
+        pub const CMDLINE: u32 = 3;
+    }
+}
 pub mod streaming_profile_packet {
     pub const CALLSTACK_IID: u32 = 1;
     pub const TIMESTAMP_DELTA_US: u32 = 2;
@@ -363,6 +370,7 @@ pub mod trace_attributes {
 }
 pub mod trace_packet {
     pub const FTRACE_EVENTS: u32 = 1;
+    pub const PROCESS_TREE: u32 = 2;
     pub const CLOCK_SNAPSHOT: u32 = 6;
     pub const TIMESTAMP: u32 = 8;
     pub const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;

@@ -1070,7 +1070,7 @@ pub struct TracePacket {
     pub first_packet_on_sequence: ::core::option::Option<bool>,
     #[prost(
         oneof = "trace_packet::Data",
-        tags = "6, 11, 35, 44, 45, 52, 53, 54, 60, 72, 89, 126, 128, 1789"
+        tags = "2, 6, 11, 35, 44, 45, 52, 53, 54, 60, 72, 89, 126, 128, 1789"
     )]
     pub data: ::core::option::Option<trace_packet::Data>,
 }
@@ -1119,6 +1119,8 @@ pub mod trace_packet {
     }
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Data {
+        #[prost(message, tag = "2")]
+        ProcessTree(super::ProcessTree),
         #[prost(message, tag = "6")]
         ClockSnapshot(super::ClockSnapshot),
         #[prost(message, tag = "11")]
@@ -1149,6 +1151,22 @@ pub mod trace_packet {
         /// In the range that Perfetto leaves to extensions.
         #[prost(message, tag = "1789")]
         PcSamples(::prost::alloc::boxed::Box<super::PcSamples>),
+    }
+}
+/// The command lines of processes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessTree {
+    #[prost(message, repeated, tag = "1")]
+    pub processes: ::prost::alloc::vec::Vec<process_tree::Process>,
+}
+/// Nested message and enum types in `ProcessTree`.
+pub mod process_tree {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Process {
+        #[prost(int32, optional, tag = "1")]
+        pub pid: ::core::option::Option<i32>,
+        #[prost(string, repeated, tag = "3")]
+        pub cmdline: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     }
 }
 /// Values that packets of a sequence have unless they say otherwise.

@@ -129,12 +129,12 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
     assert_eq!(devices, 4);
     // Counters are named after their devices.
     let counters: Vec<(String,)> =
-        both.rows("select name from gpu_counter_track where name glob '*in flight' order by 1");
+        both.rows("select name from gpu_counter_track where name glob '* kernels' order by 1");
     let expected = [
-        "GPU 0 . train 4000 . kernels in flight",
-        "GPU 1 . train 4000 . kernels in flight",
-        "GPU 2 . machine 1 . train 4000 . kernels in flight",
-        "GPU 3 . machine 1 . train 4000 . kernels in flight",
+        "GPU 0 · 4000 · kernels",
+        "GPU 1 · 4000 · kernels",
+        "GPU 2 · machine 1 · 4000 · kernels",
+        "GPU 3 · machine 1 · 4000 · kernels",
     ];
     assert_eq!(counters, expected.map(|name| (name.to_owned(),)));
 }
@@ -198,7 +198,8 @@ fn the_ranks_of_a_job_are_distinguished_by_name() {
     let queues =
         "select count(distinct t.name) from gpu_slice g join gpu_track t on g.track_id = t.id";
     for rank in ["(rank 0 of 2)", "(rank 1 of 2)"] {
-        let own = format!("{queues} where t.name glob '* {rank} . *'");
+        let pid = format!("select pid from process where name glob '* {rank}'");
+        let own = format!("{queues} where t.name glob '* · ' || ({pid}) || ' · *'");
         assert_eq!(job.value::<i64>(&own), 3, "queues of {rank}");
     }
 }
