@@ -328,9 +328,7 @@ impl Recorded {
                 format!("process {}", capture.pid)
             };
             if let Some((errno, bytes)) = capture.capture_error {
-                let reason = match errno {
-                    errno => std::io::Error::from_raw_os_error(errno).to_string(),
-                };
+                let reason = std::io::Error::from_raw_os_error(errno);
                 say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
             }
             // A capture that was already full could not take this either.
