@@ -2518,7 +2518,7 @@ gputrail_status gputrail_buffer_create_in_file(int32_t file,
 
 /*
  * Passes to deliver the records that a process that has died has left in the file of a buffer
- * (gputrail_buffer_create_in_file) and not delivered, on the calling thread. The contents of the file are not
+ * (gputrail_buffer_create_in_file) and not delivered, and the counts of those that it dropped, on the calling thread. The contents of the file are not
  * trusted: gputrail_batch_next reports where bytes are no record. Records are delivered once.
  *
  * Errors: GPUTRAIL_MALFORMED for a file that holds no buffer of this version; GPUTRAIL_INVALID_ARGUMENT for one

@@ -444,7 +444,7 @@ fn samples_of_what_is_not_known_are_shown_all_the_same() {
     assert_eq!(
         frames[..],
         [
-            "unknown device . unknown queue",
+            "unknown device · unknown queue",
             "code outside of kernels",
             "0xdeadbeef"
         ]

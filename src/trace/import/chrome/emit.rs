@@ -404,7 +404,7 @@ impl Emitter<'_> {
         }
         let title = match series {
             "" => name.to_owned(),
-            series => format!("{name} . {series}"),
+            series => format!("{name} · {series}"),
         };
         let parent = self.declared.parent(number);
         let track = self.stream.new_track(&Track {

@@ -207,8 +207,8 @@ fn counters_have_a_track_for_each_series() {
     let events = r#"{"ph":"C","name":"memory","ts":1,"pid":1,"args":{"used":5,"free":2.5}},
         {"ph":"C","name":"load","ts":2,"pid":1,"args":{"load":-3}}"#;
     let expected = [
-        "[memory . used] Int(5) from 1000",
-        "[memory . free] Double(2.5) from 1000",
+        "[memory · used] Int(5) from 1000",
+        "[memory · free] Double(2.5) from 1000",
         "[load] Int(-3) from 2000",
     ];
     assert_eq!(stream(events), expected);

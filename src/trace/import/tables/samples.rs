@@ -278,7 +278,7 @@ fn frames(tables: &Tables, stack: &Stack) -> Vec<StackFrame> {
     let queue = match queue.and_then(|queue| tables.queues.get(queue)) {
         Some(queue) => {
             let agent = title(tables, AgentId(queue.agent.0.wrapping_add(1)));
-            format!("{agent} . {}", tables.texts.get(queue.name))
+            format!("{agent} · {}", tables.texts.get(queue.name))
         }
         None => "unknown queue".to_owned(),
     };

@@ -382,8 +382,8 @@ fn declaration(
                 let stream = name.unwrap_or_else(|| format!("stream {}", show(tid, strings)));
                 let category = strings.text(category);
                 declaration.name = match tid {
-                    Id::Number(..0) => format!("GPU {device} . {category}"),
-                    _ => format!("GPU {device} . {stream} . {category}"),
+                    Id::Number(..0) => format!("GPU {device} · {category}"),
+                    _ => format!("GPU {device} · {stream} · {category}"),
                 };
                 let tid = match tid {
                     Id::Number(tid) => tid,
