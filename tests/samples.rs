@@ -326,7 +326,7 @@ fn a_truncated_code_object_leaves_addresses_and_says_how_much_is_there() {
     let first = |object| pieces(object, &large, 0).take(1).collect();
     let why = without_code("truncated", first);
     assert!(why.starts_with("code object 1: only "), "{why}");
-    let total = format!("of its {} bytes are there", large.len());
+    let total = format!("of its {} bytes are present", large.len());
     assert!(why.contains(&total), "{why}");
 }
 

@@ -104,7 +104,10 @@ impl Writer {
         writer
             .locked()
             .append(&[bytemuck::bytes_of(header)])
-            .map_err(|error| io::Error::other(error.reason))?;
+            .map_err(|error| match error.errno {
+                0 => io::Error::other(error.reason),
+                errno => io::Error::from_raw_os_error(errno),
+            })?;
         Ok(writer)
     }
 

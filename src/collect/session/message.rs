@@ -75,7 +75,7 @@ pub enum Refusal {
     #[error("the session already records its maximum number of processes")]
     Processes,
     /// The parent could not make the memory or the file.
-    #[error("the running gputrail could not make its buffers: {}", std::io::Error::from_raw_os_error(*.0))]
+    #[error("the running gputrail could not make a pool or a capture: {}", std::io::Error::from_raw_os_error(*.0))]
     Resources(i32),
 }
 
