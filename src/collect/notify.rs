@@ -4,6 +4,7 @@
 //! source calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the
 //! source keeps until the work completes.
 
+#[cfg(feature = "sim")]
 use super::correlation::{CallInProgress, HostThread};
 use super::operations;
 use super::switchboard::{

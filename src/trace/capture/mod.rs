@@ -31,6 +31,7 @@ pub use captures::{Captures, Options};
 pub use following::{Ahead, Following};
 pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
+#[cfg(feature = "import")]
 pub(crate) use stages::short_name;
 
 use super::model::Stream;

@@ -1,7 +1,7 @@
 //! Agents (devices) and their queues.
 
 use super::{AgentIndex, ProcessIndex};
-use crate::record::{AgentKind, ContextId, Domain};
+use crate::record::{ContextId, Domain};
 
 /// An agent. Unknown properties are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,11 @@ pub struct Agent {
 }
 
 /// The short name of an agent, by which its tracks and the command's output call it: "GPU 0". `kind` is the name of an
-/// [`AgentKind`], or empty.
+/// [`AgentKind`](crate::record::AgentKind), or empty.
+#[cfg(feature = "perfetto")]
 pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
+    use crate::record::AgentKind;
+
     let short = match AgentKind::ALL.iter().find(|(_, name)| *name == kind) {
         Some((AgentKind::CPU, _)) => "CPU",
         Some((AgentKind::ACCELERATOR, _)) => "Accelerator",

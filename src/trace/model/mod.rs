@@ -77,6 +77,7 @@ mod work;
 
 use std::io;
 
+#[cfg(feature = "perfetto")]
 pub(crate) use agent::title as agent_title;
 pub use agent::{Agent, Queue};
 pub use call::{Call, Function, Parameter};

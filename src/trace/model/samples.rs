@@ -4,7 +4,7 @@
 //! objects and addresses are declared once for each [sampler](Samples::sampler), in the part that uses them first or in
 //! an earlier one.
 
-use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex, WorkSamples};
+use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
 use crate::code::aggregate::Outcome;
 use crate::record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
@@ -191,13 +191,15 @@ pub struct StackSamples<'a> {
 }
 
 /// Leading reasons that are shown beside a kernel.
+#[cfg(feature = "perfetto")]
 const LEADING: usize = 3;
 
-impl WorkSamples {
+#[cfg(feature = "perfetto")]
+impl super::WorkSamples {
     /// The samples of a dispatch, by what they say of their waves. `dropped` further ones are missing.
-    pub(crate) fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> WorkSamples {
+    pub(crate) fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> Self {
         let samples: u64 = outcomes.iter().map(|(_, count)| count).sum();
-        WorkSamples {
+        Self {
             samples: samples.saturating_add(dropped),
             dropped,
             leading: leading(outcomes),
@@ -206,6 +208,7 @@ impl WorkSamples {
 }
 
 /// The most frequent states of the waves, as text; empty if unknown.
+#[cfg(feature = "perfetto")]
 fn leading(outcomes: &[(Outcome, u64)]) -> String {
     let mut ways: Vec<(&'static str, u64)> = Vec::new();
     for (outcome, count) in outcomes {

@@ -215,7 +215,10 @@ fn invalid_flight_recorder_options_are_refused_before_the_program_runs() {
         (&["--flight-recorder", "soon"][..], "neither a size"),
         (&["--slower-than", "5ms"], "--flight-recorder"),
         (&["--dump-on", "clFinish"], "--flight-recorder"),
-        (&["--flight-recorder", "1M", "--dump-on", ""], "not be empty"),
+        (
+            &["--flight-recorder", "1M", "--dump-on", ""],
+            "not be empty",
+        ),
         (
             &["--flight-recorder", "1M", "--trigger", "KILL"],
             "neither USR1 nor USR2",
