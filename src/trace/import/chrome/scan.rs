@@ -128,6 +128,7 @@ impl<R: BufRead> Scanner<R> {
                     let end = self.offset + self.buffer.len() as u64;
                     visitor.damage(end, format!("an error: {error}"), "more of the file");
                     self.ended = true;
+                    break;
                 }
             }
         }

@@ -476,6 +476,27 @@ fn a_file_cut_anywhere_is_read_up_to_there() {
 }
 
 #[test]
+fn an_archive_cut_anywhere_is_read_up_to_there() {
+    let events: Vec<String> = (1..500)
+        .map(|i| x(&format!("e{i}"), &i.to_string(), "0.5"))
+        .collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    write!(gzip, "[{}]", events.join(",")).unwrap();
+    let whole = gzip.finish().unwrap();
+    for cut in (whole.len() / 2..whole.len()).step_by(101) {
+        let (lines, report) = read(&whole[..cut]);
+        assert!(lines.len() > 1, "{cut}");
+        assert!(!report.is_sound(), "{cut}");
+        assert!(
+            report.findings[0].found.contains("error"),
+            "{cut}: {:?}",
+            report.findings
+        );
+        assert_eq!(report.further_findings, 0, "{cut}");
+    }
+}
+
+#[test]
 fn events_longer_than_a_window_are_read() {
     let long = "y".repeat(3 << 18);
     let events = [x("a", "1", "1"), x(&long, "2", "1"), x("c", "3.25", "1.5")];
