@@ -61,8 +61,9 @@ Examples:
   gputrail convert run.gputrail -o run.json.gz        for tools that read PyTorch's traces";
 
 const CONVERT_NOTES: &str = "\
-Reads captures (.gputrail), Perfetto traces, and Chrome trace events as PyTorch's profiler writes them (JSON); plain, or packed
-with gzip or zstd. The content decides, not the name. docs/convert.md lists what becomes of each field.
+Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases
+of rocprofv3 (CSV, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
+the name. docs/convert.md lists what becomes of each field.
 
 Exit codes: 0 on success; 1 when an input was damaged, and all else was converted; 125 when gputrail itself fails.";
 
