@@ -34,7 +34,7 @@ pub struct Tally {
     pub latency: u64,
     /// Samples whose wave did not issue, by the reason.
     pub reasons: BTreeMap<NotIssued, u64>,
-    /// The same samples by CUPTI's stall reasons.
+    /// The samples, by CUPTI's stall reasons.
     pub stalls: BTreeMap<StallReason, u64>,
     /// Samples whose wave issued, by the type of the instruction.
     pub types: BTreeMap<InstructionType, u64>,

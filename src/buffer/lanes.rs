@@ -8,7 +8,7 @@
 //! A thread that waits for a block may take those that others hold partly filled in the same way: the lanes are
 //! [paused](Lanes::pause), and [go on](Lanes::resume) without their blocks.
 //!
-//! What opens lanes, closes, pauses and takes them away holds one lock, which [`Opening`] stands for.
+//! Lanes are opened, closed, paused and taken away under one lock, which [`Opening`] stands for.
 
 use super::Lane;
 use crate::platform::sync::{

@@ -71,7 +71,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
-/// What a lane does if the pool has no empty block.
+/// The behaviour of a lane if the pool has no empty block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum Policy {

@@ -32,7 +32,7 @@ impl TimeBound {
     }
 }
 
-/// What to keep of a stream. Empty lists keep everything.
+/// A selection of the items of a stream. Empty lists keep everything.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Events that end before this are left out.

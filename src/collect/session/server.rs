@@ -267,7 +267,7 @@ impl Sink for SessionSink {
     }
 
     fn records(&mut self, view: &BlockView<'_>) {
-        // What was named since the look may be in the records.
+        // The records may have names that came after the look.
         self.look();
         self.capture.records(view);
     }

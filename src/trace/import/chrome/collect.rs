@@ -34,7 +34,7 @@ pub(super) enum Id {
     Text(u32),
 }
 
-/// What a lane is for.
+/// The purpose of a lane.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum LaneKey {
     /// Slices and instants of a thread. Those of a device have a lane for each category.
@@ -45,7 +45,7 @@ pub(super) enum LaneKey {
     Rest,
 }
 
-/// What the file says about a process or thread.
+/// Names and order of a process or thread, from the file's metadata.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     pub name: Option<String>,
@@ -53,7 +53,7 @@ pub(super) struct Described {
     pub order: Option<i32>,
 }
 
-/// What the events of a process are about.
+/// The subject of the events of a process.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Activity {
     /// Calls of device APIs, and operators.

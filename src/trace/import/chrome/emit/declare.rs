@@ -1,4 +1,4 @@
-//! What is declared ahead of all events: the trace, processes, devices; and the tracks of lanes.
+//! Declarations ahead of all events: the trace, processes, devices; and the tracks of lanes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,10 +24,10 @@ const TIME_OF_DAY: i128 = 1_000_000_000_000_000_000;
 /// Longest value of a field that becomes an attribute of the trace.
 const MAX_ATTRIBUTE: usize = 4096;
 
-/// What lanes stand for, and the tracks that have been declared.
+/// The threads and rows that lanes stand for, and the tracks that have been declared.
 #[derive(Debug)]
 pub(super) struct Declared {
-    /// What is added to the times of the file.
+    /// Offset that is added to the times of the file.
     shift: i128,
     lanes: Vec<Declaration>,
     processes: BTreeMap<Id, ProcessIndex>,
