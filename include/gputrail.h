@@ -661,7 +661,7 @@ enum {
     GPUTRAIL_RECORD_FORMAT_RAW = 1 /* Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks. */
 };
 
-/* What a lane does if the pool has no empty block. */
+/* The behaviour of a lane if the pool has no empty block. */
 enum {
     GPUTRAIL_POLICY_DISCARD = 0, /* Drop the record and count it. Writing is wait-free. */
     GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, where waiting is allowed (set_may_wait); elsewhere discard and count. Two blocks are enough for any number of threads: blocks that idle threads hold partly filled are taken back. */
