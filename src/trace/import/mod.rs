@@ -43,6 +43,7 @@ mod log;
 mod nsys;
 mod report;
 mod rocprofv3;
+mod row;
 mod sorter;
 mod source;
 #[cfg(feature = "sqlite")]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Format;
+use super::row::Damage;
 use crate::trace::capture;
 
 /// Most findings that are kept; further ones are counted.
@@ -132,6 +133,11 @@ impl Report {
             found: found.into(),
             expected: expected.into(),
         });
+    }
+
+    /// Adds the damage of a table as a finding.
+    pub(super) fn damage(&mut self, file: &Path, damage: Damage) {
+        self.finding(file, damage.offset, damage.found, damage.expected);
     }
 
     /// Counts an event that the stream does not hold.

@@ -15,30 +15,18 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
+use super::Report;
+use super::row::{Damage, Field, Row};
+
 /// Bytes of the longest value.
 const MAX_VALUE: i32 = 64 << 20;
 /// Bytes that a row takes at least: its length, its id and its header.
 const MIN_ROW: u64 = 4;
+/// Damage of a table that is described.
+const MAX_DAMAGES: usize = 100;
 /// Steps of SQLite's machine between two looks at their number, and how many a byte of the file may take.
 const STEPS: i32 = 10_000;
 const STEPS_PER_BYTE: u64 = 64;
-
-/// A value, a row or a table that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Damage {
-    /// What stands there, with table, row and column.
-    pub found: String,
-    pub expected: String,
-}
-
-impl Damage {
-    pub(super) fn new(found: impl Into<String>, expected: impl Into<String>) -> Damage {
-        Damage {
-            found: found.into(),
-            expected: expected.into(),
-        }
-    }
-}
 
 /// A table.
 #[derive(Clone, Debug)]
@@ -142,28 +130,26 @@ impl Database {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// Calls `each` with every row of a table, with the values of `columns`; columns that the table lacks are `NULL`. What is
-    /// wrong with a row, and what ends the table early, goes to `damaged`.
+    /// Calls `each` with every row of a table, with the values of `columns`; columns that the table lacks are `NULL`. Returns
+    /// the damage of rows, and that which ends the table early.
     pub fn rows(
         &self,
         table: &TableInfo,
         columns: &[&str],
-        mut each: impl FnMut(&Row<'_>) -> Result<(), Damage>,
-        mut damaged: impl FnMut(Damage),
-    ) {
+        mut each: impl FnMut(&dyn Row) -> Result<(), Damage>,
+    ) -> Damages {
         let mut number = 0;
+        let mut damages = Damages::default();
         let result = self.walk(table, columns, &mut number, |row| {
             if let Err(damage) = each(row) {
-                damaged(damage);
+                damages.add(damage);
             }
         });
         if let Err(error) = result {
-            let name = &table.name;
-            damaged(Damage::new(
-                format!("after {number} rows of {name}: {error}"),
-                "the rest of the table",
-            ));
+            let found = format!("after {number} rows of {}: {error}", table.name);
+            damages.add(Damage::new(found, "the rest of the table"));
         }
+        damages
     }
 
     fn walk(
@@ -171,20 +157,28 @@ impl Database {
         table: &TableInfo,
         columns: &[&str],
         number: &mut u64,
-        mut each: impl FnMut(&Row<'_>),
+        mut each: impl FnMut(&SqlRow<'_>),
     ) -> Result<(), String> {
-        let expressions: Vec<String> = columns
+        let names: Vec<&str> = columns
             .iter()
-            .map(|column| match table.has(column) {
-                true => quoted(column),
-                false => "NULL".to_owned(),
+            .map(|names| {
+                let own = names.split('|').find(|name| table.has(name));
+                own.unwrap_or(names)
             })
             .collect();
-        let sql = format!(
-            "SELECT {} FROM {}",
-            expressions.join(", "),
-            quoted(&table.name)
-        );
+        let expression = |name: &&str| match table.has(name) {
+            true => quoted(name),
+            false => "NULL".to_owned(),
+        };
+        let expressions: Vec<String> = names.iter().map(expression).collect();
+        let sql = match &expressions[..] {
+            [] => format!("SELECT 1 FROM {}", quoted(&table.name)),
+            _ => format!(
+                "SELECT {} FROM {}",
+                expressions.join(", "),
+                quoted(&table.name)
+            ),
+        };
         let failed = |error: rusqlite::Error| error.to_string();
         let mut statement = self.connection.prepare(&sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
@@ -200,9 +194,9 @@ impl Database {
             if *number > self.max_rows || text > self.max_text {
                 return Err("more than the file has room for: it is damaged".to_owned());
             }
-            each(&Row {
+            each(&SqlRow {
                 row,
-                columns,
+                columns: &names,
                 table: &table.name,
                 number: *number,
             });
@@ -213,7 +207,7 @@ impl Database {
     /// The number of rows of a table, as far as they can be read.
     pub fn count(&self, table: &TableInfo) -> u64 {
         let mut count = 0;
-        let _ = self.walk(table, &["1"], &mut count, |_| ());
+        let _ = self.walk(table, &[], &mut count, |_| ());
         count
     }
 }
@@ -258,109 +252,56 @@ fn quoted(name: &str) -> String {
 }
 
 /// A row of a table.
-pub(super) struct Row<'r> {
+struct SqlRow<'r> {
     row: &'r rusqlite::Row<'r>,
     columns: &'r [&'r str],
     table: &'r str,
     number: u64,
 }
 
-impl<'r> Row<'r> {
-    fn value(&self, place: usize) -> ValueRef<'_> {
-        self.row.get_ref(place).unwrap_or(ValueRef::Null)
-    }
-
-    /// What is wrong with a value.
-    pub fn damage(&self, place: usize, found: &str, expected: &str) -> Damage {
-        let (table, number) = (self.table, self.number);
-        let column = self.columns.get(place).unwrap_or(&"");
-        Damage::new(
-            format!("{found} in row {number} of {table}, column {column}"),
-            expected,
-        )
-    }
-
-    fn unexpected(&self, place: usize, expected: &str) -> Damage {
-        let found = match self.value(place) {
-            ValueRef::Null => "NULL".to_owned(),
-            ValueRef::Integer(value) => value.to_string(),
-            ValueRef::Real(value) => value.to_string(),
-            ValueRef::Text(text) => {
-                let text = String::from_utf8_lossy(&text[..text.len().min(60)]);
-                format!("the text {text:?}")
-            }
-            ValueRef::Blob(bytes) => format!("{} bytes", bytes.len()),
-        };
-        self.damage(place, &found, expected)
-    }
-
-    /// A whole number; none for `NULL`.
-    pub fn int(&self, place: usize) -> Result<Option<i64>, Damage> {
-        match self.value(place) {
-            ValueRef::Null => Ok(None),
-            ValueRef::Integer(value) => Ok(Some(value)),
-            _ => Err(self.unexpected(place, "a whole number")),
-        }
-    }
-
-    /// A whole number that has to be there.
-    pub fn known_int(&self, place: usize) -> Result<i64, Damage> {
-        let value = self.int(place)?;
-        value.ok_or_else(|| self.unexpected(place, "a whole number"))
-    }
-
-    /// A whole number that is not negative; 0 for `NULL`.
-    pub fn size(&self, place: usize) -> Result<u64, Damage> {
-        let value = self.int(place)?.unwrap_or(0);
-        u64::try_from(value).map_err(|_| self.unexpected(place, "a number from 0 on"))
-    }
-
-    /// As [`Row::size`], of numbers below 2^32.
-    pub fn small(&self, place: usize) -> Result<u32, Damage> {
-        let value = self.size(place)?;
-        u32::try_from(value).map_err(|_| self.unexpected(place, "a number below 4294967296"))
-    }
-
-    /// A number; none for `NULL`.
-    pub fn number(&self, place: usize) -> Result<Option<f64>, Damage> {
-        match self.value(place) {
-            ValueRef::Null => Ok(None),
-            ValueRef::Integer(value) => Ok(Some(value as f64)),
-            ValueRef::Real(value) => Ok(Some(value)),
-            _ => Err(self.unexpected(place, "a number")),
-        }
-    }
-
-    /// A text; none for `NULL`.
-    pub fn text(&self, place: usize) -> Result<Option<&str>, Damage> {
-        match self.value(place) {
-            ValueRef::Null => Ok(None),
+impl Row for SqlRow<'_> {
+    fn field(&self, place: usize) -> Field<'_> {
+        match self.row.get_ref(place).unwrap_or(ValueRef::Null) {
+            ValueRef::Null => Field::Null,
+            ValueRef::Integer(value) => Field::Int(value),
+            ValueRef::Real(value) => Field::Real(value),
             ValueRef::Text(text) => match std::str::from_utf8(text) {
-                Ok(text) => Ok(Some(text)),
-                Err(_) => Err(self.unexpected(place, "UTF-8")),
+                Ok(text) => Field::Text(text),
+                Err(_) => Field::Bytes(text.len()),
             },
-            _ => Err(self.unexpected(place, "a text")),
+            ValueRef::Blob(bytes) => Field::Bytes(bytes.len()),
         }
     }
 
-    /// Whatever a value is.
-    pub fn any(&self, place: usize) -> ValueRef<'_> {
-        self.value(place)
+    fn column(&self, place: usize) -> &str {
+        self.columns[place]
+    }
+
+    fn position(&self) -> (Option<u64>, String) {
+        (None, format!("row {} of {}", self.number, self.table))
     }
 }
 
-/// The columns that a reader takes of a table: an enum whose numbers are their places.
-macro_rules! columns {
-    ($(#[$doc:meta])* $name:ident { $($column:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[allow(non_camel_case_types, dead_code)]
-        #[derive(::core::marker::Copy, Clone)]
-        enum $name { $($column,)* }
-
-        impl $name {
-            /// Their names in the database.
-            const ALL: &'static [&'static str] = &[$($text,)*];
-        }
-    };
+/// The damage of a table: the first of it, and the number of the rest.
+#[derive(Debug, Default)]
+pub(super) struct Damages {
+    first: Vec<Damage>,
+    more: u64,
 }
-pub(super) use columns;
+
+impl Damages {
+    fn add(&mut self, damage: Damage) {
+        match self.first.len() < MAX_DAMAGES {
+            true => self.first.push(damage),
+            false => self.more += 1,
+        }
+    }
+
+    /// Reports it as findings of `file`.
+    pub fn report(self, file: &Path, report: &mut Report) {
+        for damage in self.first {
+            report.damage(file, damage);
+        }
+        report.further_findings += self.more;
+    }
+}

@@ -1,53 +1,110 @@
 //! Work of devices, waits for it, memory, and counters.
 
-use super::super::sqlite::{Damage, Row, columns};
+use super::super::row::{After, Damage, Field, Row, rows};
 use super::super::tables::{
-    ArgumentValue, Arguments, CounterNumber, CounterRow, HostKind, HostRow, Lane, MemoryRow,
-    ProcessHandle, QueueHandle, QueueRow, ValueRow, WorkRow,
+    ArgumentValue, CounterNumber, CounterRow, HostKind, HostRow, Lane, MemoryRow, QueueHandle,
+    QueueRow, StageHandle, TextId, ValueRow, WorkRow,
 };
 use super::{Export, pid_of, thread_of};
 use crate::record::{Domain, TransferKind};
 use crate::trace::model::{CounterUnit, Launch, Resources, WorkKind};
 
-columns!(Kernel {
-    start = "start", end = "end", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", demangled = "demangledName",
-    short = "shortName", registers = "registersPerThread", grid_x = "gridX", grid_y = "gridY",
-    grid_z = "gridZ", block_x = "blockX", block_y = "blockY", block_z = "blockZ",
-    static_shared = "staticSharedMemory", dynamic_shared = "dynamicSharedMemory",
-    local = "localMemoryPerThread", node = "graphNodeId", grid = "gridId", launch = "launchType",
-    executed = "sharedMemoryExecuted", green = "greenContextId", local_total = "localMemoryTotal",
-    graph = "graphId",
-});
-columns!(Memcpy {
-    start = "start", end = "end", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", bytes = "bytes", kind = "copyKind",
-    from = "srcKind", to = "dstKind", from_device = "srcDeviceId", to_device = "dstDeviceId",
-    node = "graphNodeId", address = "virtualAddress", count = "copyCount", cause = "migrationCause",
-});
-columns!(Memset {
-    start = "start", end = "end", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", bytes = "bytes", value = "value",
-    node = "graphNodeId", kind = "memKind",
-});
-columns!(Graph {
-    start = "start", end = "end", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", graph = "graphId", executable = "graphExecId",
-});
-columns!(Wait {
-    start = "start", end = "end", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", kind = "syncType", event = "eventId",
-});
-columns!(Event {
-    time = "timestamp", device = "deviceId", context = "contextId", stream = "streamId",
-    correlation = "correlationId", process = "globalPid", event = "eventId",
-});
-columns!(Memory {
-    time = "start", process = "globalPid", device = "deviceId", address = "address", bytes = "bytes",
-    kind = "memKind", operation = "memoryOperationType", name = "name", correlation = "correlationId",
-});
-columns!(Metric { kind = "typeId", metric = "metricId", name = "metricName", });
-columns!(Sample { time = "timestamp", kind = "typeId", metric = "metricId", value = "value", });
+rows! {
+    /// The columns that all work has.
+    Common {
+        start: i64 = "start",
+        end: i64 = "end",
+        device: i64 = "deviceId",
+        context: Option<i64> = "contextId",
+        stream: Option<i64> = "streamId",
+        correlation: u64 = "correlationId",
+        process: Option<i64> = "globalPid",
+        node: Option<i64> = "graphNodeId",
+    }
+
+    Kernel {
+        demangled: Option<i64> = "demangledName",
+        short: Option<i64> = "shortName",
+        registers: u32 = "registersPerThread",
+        grid_x: u64 = "gridX",
+        grid_y: u64 = "gridY",
+        grid_z: u64 = "gridZ",
+        block_x: u32 = "blockX",
+        block_y: u32 = "blockY",
+        block_z: u32 = "blockZ",
+        static_shared: u32 = "staticSharedMemory",
+        dynamic_shared: u32 = "dynamicSharedMemory",
+        local: u32 = "localMemoryPerThread",
+        graph: Option<i64> = "graphId",
+        grid: Option<i64> = "gridId",
+        launch: Option<i64> = "launchType",
+        executed: Option<i64> = "sharedMemoryExecuted",
+        local_total: Option<i64> = "localMemoryTotal",
+        green: Option<i64> = "greenContextId",
+    }
+
+    Memcpy {
+        bytes: u64 = "bytes",
+        kind: Option<i64> = "copyKind",
+        source: Option<i64> = "srcKind",
+        destination: Option<i64> = "dstKind",
+        source_device: Option<i64> = "srcDeviceId",
+        destination_device: Option<i64> = "dstDeviceId",
+        address: Option<i64> = "virtualAddress",
+        count: Option<i64> = "copyCount",
+        cause: Option<i64> = "migrationCause",
+    }
+
+    Memset {
+        bytes: u64 = "bytes",
+        value: Option<i64> = "value",
+        kind: Option<i64> = "memKind",
+    }
+
+    /// A graph that was traced as a whole, without its nodes.
+    Graph {
+        graph: Option<i64> = "graphId",
+        executable: Option<i64> = "graphExecId",
+    }
+
+    /// A wait of the host for a device, or an event that a stream recorded.
+    Sync {
+        start: Option<i64> = "start|timestamp",
+        end: Option<i64> = "end|timestamp",
+        device: Option<i64> = "deviceId",
+        context: Option<i64> = "contextId",
+        stream: Option<i64> = "streamId",
+        correlation: u64 = "correlationId",
+        process: Option<i64> = "globalPid",
+        kind: Option<i64> = "syncType",
+        event: Option<i64> = "eventId",
+    }
+
+    Memory<'r> {
+        time: i64 = "start",
+        process: Option<i64> = "globalPid",
+        device: Option<i64> = "deviceId",
+        address: Option<i64> = "address",
+        bytes: u64 = "bytes",
+        kind: Option<i64> = "memKind",
+        operation: Option<i64> = "memoryOperationType",
+        name: &'r str = "name",
+        correlation: u64 = "correlationId",
+    }
+
+    Metric<'r> {
+        kind: Option<i64> = "typeId",
+        metric: i64 = "metricId",
+        name: &'r str = "metricName",
+    }
+
+    Sample<'r> {
+        time: i64 = "timestamp",
+        kind: Option<i64> = "typeId",
+        metric: i64 = "metricId",
+        value: Field<'r> = "value",
+    }
+}
 
 /// The kinds of memory of the host, whose numbers begin at 0 in exports.
 const HOST_MEMORY: [i64; 2] = [0, 1];
@@ -56,138 +113,138 @@ const DEALLOCATION: i64 = 1;
 /// No context, stream or device, as CUPTI writes it.
 const NONE: i64 = 0xffff_ffff;
 
-/// Where work ran.
-struct Place {
-    process: ProcessHandle,
-    queue: QueueHandle,
+/// The part of a piece of work that differs by its kind.
+#[derive(Default)]
+struct Described {
+    stage: StageHandle,
+    bytes: u64,
+    launch: Option<Launch>,
+    resources: Resources,
+    arguments: Vec<(TextId, ArgumentValue)>,
 }
 
 impl Export<'_> {
-    /// The queue of a row. Nodes of graphs run on streams of the runtime's own, hundreds of them: they share the queue
+    /// The queue of work. Nodes of graphs run on streams of the runtime's own, hundreds of them: they share the queue
     /// "CUDA graphs", with as many rows as run at a time.
-    fn queue(
-        &mut self,
-        row: &Row<'_>,
-        [global, device, context, stream]: [usize; 4],
-        node: Option<usize>,
-    ) -> Result<Place, Damage> {
-        let (global, _) = thread_of(row.int(global)?.unwrap_or(0));
+    fn queue(&mut self, at: &Common) -> QueueHandle {
+        let (global, _) = thread_of(at.process.unwrap_or(0));
         let process = self.process(global);
         let pid = pid_of(global);
-        let agent = self.device(pid, row.known_int(device)?);
-        let (context, stream) = (
-            row.int(context)?.unwrap_or(0),
-            row.int(stream)?.unwrap_or(0),
-        );
-        let of_graph = match node {
-            Some(node) => row.int(node)?.is_some_and(|node| node != 0),
-            None => false,
-        };
+        let agent = self.device(pid, at.device);
+        let (context, stream) = (at.context.unwrap_or(0), at.stream.unwrap_or(0));
+        let of_graph = at.node.is_some_and(|node| node != 0);
         let name = match (of_graph, self.streams.get(&(pid, context, stream))) {
             (true, _) => "CUDA graphs".to_owned(),
             (false, Some(name)) => format!("stream {stream} {name}"),
             (false, None) => format!("stream {stream}"),
         };
         let name = self.tables.text(&name);
-        let queue = self.tables.queue(QueueRow {
+        self.tables.queue(QueueRow {
             process,
             agent,
             context: context as u32,
             domain: Domain::CUDA_RUNTIME,
             stream: if of_graph { 0 } else { stream as u32 },
             name,
-        });
-        Ok(Place { process, queue })
+        })
     }
 
-    /// The values of a row that are in no other place, as arguments. 0 and `NULL` are left out.
-    fn numbers(&mut self, row: &Row<'_>, columns: &[(&str, usize)]) -> Result<Arguments, Damage> {
-        let mut arguments = Vec::new();
-        for (name, place) in columns {
-            if let Some(value) = row.int(*place)?.filter(|value| *value != 0) {
-                arguments.push((self.tables.text(name), ArgumentValue::Int(value)));
-            }
-        }
-        Ok(self.tables.arguments(arguments))
+    /// Values as arguments. 0 and `NULL` are left out.
+    fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextId, ArgumentValue)> {
+        let known = values
+            .iter()
+            .filter_map(|(name, value)| Some((*name, (*value)?)));
+        let known = known.filter(|(_, value)| *value != 0);
+        known
+            .map(|(name, value)| (self.tables.text(name), ArgumentValue::Int(value)))
+            .collect()
     }
 
-    pub(super) fn kernels(&mut self, table: &str) {
-        self.each(table, Kernel::ALL, |export, row| {
-            let (start, end) =
-                export.interval(row, Kernel::start as usize, Kernel::end as usize)?;
-            let groups = [Kernel::grid_x, Kernel::grid_y, Kernel::grid_z];
-            let blocks = [Kernel::block_x, Kernel::block_y, Kernel::block_z];
-            let mut launch = Launch::default();
-            for (dimension, (groups, items)) in groups.into_iter().zip(blocks).enumerate() {
-                let (groups, items) = (row.size(groups as usize)?, row.small(items as usize)?);
-                launch.workgroup[dimension] = items;
-                launch.grid[dimension] = groups.saturating_mul(items.into());
-            }
-            let resources = Resources {
-                registers: row.small(Kernel::registers as usize)?,
-                static_local: row.small(Kernel::static_shared as usize)?,
-                dynamic_local: row.small(Kernel::dynamic_shared as usize)?,
-                private: row.small(Kernel::local as usize)?,
+    /// The work of a table, which has `columns` beside the common ones.
+    fn work(
+        &mut self,
+        table: &str,
+        columns: &[&'static str],
+        mut describe: impl FnMut(&mut Self, &dyn Row) -> Result<Described, Damage>,
+    ) {
+        let columns = [Common::COLUMNS, columns].concat();
+        self.each(table, &columns, |export, row| {
+            let at = Common::read(row)?;
+            let (start, end) = match (at.start, at.end) {
+                // It was not measured.
+                (0, 0) => (0, 0),
+                (start, end) => (export.time(row, 0, start)?, export.time(row, 1, end)?),
             };
-            let (short, demangled) = (
-                export.string(row.int(Kernel::short as usize)?),
-                export.string(row.int(Kernel::demangled as usize)?),
-            );
-            let texts = &export.tables.texts;
-            let demangled = texts.get(demangled).to_owned();
-            let short = match texts.get(short) {
-                "" => demangled.clone(),
-                short => short.to_owned(),
-            };
-            let demangled = if demangled == short { "" } else { &demangled };
-            let stage = export.tables.stage(WorkKind::Kernel, &short, demangled);
-            let place = [
-                Kernel::process,
-                Kernel::device,
-                Kernel::context,
-                Kernel::stream,
-            ];
-            let place =
-                export.queue(row, place.map(|c| c as usize), Some(Kernel::node as usize))?;
-            let arguments = export.numbers(
-                row,
-                &[
-                    ("graph_node_id", Kernel::node as usize),
-                    ("graph_id", Kernel::graph as usize),
-                    ("grid_id", Kernel::grid as usize),
-                    ("launch_type", Kernel::launch as usize),
-                    ("shared_memory_executed", Kernel::executed as usize),
-                    ("local_memory_total", Kernel::local_total as usize),
-                    ("green_context_id", Kernel::green as usize),
-                ],
-            )?;
-            let correlation = row.size(Kernel::correlation as usize)?;
+            let described = describe(export, &After(row, Common::COLUMNS.len()))?;
+            let queue = export.queue(&at);
+            let mut arguments = export.numbers(&[("graph_node_id", at.node)]);
+            arguments.extend(described.arguments);
+            let process = export.process(thread_of(at.process.unwrap_or(0)).0);
+            let arguments = export.tables.arguments(arguments);
             export.tables.add_work(WorkRow {
-                process: place.process,
-                queue: place.queue,
-                stage,
+                process,
+                queue,
+                stage: described.stage,
                 thread: 0,
-                correlation,
+                correlation: at.correlation,
                 dispatch: 0,
                 start,
                 end,
-                bytes: 0,
-                launch: Some(launch),
-                resources,
+                bytes: described.bytes,
+                launch: described.launch,
+                resources: described.resources,
                 arguments,
             });
             Ok(())
         });
     }
 
+    pub(super) fn kernels(&mut self, table: &str) {
+        self.work(table, Kernel::COLUMNS, |export, row| {
+            let kernel = Kernel::read(row)?;
+            let workgroup = [kernel.block_x, kernel.block_y, kernel.block_z];
+            let groups = [kernel.grid_x, kernel.grid_y, kernel.grid_z];
+            let items = [0, 1, 2].map(|at| groups[at].saturating_mul(workgroup[at].into()));
+            let texts = &export.tables.texts;
+            let [short, full] = [kernel.short, kernel.demangled]
+                .map(|name| texts.get(export.string(name)).to_owned());
+            let stage = match (&short[..], &full[..]) {
+                ("", name) => export.tables.stage(WorkKind::Kernel, name, ""),
+                (name, full) if name == full => export.tables.stage(WorkKind::Kernel, name, ""),
+                (name, full) => export.tables.stage(WorkKind::Kernel, name, full),
+            };
+            Ok(Described {
+                stage,
+                bytes: 0,
+                launch: Some(Launch {
+                    grid: items,
+                    workgroup,
+                }),
+                resources: Resources {
+                    registers: kernel.registers,
+                    static_local: kernel.static_shared,
+                    dynamic_local: kernel.dynamic_shared,
+                    private: kernel.local,
+                },
+                arguments: export.numbers(&[
+                    ("graph_id", kernel.graph),
+                    ("grid_id", kernel.grid),
+                    ("launch_type", kernel.launch),
+                    ("shared_memory_executed", kernel.executed),
+                    ("local_memory_total", kernel.local_total),
+                    ("green_context_id", kernel.green),
+                ]),
+            })
+        });
+    }
+
     pub(super) fn copies(&mut self) {
-        self.each("CUPTI_ACTIVITY_KIND_MEMCPY", Memcpy::ALL, |export, row| {
-            let (start, end) =
-                export.interval(row, Memcpy::start as usize, Memcpy::end as usize)?;
-            let kind = row.int(Memcpy::kind as usize)?.unwrap_or(0);
-            let transfer = u8::try_from(kind)
-                .ok()
-                .filter(|kind| (1..=10).contains(kind));
+        let table = "CUPTI_ACTIVITY_KIND_MEMCPY";
+        self.work(table, Memcpy::COLUMNS, |export, row| {
+            let copy = Memcpy::read(row)?;
+            let kind = copy.kind.unwrap_or(0);
+            let transfer = u8::try_from(kind).ok();
+            let transfer = transfer.filter(|kind| (1..=10).contains(kind));
             let name = match transfer.and_then(|kind| TransferKind(kind).name()) {
                 Some(name) => name.to_owned(),
                 None => {
@@ -195,359 +252,218 @@ impl Export<'_> {
                     format!("copy {}", label.to_ascii_lowercase())
                 }
             };
-            let stage = export.tables.stage(WorkKind::Copy, &name, "");
-            let place = [
-                Memcpy::process,
-                Memcpy::device,
-                Memcpy::context,
-                Memcpy::stream,
-            ];
-            let place =
-                export.queue(row, place.map(|c| c as usize), Some(Memcpy::node as usize))?;
             let mut arguments = Vec::new();
-            for (name, column) in [("source", Memcpy::from), ("destination", Memcpy::to)] {
-                if let Some(kind) = row.int(column as usize)? {
+            for (name, kind) in [("source", copy.source), ("destination", copy.destination)] {
+                if let Some(kind) = kind {
                     let label = export.label("ENUM_CUDA_MEM_KIND", kind);
-                    let value = ArgumentValue::Text(export.tables.text(&label));
-                    arguments.push((export.tables.text(name), value));
+                    let label = ArgumentValue::Text(export.tables.text(&label));
+                    arguments.push((export.tables.text(name), label));
                 }
             }
-            for (name, column) in [
-                ("source_device", Memcpy::from_device),
-                ("destination_device", Memcpy::to_device),
-                ("graph_node_id", Memcpy::node),
-                ("copies", Memcpy::count),
-                ("migration_cause", Memcpy::cause),
-            ] {
-                if let Some(value) = row.int(column as usize)?.filter(|value| *value != 0) {
-                    arguments.push((export.tables.text(name), ArgumentValue::Int(value)));
-                }
+            arguments.extend(export.numbers(&[
+                ("source_device", copy.source_device),
+                ("destination_device", copy.destination_device),
+                ("copies", copy.count),
+                ("migration_cause", copy.cause),
+            ]));
+            if let Some(address) = copy.address.filter(|address| *address != 0) {
+                let address = ArgumentValue::Pointer(address as u64);
+                arguments.push((export.tables.text("address"), address));
             }
-            if let Some(address) = row
-                .int(Memcpy::address as usize)?
-                .filter(|value| *value != 0)
-            {
-                let value = ArgumentValue::Pointer(address as u64);
-                arguments.push((export.tables.text("address"), value));
-            }
-            let arguments = export.tables.arguments(arguments);
-            let (correlation, bytes) = (
-                row.size(Memcpy::correlation as usize)?,
-                row.size(Memcpy::bytes as usize)?,
-            );
-            export.tables.add_work(WorkRow {
-                process: place.process,
-                queue: place.queue,
-                stage,
-                thread: 0,
-                correlation,
-                dispatch: 0,
-                start,
-                end,
-                bytes,
-                launch: None,
-                resources: Resources::default(),
+            Ok(Described {
+                stage: export.tables.stage(WorkKind::Copy, &name, ""),
+                bytes: copy.bytes,
                 arguments,
-            });
-            Ok(())
+                ..Described::default()
+            })
         });
     }
 
     pub(super) fn sets(&mut self) {
-        self.each("CUPTI_ACTIVITY_KIND_MEMSET", Memset::ALL, |export, row| {
-            let (start, end) =
-                export.interval(row, Memset::start as usize, Memset::end as usize)?;
-            let stage = export.tables.stage(WorkKind::Set, WorkKind::FILL, "");
-            let place = [
-                Memset::process,
-                Memset::device,
-                Memset::context,
-                Memset::stream,
-            ];
-            let place =
-                export.queue(row, place.map(|c| c as usize), Some(Memset::node as usize))?;
-            let arguments = export.numbers(
-                row,
-                &[
-                    ("value", Memset::value as usize),
-                    ("memory_kind", Memset::kind as usize),
-                    ("graph_node_id", Memset::node as usize),
-                ],
-            )?;
-            let (correlation, bytes) = (
-                row.size(Memset::correlation as usize)?,
-                row.size(Memset::bytes as usize)?,
-            );
-            export.tables.add_work(WorkRow {
-                process: place.process,
-                queue: place.queue,
-                stage,
-                thread: 0,
-                correlation,
-                dispatch: 0,
-                start,
-                end,
-                bytes,
-                launch: None,
-                resources: Resources::default(),
-                arguments,
-            });
-            Ok(())
+        let table = "CUPTI_ACTIVITY_KIND_MEMSET";
+        self.work(table, Memset::COLUMNS, |export, row| {
+            let set = Memset::read(row)?;
+            Ok(Described {
+                stage: export.tables.stage(WorkKind::Set, WorkKind::FILL, ""),
+                bytes: set.bytes,
+                arguments: export.numbers(&[("value", set.value), ("memory_kind", set.kind)]),
+                ..Described::default()
+            })
         });
     }
 
-    /// Graphs that were traced as a whole, without their nodes.
     pub(super) fn graphs(&mut self) {
-        self.each(
-            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-            Graph::ALL,
-            |export, row| {
-                let (start, end) =
-                    export.interval(row, Graph::start as usize, Graph::end as usize)?;
-                let name = format!(
-                    "CUDA graph {}",
-                    row.int(Graph::graph as usize)?.unwrap_or(0)
-                );
-                let stage = export.tables.stage(WorkKind::Kernel, &name, "");
-                let place = [Graph::process, Graph::device, Graph::context, Graph::stream];
-                let place = export.queue(row, place.map(|c| c as usize), None)?;
-                let executable = [("graph_exec_id", Graph::executable as usize)];
-                let arguments = export.numbers(row, &executable)?;
-                let correlation = row.size(Graph::correlation as usize)?;
-                export.tables.add_work(WorkRow {
-                    process: place.process,
-                    queue: place.queue,
-                    stage,
-                    thread: 0,
-                    correlation,
-                    dispatch: 0,
-                    start,
-                    end,
-                    bytes: 0,
-                    launch: None,
-                    resources: Resources::default(),
-                    arguments,
-                });
-                Ok(())
-            },
-        );
+        let table = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+        self.work(table, Graph::COLUMNS, |export, row| {
+            let graph = Graph::read(row)?;
+            let name = format!("CUDA graph {}", graph.graph.unwrap_or(0));
+            Ok(Described {
+                stage: export.tables.stage(WorkKind::Kernel, &name, ""),
+                arguments: export.numbers(&[("graph_exec_id", graph.executable)]),
+                ..Described::default()
+            })
+        });
     }
 
-    /// Waits of the host for devices: they last while work runs, so they are on a track of their own.
+    /// Waits of the host for devices, which last while work runs and so are on a track of their own, and events that
+    /// streams recorded, where their times were collected.
     pub(super) fn synchronizations(&mut self) {
-        self.each(
-            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-            Wait::ALL,
-            |export, row| {
-                let start = export.time(row, Wait::start as usize)?;
-                let end = export.time(row, Wait::end as usize)?;
-                let (process, _) = thread_of(row.int(Wait::process as usize)?.unwrap_or(0));
-                let process = export.process(process);
-                let kind = row.int(Wait::kind as usize)?.unwrap_or(0);
-                let label = export.label("ENUM_CUPTI_SYNC_TYPE", kind);
-                let name = match label.parse::<i64>() {
-                    Ok(kind) => format!("synchronization of type {kind}"),
-                    Err(_) => label,
-                };
-                let place = export.place_arguments(
-                    row,
-                    &[
-                        ("device", Wait::device),
-                        ("context", Wait::context),
-                        ("stream", Wait::stream),
-                        ("event", Wait::event),
-                    ]
-                    .map(|(name, column)| (name, column as usize)),
-                )?;
-                let correlation = row.size(Wait::correlation as usize)?;
-                let tables = &mut export.tables;
-                let (name, category) = (tables.text(&name), tables.text("CUDA synchronization"));
-                tables.add_host_in(
-                    Lane::Process(process, category),
-                    HostRow {
-                        kind: HostKind::Slice(name, category),
-                        start,
-                        end,
-                        correlation,
-                        arguments: place,
-                        ..HostRow::default()
-                    },
-                );
-                Ok(())
-            },
-        );
-    }
-
-    /// The device, context, stream and event of a row, as far as it has them.
-    fn place_arguments(
-        &mut self,
-        row: &Row<'_>,
-        columns: &[(&str, usize)],
-    ) -> Result<Arguments, Damage> {
-        let mut arguments = Vec::new();
-        for (name, column) in columns {
-            if let Some(value) = row.int(*column)?.filter(|value| (0..NONE).contains(value)) {
-                arguments.push((self.tables.text(name), ArgumentValue::Int(value)));
-            }
-        }
-        Ok(self.tables.arguments(arguments))
-    }
-
-    /// Events that streams recorded, where their times were collected.
-    pub(super) fn cuda_events(&mut self) {
-        self.each(
-            "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-            Event::ALL,
-            |export, row| {
-                if row.int(Event::time as usize)?.unwrap_or(0) == 0 {
+        for (table, category, is_wait) in [
+            (
+                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                "CUDA synchronization",
+                true,
+            ),
+            ("CUPTI_ACTIVITY_KIND_CUDA_EVENT", "CUDA events", false),
+        ] {
+            self.each(table, Sync::COLUMNS, |export, row| {
+                let sync = Sync::read(row)?;
+                let (start, end) = (sync.start.unwrap_or(0), sync.end.unwrap_or(0));
+                if !is_wait && start == 0 {
                     let reason = "CUDA events without a time, which was not collected";
                     export.report.unrepresented(export.file, reason, None);
                     return Ok(());
                 }
-                let time = export.time(row, Event::time as usize)?;
-                let (process, _) = thread_of(row.int(Event::process as usize)?.unwrap_or(0));
-                let process = export.process(process);
-                let arguments = export.place_arguments(
-                    row,
-                    &[
-                        ("device", Event::device),
-                        ("context", Event::context),
-                        ("stream", Event::stream),
-                        ("event", Event::event),
-                    ]
-                    .map(|(name, column)| (name, column as usize)),
-                )?;
-                let correlation = row.size(Event::correlation as usize)?;
+                let (start, end) = (export.time(row, 0, start)?, export.time(row, 1, end)?);
+                let process = export.process(thread_of(sync.process.unwrap_or(0)).0);
+                let name = match is_wait {
+                    false => "CUDA event".to_owned(),
+                    true => {
+                        let label = export.label("ENUM_CUPTI_SYNC_TYPE", sync.kind.unwrap_or(0));
+                        match label.parse::<i64>() {
+                            Ok(kind) => format!("synchronization of type {kind}"),
+                            Err(_) => label,
+                        }
+                    }
+                };
                 let tables = &mut export.tables;
-                let (name, category) = (tables.text("CUDA event"), tables.text("CUDA events"));
+                let mut arguments = Vec::new();
+                for (name, value) in [
+                    ("device", sync.device),
+                    ("context", sync.context),
+                    ("stream", sync.stream),
+                    ("event", sync.event),
+                ] {
+                    if let Some(value) = value.filter(|value| (0..NONE).contains(value)) {
+                        arguments.push((tables.text(name), ArgumentValue::Int(value)));
+                    }
+                }
+                let arguments = tables.arguments(arguments);
+                let (name, category) = (tables.text(&name), tables.text(category));
                 tables.add_host_in(
                     Lane::Process(process, category),
                     HostRow {
-                        kind: HostKind::Instant(name, category),
-                        start: time,
-                        end: time,
-                        correlation,
+                        kind: match is_wait {
+                            true => HostKind::Slice(name, category),
+                            false => HostKind::Instant(name, category),
+                        },
+                        start,
+                        end,
+                        correlation: sync.correlation,
                         arguments,
                         ..HostRow::default()
                     },
                 );
                 Ok(())
-            },
-        );
+            });
+        }
     }
 
     pub(super) fn memory(&mut self) {
-        self.each(
-            "CUDA_GPU_MEMORY_USAGE_EVENTS",
-            Memory::ALL,
-            |export, row| {
-                let time = export.time(row, Memory::time as usize)?;
-                let (global, _) = thread_of(row.int(Memory::process as usize)?.unwrap_or(0));
-                let process = export.process(global);
-                let agent = export.device(
-                    pid_of(global),
-                    row.int(Memory::device as usize)?.unwrap_or(0),
-                );
-                let kind = row.int(Memory::kind as usize)?.unwrap_or(0);
-                let freed = row.int(Memory::operation as usize)? == Some(DEALLOCATION);
-                let address = row.int(Memory::address as usize)?.unwrap_or(0) as u64;
-                let bytes = row.size(Memory::bytes as usize)?;
-                let correlation = row.size(Memory::correlation as usize)?;
-                let label = export.label("ENUM_CUDA_MEM_KIND", kind);
-                let tables = &mut export.tables;
-                let mut arguments = vec![
-                    (tables.text("bytes"), ArgumentValue::Uint(bytes)),
-                    (tables.text("address"), ArgumentValue::Pointer(address)),
-                    (
-                        tables.text("memory"),
-                        ArgumentValue::Text(tables.text(&label)),
-                    ),
-                ];
-                if let Some(name) = row
-                    .text(Memory::name as usize)?
-                    .filter(|name| !name.is_empty())
-                {
-                    arguments.push((
-                        tables.text("variable"),
-                        ArgumentValue::Text(tables.text(name)),
-                    ));
-                }
-                let arguments = tables.arguments(arguments);
-                let name = tables.text(if freed { "deallocation" } else { "allocation" });
-                let category = tables.text("memory allocation");
-                tables.add_host_in(
-                    Lane::Process(process, category),
-                    HostRow {
-                        kind: HostKind::Instant(name, category),
-                        start: time,
-                        end: time,
-                        correlation,
-                        arguments,
-                        ..HostRow::default()
-                    },
-                );
-                if !HOST_MEMORY.contains(&kind) {
-                    tables.add_memory(MemoryRow {
-                        process,
-                        agent,
-                        time,
-                        address,
-                        bytes,
-                        freed,
-                    });
-                }
-                Ok(())
-            },
-        );
+        let table = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+        self.each(table, Memory::COLUMNS, |export, row| {
+            let memory = Memory::read(row)?;
+            let time = export.time(row, 0, memory.time)?;
+            let (global, _) = thread_of(memory.process.unwrap_or(0));
+            let process = export.process(global);
+            let agent = export.device(pid_of(global), memory.device.unwrap_or(0));
+            let kind = memory.kind.unwrap_or(0);
+            let freed = memory.operation == Some(DEALLOCATION);
+            let address = memory.address.unwrap_or(0) as u64;
+            let label = export.label("ENUM_CUDA_MEM_KIND", kind);
+            let tables = &mut export.tables;
+            let mut arguments = vec![
+                (tables.text("bytes"), ArgumentValue::Uint(memory.bytes)),
+                (tables.text("address"), ArgumentValue::Pointer(address)),
+                (
+                    tables.text("memory"),
+                    ArgumentValue::Text(tables.text(&label)),
+                ),
+            ];
+            if !memory.name.is_empty() {
+                let name = ArgumentValue::Text(tables.text(memory.name));
+                arguments.push((tables.text("variable"), name));
+            }
+            let arguments = tables.arguments(arguments);
+            let name = tables.text(if freed { "deallocation" } else { "allocation" });
+            let category = tables.text("memory allocation");
+            tables.add_host_in(
+                Lane::Process(process, category),
+                HostRow {
+                    kind: HostKind::Instant(name, category),
+                    start: time,
+                    end: time,
+                    correlation: memory.correlation,
+                    arguments,
+                    ..HostRow::default()
+                },
+            );
+            if !HOST_MEMORY.contains(&kind) {
+                tables.add_memory(MemoryRow {
+                    process,
+                    agent,
+                    time,
+                    address,
+                    bytes: memory.bytes,
+                    freed,
+                });
+            }
+            Ok(())
+        });
     }
 
     /// Counters of devices, sampled by time. `device` is what the names of its devices begin with.
     pub(super) fn metrics(&mut self, table: &str, names: &'static str, device: &'static str) {
         let mut metrics = std::collections::HashMap::new();
-        self.each(names, Metric::ALL, |export, row| {
-            let kind = row.int(Metric::kind as usize)?;
-            let metric = row.known_int(Metric::metric as usize)?;
-            let name = row.text(Metric::name as usize)?.unwrap_or("");
-            let unit = match name.contains('%') {
+        let counter = |export: &mut Self, kind: Option<i64>, name: &str| {
+            // The device is in the lowest byte of the type.
+            let full = format!("{device} {} {name}", kind.unwrap_or(0) & 0xff);
+            let name = export.tables.text(&full);
+            let unit = match full.contains('%') {
                 true => CounterUnit::Percent,
                 false => CounterUnit::Count,
             };
-            // The device is in the lowest byte of the type.
-            let name = format!("{device} {} {name}", kind.unwrap_or(0) & 0xff);
-            let name = export.tables.text(&name);
-            let counter = CounterRow {
+            export.tables.counter(CounterRow {
                 process: None,
                 name,
                 unit,
-            };
-            metrics.insert((kind, metric), export.tables.counter(counter));
+            })
+        };
+        self.each(names, Metric::COLUMNS, |export, row| {
+            let metric = Metric::read(row)?;
+            let handle = counter(export, metric.kind, metric.name);
+            metrics.insert((metric.kind, metric.metric), handle);
             Ok(())
         });
-        self.each(table, Sample::ALL, |export, row| {
-            let kind = row.int(Sample::kind as usize)?;
-            let metric = row.known_int(Sample::metric as usize)?;
-            let counter = metrics
-                .get(&(kind, metric))
-                .or_else(|| metrics.get(&(None, metric)));
-            let counter = match counter {
-                Some(counter) => *counter,
-                None => {
-                    let name = format!("{device} {} metric {metric}", kind.unwrap_or(0) & 0xff);
-                    let name = export.tables.text(&name);
-                    let unit = CounterUnit::Count;
-                    let counter = export.tables.counter(CounterRow {
-                        process: None,
-                        name,
-                        unit,
-                    });
-                    metrics.insert((kind, metric), counter);
-                    counter
-                }
-            };
-            let time = export.time(row, Sample::time as usize)?;
-            let value = match row.int(Sample::value as usize) {
-                Ok(value) => CounterNumber::Int(value.unwrap_or(0)),
-                Err(_) => CounterNumber::Double(row.number(Sample::value as usize)?.unwrap_or(0.0)),
+        self.each(table, Sample::COLUMNS, |export, row| {
+            let Sample {
+                time,
+                kind,
+                metric,
+                value,
+            } = Sample::read(row)?;
+            let time = export.time(row, 0, time)?;
+            let known = metrics.get(&(kind, metric));
+            let known = known.or_else(|| metrics.get(&(None, metric))).copied();
+            let counter = known.unwrap_or_else(|| {
+                let handle = counter(export, kind, &format!("metric {metric}"));
+                *metrics.entry((kind, metric)).or_insert(handle)
+            });
+            let value = match value {
+                Field::Null => CounterNumber::Int(0),
+                Field::Int(value) => CounterNumber::Int(value),
+                Field::Real(value) => CounterNumber::Double(value),
+                Field::Text(_) | Field::Bytes(_) => return Err(row.damage(3, "a number")),
             };
             export.tables.add_value(ValueRow {
                 counter,

@@ -1,26 +1,44 @@
 //! Calls, ranges, and the tables that are not known.
 
-use rusqlite::types::ValueRef;
-
-use super::super::sqlite::{Damage, Row, TableInfo, columns};
+use super::super::row::{Damage, Field, FieldType, Row, rows};
+use super::super::sqlite::TableInfo;
 use super::super::tables::{ArgumentValue, HostKind, HostRow, Lane, NO_END, TextId};
 use super::{Export, thread_of};
 use crate::record::Domain;
 
-columns!(Call {
-    start = "start", end = "end", thread = "globalTid", correlation = "correlationId",
-    name = "nameId", result = "returnValue",
-});
-columns!(OsCall {
-    start = "start", end = "end", thread = "globalTid", name = "nameId", result = "returnValue",
-});
-columns!(Nvtx {
-    start = "start", end = "end", kind = "eventType", thread = "globalTid", end_thread = "endGlobalTid",
-    text = "text", text_id = "textId", domain = "domainId", category = "category", color = "color",
-    range = "rangeId", unsigned = "uint64Value", signed = "int64Value", double = "doubleValue",
-    small_unsigned = "uint32Value", small_signed = "int32Value", float = "floatValue",
-    json = "jsonText", json_id = "jsonTextId",
-});
+rows! {
+    /// A call of the CUDA runtime or driver, or of a library of the operating system.
+    Call {
+        start: i64 = "start",
+        end: i64 = "end",
+        thread: Option<i64> = "globalTid",
+        correlation: u64 = "correlationId",
+        name: Option<i64> = "nameId",
+        result: Option<i64> = "returnValue",
+    }
+
+    Nvtx<'r> {
+        start: Option<i64> = "start",
+        end: Option<i64> = "end",
+        kind: Option<i64> = "eventType",
+        thread: Option<i64> = "globalTid",
+        end_thread: Option<i64> = "endGlobalTid",
+        text: Option<&'r str> = "text",
+        text_id: Option<i64> = "textId",
+        domain: Option<i64> = "domainId",
+        category: Option<i64> = "category",
+        color: Option<i64> = "color",
+        range: Option<i64> = "rangeId",
+        unsigned: Option<i64> = "uint64Value",
+        signed: Option<i64> = "int64Value",
+        double: Option<f64> = "doubleValue",
+        small_unsigned: Option<i64> = "uint32Value",
+        small_signed: Option<i64> = "int32Value",
+        float: Option<f64> = "floatValue",
+        json: Option<&'r str> = "jsonText",
+        json_id: Option<i64> = "jsonTextId",
+    }
+}
 
 /// Types of NVTX events: numbers of [`ENUM_NSYS_EVENT_TYPE`], the same in all versions.
 mod event {
@@ -46,20 +64,22 @@ fn function_name(name: &str) -> &str {
 impl Export<'_> {
     /// Calls of the CUDA runtime and driver.
     pub(super) fn calls(&mut self, table: &str) {
-        self.each(table, Call::ALL, |export, row| {
-            let start = export.time(row, Call::start as usize)?;
-            let end = export.time(row, Call::end as usize)?;
-            let (process, thread) = thread_of(row.int(Call::thread as usize)?.unwrap_or(0));
+        self.each(table, Call::COLUMNS, |export, row| {
+            let call = Call::read(row)?;
+            let (start, end) = (
+                export.time(row, 0, call.start)?,
+                export.time(row, 1, call.end)?,
+            );
+            let (process, thread) = thread_of(call.thread.unwrap_or(0));
             let process = export.process(process);
-            let name = export.string(row.int(Call::name as usize)?);
+            let name = export.string(call.name);
             let name = function_name(export.tables.texts.get(name)).to_owned();
             let domain = match name.starts_with("cu") && !name.starts_with("cuda") {
                 true => Domain::CUDA_DRIVER,
                 false => Domain::CUDA_RUNTIME,
             };
-            let result = row.int(Call::result as usize)?.unwrap_or(0);
-            let error = i32::try_from(result).ok().filter(|result| *result != 0);
-            let correlation = row.size(Call::correlation as usize)?;
+            let result = i32::try_from(call.result.unwrap_or(0)).ok();
+            let error = result.filter(|result| *result != 0);
             let name = export.tables.text(&name);
             let function = export.tables.function(name, domain);
             export.tables.add_host_in(
@@ -68,7 +88,7 @@ impl Export<'_> {
                     kind: HostKind::Call(function, error),
                     start,
                     end,
-                    correlation,
+                    correlation: call.correlation,
                     ..HostRow::default()
                 },
             );
@@ -78,15 +98,16 @@ impl Export<'_> {
 
     /// Calls of the operating system's libraries.
     pub(super) fn os_calls(&mut self) {
-        self.each("OSRT_API", OsCall::ALL, |export, row| {
-            let start = export.time(row, OsCall::start as usize)?;
-            let end = export.time(row, OsCall::end as usize)?;
-            let (process, thread) = thread_of(row.int(OsCall::thread as usize)?.unwrap_or(0));
+        self.each("OSRT_API", Call::COLUMNS, |export, row| {
+            let call = Call::read(row)?;
+            let (start, end) = (
+                export.time(row, 0, call.start)?,
+                export.time(row, 1, call.end)?,
+            );
+            let (process, thread) = thread_of(call.thread.unwrap_or(0));
             let process = export.process(process);
-            let name = export.string(row.int(OsCall::name as usize)?);
-            let result = row
-                .int(OsCall::result as usize)?
-                .filter(|result| *result != 0);
+            let name = export.string(call.name);
+            let result = call.result.filter(|result| *result != 0);
             let tables = &mut export.tables;
             let result = result.map(|result| (tables.text("result"), ArgumentValue::Int(result)));
             let arguments = tables.arguments(result);
@@ -110,23 +131,27 @@ impl Export<'_> {
         // Names of domains and of categories come as events, in any order.
         let mut domains = std::collections::HashMap::new();
         let mut categories = std::collections::HashMap::new();
-        self.each("NVTX_EVENTS", Nvtx::ALL, |export, row| {
-            let process = thread_of(row.int(Nvtx::thread as usize)?.unwrap_or(0)).0;
-            let domain = row.int(Nvtx::domain as usize)?.unwrap_or(0);
-            match row.int(Nvtx::kind as usize)? {
+        self.each("NVTX_EVENTS", Nvtx::COLUMNS, |export, row| {
+            let nvtx = Nvtx::read(row)?;
+            let domain = (
+                thread_of(nvtx.thread.unwrap_or(0)).0,
+                nvtx.domain.unwrap_or(0),
+            );
+            match nvtx.kind {
                 Some(event::DOMAIN) => {
-                    domains.insert((process, domain), export.nvtx_text(row)?);
+                    domains.insert(domain, export.text(nvtx.text, nvtx.text_id));
                 }
                 Some(event::CATEGORY) => {
-                    let category = row.int(Nvtx::category as usize)?.unwrap_or(0);
-                    categories.insert((process, domain, category), export.nvtx_text(row)?);
+                    let category = (domain, nvtx.category.unwrap_or(0));
+                    categories.insert(category, export.text(nvtx.text, nvtx.text_id));
                 }
                 _ => {}
             }
             Ok(())
         });
-        self.each("NVTX_EVENTS", Nvtx::ALL, |export, row| {
-            let kind = row.int(Nvtx::kind as usize)?.unwrap_or(event::PUSH_POP[0]);
+        self.each("NVTX_EVENTS", Nvtx::COLUMNS, |export, row| {
+            let nvtx = Nvtx::read(row)?;
+            let kind = nvtx.kind.unwrap_or(event::PUSH_POP[0]);
             let (is_range, pushed) = match kind {
                 event::MARK => (false, true),
                 kind if event::PUSH_POP.contains(&kind) => (true, true),
@@ -139,71 +164,67 @@ impl Export<'_> {
                     return Ok(());
                 }
             };
-            let start = export.time(row, Nvtx::start as usize)?;
-            let end = match row.int(Nvtx::end as usize)? {
+            let start = nvtx.start.ok_or_else(|| row.damage(0, "a whole number"))?;
+            let start = export.time(row, 0, start)?;
+            let end = match nvtx.end {
                 _ if !is_range => start,
                 None => NO_END,
-                Some(_) => export.time(row, Nvtx::end as usize)?,
+                Some(end) => export.time(row, 1, end)?,
             };
-            let (global, thread) = thread_of(row.int(Nvtx::thread as usize)?.unwrap_or(0));
+            let (global, thread) = thread_of(nvtx.thread.unwrap_or(0));
             let process = export.process(global);
-            let name = export.nvtx_text(row)?;
-            let domain = row.int(Nvtx::domain as usize)?.unwrap_or(0);
+            let name = export.text(nvtx.text, nvtx.text_id);
+            let domain = nvtx.domain.unwrap_or(0);
             let domain_name = domains.get(&(global, domain)).copied().unwrap_or_default();
+            let json = export.text(nvtx.json, nvtx.json_id);
             let mut arguments = Vec::new();
-            let mut add = |export: &mut Export<'_>, name: &str, value| {
-                arguments.push((export.tables.text(name), value));
-            };
-            match (domain, export.tables.texts.get(domain_name)) {
-                (0, "") => {}
-                (domain, "") => add(export, "domain", ArgumentValue::Int(domain)),
-                _ => add(export, "domain", ArgumentValue::Text(domain_name)),
+            let tables = &mut export.tables;
+            let mut add = |name: &str, value| arguments.push((tables.text(name), value));
+            match (domain, domain_name) {
+                (0, _) if domain_name == TextId::default() => {}
+                (domain, name) if name == TextId::default() => {
+                    add("domain", ArgumentValue::Int(domain));
+                }
+                (_, name) => add("domain", ArgumentValue::Text(name)),
             }
-            if let Some(category) = row.int(Nvtx::category as usize)?.filter(|one| *one != 0) {
-                let value = match categories.get(&(global, domain, category)) {
-                    Some(name) => ArgumentValue::Text(*name),
-                    None => ArgumentValue::Int(category),
-                };
-                add(export, "category", value);
+            if let Some(category) = nvtx.category.filter(|one| *one != 0) {
+                let named = categories.get(&((global, domain), category));
+                let value = named.map_or(ArgumentValue::Int(category), |name| {
+                    ArgumentValue::Text(*name)
+                });
+                add("category", value);
             }
-            for (name, column) in [("color", Nvtx::color), ("range_id", Nvtx::range)] {
-                if let Some(value) = row.int(column as usize)?.filter(|value| *value != 0) {
-                    add(export, name, ArgumentValue::Pointer(value as u64));
+            for (name, value) in [("color", nvtx.color), ("range_id", nvtx.range)] {
+                if let Some(value) = value.filter(|value| *value != 0) {
+                    add(name, ArgumentValue::Pointer(value as u64));
                 }
             }
-            for column in [
-                Nvtx::unsigned,
-                Nvtx::signed,
-                Nvtx::small_unsigned,
-                Nvtx::small_signed,
-            ] {
-                if let Some(value) = row.int(column as usize)? {
-                    add(export, "payload", ArgumentValue::Int(value));
-                }
+            let integers = [
+                nvtx.unsigned,
+                nvtx.signed,
+                nvtx.small_unsigned,
+                nvtx.small_signed,
+            ];
+            for value in integers.into_iter().flatten() {
+                add("payload", ArgumentValue::Int(value));
             }
-            for column in [Nvtx::double, Nvtx::float] {
-                if let Some(value) = row.number(column as usize)? {
-                    add(export, "payload", ArgumentValue::Double(value));
-                }
+            for value in [nvtx.double, nvtx.float].into_iter().flatten() {
+                add("payload", ArgumentValue::Double(value));
             }
-            let json = match row.text(Nvtx::json as usize)? {
-                Some(text) => export.tables.text(text),
-                None => export.string(row.int(Nvtx::json_id as usize)?),
-            };
             if json != TextId::default() {
-                add(export, "payload", ArgumentValue::Text(json));
+                add("payload", ArgumentValue::Text(json));
             }
-            let end_thread = row.int(Nvtx::end_thread as usize)?.map(thread_of);
-            if let Some((_, other)) = end_thread.filter(|(_, other)| !pushed && *other != thread) {
-                add(export, "end_thread", ArgumentValue::Uint(other.into()));
+            let end_thread = nvtx.end_thread.map(|global| thread_of(global).1);
+            if let Some(other) = end_thread.filter(|other| !pushed && *other != thread) {
+                add("end_thread", ArgumentValue::Uint(other.into()));
             }
-            let arguments = export.tables.arguments(arguments);
-            let category = export.tables.text("marker");
+            let arguments = tables.arguments(arguments);
+            let category = tables.text("marker");
             let lane = match pushed {
                 true => Lane::ThreadRanges(process, thread),
                 false => Lane::Ranges(process),
             };
-            export.tables.add_host_in(
+            tables.add_host_in(
                 lane,
                 HostRow {
                     kind: match is_range {
@@ -220,11 +241,11 @@ impl Export<'_> {
         });
     }
 
-    /// The text of an NVTX event, by itself or registered.
-    fn nvtx_text(&mut self, row: &Row<'_>) -> Result<TextId, Damage> {
-        match row.text(Nvtx::text as usize)? {
-            Some(text) => Ok(self.tables.text(text)),
-            None => Ok(self.string(row.int(Nvtx::text_id as usize)?)),
+    /// A text that stands in its row, or is registered.
+    fn text(&mut self, text: Option<&str>, id: Option<i64>) -> TextId {
+        match text {
+            Some(text) => self.tables.text(text),
+            None => self.string(id),
         }
     }
 
@@ -255,43 +276,31 @@ impl Export<'_> {
         let rest = table.columns.iter().map(|column| &column[..]);
         let rest: Vec<&str> = rest.filter(|column| !used.contains(column)).collect();
         let columns: Vec<&str> = used.into_iter().chain(rest.iter().copied()).collect();
-        let (database, file) = (self.database, self.file);
-        let mut damages = Vec::new();
-        let each = |row: &Row<'_>| self.span(table, &rest, row);
-        database.rows(table, &columns, each, |damage| damages.push(damage));
-        for damage in damages {
-            self.report
-                .finding(file, None, damage.found, damage.expected);
-        }
+        let database = self.database;
+        let damages = database.rows(table, &columns, |row| self.span(table, &rest, row));
+        damages.report(self.file, self.report);
     }
 
-    fn span(&mut self, table: &TableInfo, rest: &[&str], row: &Row<'_>) -> Result<(), Damage> {
-        let (start, end) = (self.time(row, 0)?, self.time(row, 1)?);
-        let global = match row.int(2)? {
-            Some(thread) => thread,
-            None => row.int(3)?.unwrap_or(0),
-        };
-        let (process, thread) = thread_of(global);
+    fn span(&mut self, table: &TableInfo, rest: &[&str], row: &dyn Row) -> Result<(), Damage> {
+        let time = |place| self.time(row, place, FieldType::parse(row, place)?);
+        let (start, end) = (time(0)?, time(1)?);
+        let [thread, process] = [Option::<i64>::parse(row, 2)?, FieldType::parse(row, 3)?];
+        let (process, thread) = thread_of(thread.or(process).unwrap_or(0));
         let process = self.process(process);
-        let name = match row.any(4) {
-            ValueRef::Integer(id) => self.string(Some(id)),
-            _ => self.tables.text(row.text(4)?.unwrap_or("")),
+        let name = match row.field(4) {
+            Field::Int(id) => self.string(Some(id)),
+            _ => self.tables.text(FieldType::parse(row, 4)?),
         };
         let mut arguments = Vec::new();
         for (place, column) in (5..).zip(rest) {
-            let value = match row.any(place) {
-                ValueRef::Integer(0) | ValueRef::Null | ValueRef::Blob(_) => continue,
-                // Columns that name a text are called so.
-                ValueRef::Integer(id)
-                    if column.ends_with("nameId") || column.ends_with("NameId") =>
-                {
-                    ArgumentValue::Text(self.string(Some(id)))
-                }
-                ValueRef::Integer(value) => ArgumentValue::Int(value),
-                ValueRef::Real(value) => ArgumentValue::Double(value),
-                ValueRef::Text(_) => {
-                    ArgumentValue::Text(self.tables.text(row.text(place)?.unwrap_or("")))
-                }
+            // Columns that name a text are called so.
+            let is_name = column.ends_with("nameId") || column.ends_with("NameId");
+            let value = match row.field(place) {
+                Field::Int(0) | Field::Null | Field::Bytes(_) => continue,
+                Field::Int(id) if is_name => ArgumentValue::Text(self.string(Some(id))),
+                Field::Int(value) => ArgumentValue::Int(value),
+                Field::Real(value) => ArgumentValue::Double(value),
+                Field::Text(text) => ArgumentValue::Text(self.tables.text(text)),
             };
             arguments.push((self.tables.text(column), value));
         }

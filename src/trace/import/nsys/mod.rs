@@ -16,7 +16,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use super::sqlite::{Damage, Database, Row, TableInfo, columns};
+use super::row::{Damage, Row, rows};
+use super::sqlite::{Database, TableInfo};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextId};
 use super::{Report, Source};
 use crate::trace::model::{Agent, Consumer};
@@ -55,19 +56,63 @@ pub(super) fn read(
     tables.pass_on(source.name(), consumer, report)
 }
 
-columns!(Text { id = "id", value = "value", });
-columns!(Start { utc = "utcEpochNs", });
-columns!(Property { name = "name", value = "value", });
-columns!(Process { global = "globalPid", pid = "pid", name = "name", });
-columns!(Thread { name = "nameId", global = "globalTid", });
-columns!(Enumeration { id = "id", name = "name", label = "label", });
-columns!(Gpu {
-    id = "id", name = "name", bus = "busLocation", multiprocessors = "smCount", chip = "chipName",
-    major = "computeMajor", minor = "computeMinor", memory = "totalMemory", clock = "clockRate",
-    bandwidth = "memoryBandwidth", uuid = "uuid",
-});
-columns!(CudaDevice { gpu = "gpuId", cuda = "cudaId", pid = "pid", });
-columns!(NamedStream { name = "name", pid = "processId", context = "contextId", stream = "streamId", });
+rows! {
+    Text<'r> {
+        id: i64 = "id",
+        value: Option<&'r str> = "value",
+    }
+
+    Start {
+        utc: Option<i64> = "utcEpochNs",
+    }
+
+    Property<'r> {
+        name: &'r str = "name",
+        value: &'r str = "value",
+    }
+
+    Process<'r> {
+        global: Option<i64> = "globalPid",
+        name: &'r str = "name",
+    }
+
+    Thread {
+        name: Option<i64> = "nameId",
+        global: Option<i64> = "globalTid",
+    }
+
+    Enumeration<'r> {
+        id: i64 = "id",
+        name: &'r str = "label|name",
+    }
+
+    Gpu<'r> {
+        id: i64 = "id",
+        name: &'r str = "name",
+        bus: &'r str = "busLocation",
+        multiprocessors: u32 = "smCount",
+        chip: &'r str = "chipName",
+        major: u64 = "computeMajor",
+        minor: u64 = "computeMinor",
+        memory: u64 = "totalMemory",
+        clock: u64 = "clockRate",
+        bandwidth: u64 = "memoryBandwidth",
+        uuid: &'r str = "uuid",
+    }
+
+    CudaDevice {
+        gpu: Option<i64> = "gpuId",
+        cuda: i64 = "cudaId",
+        pid: u32 = "pid",
+    }
+
+    NamedStream<'r> {
+        name: &'r str = "name",
+        pid: u32 = "processId",
+        context: i64 = "contextId",
+        stream: i64 = "streamId",
+    }
+}
 
 /// Tables that describe the others.
 const DESCRIPTIONS: [&str; 12] = [
@@ -156,7 +201,6 @@ impl<'e> Export<'e> {
         self.sets();
         self.graphs();
         self.synchronizations();
-        self.cuda_events();
         self.memory();
         self.nvtx();
         self.os_calls();
@@ -169,55 +213,39 @@ impl<'e> Export<'e> {
     fn each(
         &mut self,
         table: &str,
-        columns: &'static [&'static str],
-        mut each: impl FnMut(&mut Self, &Row<'_>) -> Result<(), Damage>,
+        columns: &[&str],
+        mut each: impl FnMut(&mut Self, &dyn Row) -> Result<(), Damage>,
     ) {
         let database = self.database;
         self.done.insert(table.to_owned());
-        let Some(info) = database.table(table) else {
-            return;
-        };
-        let file = self.file;
-        let mut damages = Vec::new();
-        database.rows(
-            info,
-            columns,
-            |row| each(self, row),
-            |damage| damages.push(damage),
-        );
-        for damage in damages {
-            self.report
-                .finding(file, None, damage.found, damage.expected);
+        if let Some(info) = database.table(table) {
+            let damages = database.rows(info, columns, |row| each(self, row));
+            damages.report(self.file, self.report);
         }
     }
 
     /// When the session began, the machine, and facts about the export.
     fn session(&mut self) {
-        self.each(
-            "TARGET_INFO_SESSION_START_TIME",
-            Start::ALL,
-            |export, row| {
-                let Some(utc) = row.int(Start::utc as usize)?.filter(|utc| *utc > 0) else {
-                    return Ok(());
-                };
+        let table = "TARGET_INFO_SESSION_START_TIME";
+        self.each(table, Start::COLUMNS, |export, row| {
+            if let Some(utc) = Start::read(row)?.utc.filter(|utc| *utc > 0) {
                 export.start = utc;
                 let clocks = &mut export.tables.header.clocks;
                 (clocks.boottime, clocks.realtime) = (utc as u64, utc as u64);
-                Ok(())
-            },
-        );
-        self.each("TARGET_INFO_SYSTEM_ENV", Property::ALL, |export, row| {
-            let name = row.text(Property::name as usize)?.unwrap_or("");
-            let value = row.text(Property::value as usize)?.unwrap_or("");
-            if name == "Hostname" {
-                export.tables.header.machine.host = value.to_owned();
+            }
+            Ok(())
+        });
+        let table = "TARGET_INFO_SYSTEM_ENV";
+        self.each(table, Property::COLUMNS, |export, row| {
+            let property = Property::read(row)?;
+            if property.name == "Hostname" {
+                export.tables.header.machine.host = property.value.to_owned();
             }
             Ok(())
         });
         for table in ["META_DATA_EXPORT", "META_DATA_CAPTURE", "EXPORT_META_DATA"] {
-            self.each(table, Property::ALL, |export, row| {
-                let name = row.text(Property::name as usize)?.unwrap_or("");
-                let value = row.text(Property::value as usize)?.unwrap_or("");
+            self.each(table, Property::COLUMNS, |export, row| {
+                let Property { name, value } = Property::read(row)?;
                 let attribute = (format!("nsys {name}"), value.to_owned());
                 export.tables.attributes.push(attribute);
                 Ok(())
@@ -239,109 +267,96 @@ impl<'e> Export<'e> {
     }
 
     fn strings(&mut self) {
-        self.each("StringIds", Text::ALL, |export, row| {
-            let id = row.known_int(Text::id as usize)?;
-            if let Some(text) = row.text(Text::value as usize)? {
-                let text = export.tables.text(text);
-                export.texts.insert(id, text);
+        self.each("StringIds", Text::COLUMNS, |export, row| {
+            let text = Text::read(row)?;
+            if let Some(value) = text.value {
+                let value = export.tables.text(value);
+                export.texts.insert(text.id, value);
             }
             Ok(())
         });
     }
 
     fn processes(&mut self) {
-        self.each("PROCESSES", Process::ALL, |export, row| {
-            let Some(global) = row.int(Process::global as usize)? else {
+        self.each("PROCESSES", Process::COLUMNS, |export, row| {
+            let process = Process::read(row)?;
+            let Some(global) = process.global else {
                 return Ok(());
             };
-            let (process, _) = thread_of(global);
-            let handle = export.process(process);
-            let path = row.text(Process::name as usize)?.unwrap_or("");
-            if let Some(name) = path.rsplit('/').next().filter(|name| !name.is_empty()) {
+            let handle = export.process(thread_of(global).0);
+            let name = process.name.rsplit('/').next();
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
                 let row = &mut export.tables.processes[handle.0 as usize];
                 row.name = name.to_owned();
-                row.command = vec![path.to_owned()];
+                row.command = vec![process.name.to_owned()];
             }
             Ok(())
         });
-        self.each("ThreadNames", Thread::ALL, |export, row| {
-            let Some(global) = row.int(Thread::global as usize)? else {
-                return Ok(());
-            };
-            let (process, thread) = thread_of(global);
-            let process = export.process(process);
-            let name = export.string(row.int(Thread::name as usize)?);
-            let name = export.tables.texts.get(name).to_owned();
-            export.tables.threads.insert((process, thread), name);
+        self.each("ThreadNames", Thread::COLUMNS, |export, row| {
+            let row = Thread::read(row)?;
+            if let Some(global) = row.global {
+                let (process, thread) = thread_of(global);
+                let process = export.process(process);
+                let name = export.string(row.name);
+                let name = export.tables.texts.get(name).to_owned();
+                export.tables.threads.insert((process, thread), name);
+            }
             Ok(())
         });
     }
 
     fn gpus(&mut self) {
-        self.each("TARGET_INFO_GPU", Gpu::ALL, |export, row| {
-            let id = row.known_int(Gpu::id as usize)?;
-            let text = |column: Gpu| Ok(row.text(column as usize)?.unwrap_or("").to_owned());
-            let number = |column: Gpu| row.size(column as usize);
-            let mut attributes = Vec::new();
-            for (name, column) in [
-                ("compute_units", Gpu::multiprocessors),
-                ("memory_bytes", Gpu::memory),
-                ("memory_bandwidth", Gpu::bandwidth),
-                ("clock_hz", Gpu::clock),
-            ] {
-                let value = number(column)?;
-                if value != 0 {
-                    attributes.push((name.to_owned(), value.to_string()));
-                }
+        self.each("TARGET_INFO_GPU", Gpu::COLUMNS, |export, row| {
+            let gpu = Gpu::read(row)?;
+            let numbers = [
+                ("compute_units", gpu.multiprocessors.into()),
+                ("memory_bytes", gpu.memory),
+                ("memory_bandwidth", gpu.bandwidth),
+                ("clock_hz", gpu.clock),
+            ];
+            let known = numbers.into_iter().filter(|(_, value)| *value != 0);
+            let mut attributes: Vec<_> = known
+                .map(|(name, value)| (name.to_owned(), value.to_string()))
+                .collect();
+            if !gpu.uuid.is_empty() {
+                attributes.push(("uuid".to_owned(), gpu.uuid.to_owned()));
             }
-            let uuid = text(Gpu::uuid)?;
-            if !uuid.is_empty() {
-                attributes.push(("uuid".to_owned(), uuid));
-            }
-            let (major, minor) = (number(Gpu::major)?, number(Gpu::minor)?);
             let agent = AgentRow {
                 agent: Agent {
-                    title: format!("GPU {id}"),
-                    name: text(Gpu::name)?,
+                    title: format!("GPU {}", gpu.id),
+                    name: gpu.name.to_owned(),
                     vendor: "NVIDIA".to_owned(),
-                    model: text(Gpu::chip)?,
-                    architecture: match major {
+                    model: gpu.chip.to_owned(),
+                    architecture: match gpu.major {
                         0 => String::new(),
-                        _ => format!("sm_{major}{minor}"),
+                        major => format!("sm_{major}{}", gpu.minor),
                     },
-                    pci_address: text(Gpu::bus)?,
+                    pci_address: gpu.bus.to_owned(),
                     attributes,
                 },
-                compute_units: row.small(Gpu::multiprocessors as usize)?,
+                compute_units: gpu.multiprocessors,
             };
-            if !export.agents.contains_key(&id) {
+            if !export.agents.contains_key(&gpu.id) {
                 let handle = export.tables.agent(agent);
-                export.agents.insert(id, handle);
+                export.agents.insert(gpu.id, handle);
             }
             Ok(())
         });
-        self.each("TARGET_INFO_CUDA_DEVICE", CudaDevice::ALL, |export, row| {
-            let pid = row.small(CudaDevice::pid as usize)?;
-            let cuda = row.known_int(CudaDevice::cuda as usize)?;
-            if let Some(gpu) = row.int(CudaDevice::gpu as usize)? {
-                export.devices.insert((pid, cuda), gpu);
+        let table = "TARGET_INFO_CUDA_DEVICE";
+        self.each(table, CudaDevice::COLUMNS, |export, row| {
+            let device = CudaDevice::read(row)?;
+            if let Some(gpu) = device.gpu {
+                export.devices.insert((device.pid, device.cuda), gpu);
             }
             Ok(())
         });
-        self.each(
-            "TARGET_INFO_NVTX_CUDA_STREAM",
-            NamedStream::ALL,
-            |export, row| {
-                let pid = row.small(NamedStream::pid as usize)?;
-                let context = row.known_int(NamedStream::context as usize)?;
-                let stream = row.known_int(NamedStream::stream as usize)?;
-                let name = row.text(NamedStream::name as usize)?.unwrap_or("");
-                export
-                    .streams
-                    .insert((pid, context, stream), name.to_owned());
-                Ok(())
-            },
-        );
+        let table = "TARGET_INFO_NVTX_CUDA_STREAM";
+        self.each(table, NamedStream::COLUMNS, |export, row| {
+            let stream = NamedStream::read(row)?;
+            let key = (stream.pid, stream.context, stream.stream);
+            export.streams.insert(key, stream.name.to_owned());
+            Ok(())
+        });
     }
 
     fn enumerations(&mut self) {
@@ -351,13 +366,9 @@ impl<'e> Export<'e> {
             "ENUM_CUPTI_SYNC_TYPE",
             "ENUM_NSYS_EVENT_TYPE",
         ] {
-            self.each(table, Enumeration::ALL, |export, row| {
-                let id = row.known_int(Enumeration::id as usize)?;
-                let label = match row.text(Enumeration::label as usize)? {
-                    Some(label) => label,
-                    None => row.text(Enumeration::name as usize)?.unwrap_or(""),
-                };
-                export.labels.insert((table, id), label.to_owned());
+            self.each(table, Enumeration::COLUMNS, |export, row| {
+                let Enumeration { id, name } = Enumeration::read(row)?;
+                export.labels.insert((table, id), name.to_owned());
                 Ok(())
             });
         }
@@ -405,25 +416,12 @@ impl<'e> Export<'e> {
         }
     }
 
-    /// A time of the session in the clock of the trace.
-    fn time(&self, row: &Row<'_>, place: usize) -> Result<u64, Damage> {
-        let time = row.known_int(place)?;
+    /// A time of the session, which stands in the column at `place`, in the clock of the trace.
+    fn time(&self, row: &dyn Row, place: usize, time: i64) -> Result<u64, Damage> {
         let shifted = self.start.checked_add(time).filter(|time| *time > 0);
-        shifted.map(|time| time as u64).ok_or_else(|| {
-            row.damage(
-                place,
-                &time.to_string(),
-                "nanoseconds from the start of the session",
-            )
-        })
-    }
-
-    /// The times of work: 0 and 0 where it was not measured.
-    fn interval(&self, row: &Row<'_>, start: usize, end: usize) -> Result<(u64, u64), Damage> {
-        if row.int(start)? == Some(0) && row.int(end)? == Some(0) {
-            return Ok((0, 0));
-        }
-        Ok((self.time(row, start)?, self.time(row, end)?))
+        let expected = "nanoseconds from the start of the session";
+        let shifted = shifted.ok_or_else(|| row.damage(place, expected))?;
+        Ok(shifted as u64)
     }
 
     /// Whether a table describes others.

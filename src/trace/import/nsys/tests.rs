@@ -318,7 +318,7 @@ INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (300, 400, 0, 1, 7, 1, {PROCESS}, 
     assert_eq!(
         findings,
         [
-            "the text \"soon\" in row 2 of CUPTI_ACTIVITY_KIND_KERNEL, column start",
+            "\"soon\" in row 2 of CUPTI_ACTIVITY_KIND_KERNEL, column start",
             "NULL in row 3 of CUPTI_ACTIVITY_KIND_KERNEL, column start",
             "4.5 in row 4 of CUPTI_ACTIVITY_KIND_KERNEL, column end",
             "-1 in row 5 of CUPTI_ACTIVITY_KIND_KERNEL, column correlationId",

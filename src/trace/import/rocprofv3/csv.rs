@@ -6,19 +6,10 @@
 
 use std::io::{self, BufRead};
 
+use crate::trace::import::row::{Damage, Field, Row};
+
 /// Bytes of the longest record.
 const MAX_RECORD: usize = 1 << 20;
-
-/// A record that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Damage {
-    /// Its first line, from 1.
-    pub line: u64,
-    /// Where it begins, in bytes.
-    pub offset: u64,
-    pub found: String,
-    pub expected: String,
-}
 
 /// A CSV file.
 pub(super) struct Csv<R> {
@@ -52,11 +43,8 @@ pub(super) struct Record<'c> {
 }
 
 impl<'c> Record<'c> {
-    /// The field of a column; empty if the record has no such column.
-    pub fn field(&self, column: Column) -> &'c str {
-        let Column(Some(place)) = column else {
-            return "";
-        };
+    /// The field at a place.
+    fn field(&self, place: usize) -> &'c str {
         let start = match place {
             0 => 0,
             place => self.ends[place - 1],
@@ -65,32 +53,51 @@ impl<'c> Record<'c> {
     }
 
     /// All fields with their columns.
-    pub fn fields(&self) -> impl Iterator<Item = (&'c str, &'c str)> + use<'c> {
+    fn fields(&self) -> impl Iterator<Item = (&'c str, &'c str)> + use<'c> {
         let record = *self;
-        let fields = (0..self.ends.len()).map(move |place| record.field(Column(Some(place))));
+        let fields = (0..self.ends.len()).map(move |place| record.field(place));
         self.columns.iter().map(|name| &name[..]).zip(fields)
-    }
-
-    /// What is wrong with a field.
-    pub fn damage(&self, column: &str, found: &str, expected: &str) -> Damage {
-        let short: String = found.chars().take(60).collect();
-        Damage {
-            line: self.line,
-            offset: self.offset,
-            found: format!("{short:?} in line {}, column {column}", self.line),
-            expected: expected.to_owned(),
-        }
     }
 }
 
-/// A column of a file, or one that it lacks.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Column(Option<usize>);
+/// The places in a file of the columns of a type of row, for those that the file has.
+#[derive(Debug)]
+pub(super) struct Places {
+    columns: &'static [&'static str],
+    places: Vec<Option<usize>>,
+}
 
-impl Column {
-    /// Whether the file has it.
-    pub fn exists(self) -> bool {
-        self.0.is_some()
+/// A record as a row of a type.
+pub(super) struct CsvRow<'c> {
+    pub record: Record<'c>,
+    pub places: &'c Places,
+}
+
+impl Row for CsvRow<'_> {
+    fn field(&self, place: usize) -> Field<'_> {
+        match self.places.places[place] {
+            Some(place) => Field::Text(self.record.field(place)),
+            None => Field::Null,
+        }
+    }
+
+    fn column(&self, place: usize) -> &str {
+        match self.places.places[place] {
+            Some(place) => &self.record.columns[place],
+            None => self.places.columns[place],
+        }
+    }
+
+    fn position(&self) -> (Option<u64>, String) {
+        let Record { offset, line, .. } = self.record;
+        (Some(offset), format!("line {line}"))
+    }
+
+    fn rest(&self) -> Vec<(&str, &str)> {
+        let is_taken = |place: &usize| self.places.places.contains(&Some(*place));
+        let fields = (0..).zip(self.record.fields());
+        let rest = fields.filter(|(place, _)| !is_taken(place));
+        rest.map(|(_, field)| field).collect()
     }
 }
 
@@ -123,7 +130,7 @@ impl<R: BufRead> Csv<R> {
         }
         if let Some(Ok(())) = csv.advance()? {
             let header = csv.record();
-            let names = (0..header.ends.len()).map(|place| header.field(Column(Some(place))));
+            let names = (0..header.ends.len()).map(|place| header.field(place));
             csv.columns = names.map(|name| name.trim().to_owned()).collect();
         }
         Ok(csv)
@@ -134,10 +141,17 @@ impl<R: BufRead> Csv<R> {
         &self.columns
     }
 
-    /// The first of the columns `names` that the file has.
-    pub fn column(&self, names: &[&str]) -> Column {
-        let of = |name: &&str| self.columns.iter().position(|column| column == name);
-        Column(names.iter().find_map(of))
+    /// The places of `columns`, each with the names that it may have.
+    pub fn places(&self, columns: &'static [&'static str]) -> Places {
+        let place = |name: &str| {
+            let mut own = self.columns.iter();
+            own.position(|column| column.eq_ignore_ascii_case(name))
+        };
+        let places = columns.iter().map(|names| names.split('|').find_map(place));
+        Places {
+            columns,
+            places: places.collect(),
+        }
     }
 
     /// The next record, or a line that is none; `None` at the end.
@@ -145,10 +159,9 @@ impl<R: BufRead> Csv<R> {
         loop {
             let (line, offset) = (self.line, self.offset);
             let damage = |found: String, expected: String| Damage {
-                line,
-                offset,
+                offset: Some(offset),
                 found,
-                expected,
+                expected: expected.into(),
             };
             match self.advance()? {
                 None => return Ok(None),
@@ -422,9 +435,8 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_damage() {
         let mut csv = Csv::open(&b"A,B\n\xff,1\n2,3\n"[..]).unwrap();
-        let column = csv.column(&["B"]);
         assert!(csv.next().unwrap().unwrap().is_err());
-        assert_eq!(csv.next().unwrap().unwrap().unwrap().field(column), "3");
+        assert_eq!(csv.next().unwrap().unwrap().unwrap().field(1), "3");
         assert!(csv.next().unwrap().is_none());
     }
 }

@@ -2,12 +2,19 @@
 //!
 //! `docs/convert-tables.md` says what becomes of each column.
 
+mod agents;
+mod calls;
+mod counters;
 mod csv;
 mod csv_reader;
+mod kernels;
+mod memory;
+mod reader;
 #[cfg(feature = "sqlite")]
 mod rocpd;
 #[cfg(all(test, feature = "sqlite"))]
 mod rocpd_tests;
+mod samples;
 mod table;
 #[cfg(test)]
 mod tests;

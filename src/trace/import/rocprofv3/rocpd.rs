@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 
-use super::csv_reader::{kernel_stage, transfer};
-use crate::record::{Domain, TransferKind};
-use crate::trace::import::sqlite::{Damage, Database, Row, TableInfo, columns};
+use super::{calls, kernels, memory};
+use crate::record::Domain;
+use crate::trace::import::row::{After, Damage, Row, rows};
+use crate::trace::import::sqlite::{Database, TableInfo};
 use crate::trace::import::tables::{
-    AgentHandle, AgentRow, ArgumentValue, DispatchCounterRow, HostKind, HostRow, Lane, MemoryRow,
-    ProcessHandle, ProcessRow, QueueRow, Tables, TextId, WorkRow,
+    AgentHandle, AgentRow, ArgumentValue, Arguments, DispatchCounterRow, HostKind, HostRow, Lane,
+    MemoryRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
 };
 use crate::trace::import::{Report, Source};
-use crate::trace::model::{Agent, Consumer, Launch, Resources, WorkKind};
+use crate::trace::model::{Agent, Consumer, Launch, Resources};
 
 /// Devices that are compared, to find those that several databases name.
 const MAX_COMPARED: usize = 256;
@@ -48,49 +49,139 @@ const NAMES: [&str; 21] = [
     "memory_allocate",
 ];
 
-columns!(Text { id = "id", value = "string", });
-columns!(Node { host = "hostname", system = "system_name", release = "release", version = "version", hardware = "hardware_name", });
-columns!(Process { id = "id", pid = "pid", command = "command", });
-columns!(Thread { id = "id", tid = "tid", process = "pid", name = "name", });
-columns!(Device {
-    id = "id", kind = "type", absolute = "absolute_index", index = "type_index", name = "name", generic = "generic_name", model = "model_name",
-    vendor = "vendor_name", product = "product_name",
-});
-columns!(Named { id = "id", name = "name", });
-columns!(Counter { id = "id", name = "name", });
-columns!(Symbol {
-    id = "id", name = "kernel_name", display = "display_name", registers = "arch_vgpr_count",
-    accumulation = "accum_vgpr_count", scalar = "sgpr_count",
-});
-columns!(Track { id = "id", process = "pid", thread = "tid", agent = "agent_id", queue = "queue_id", stream = "stream_id", name = "name_id", });
-columns!(Time { id = "id", value = "value", });
-columns!(Event { id = "id", category = "category_id", stack = "stack_id", external = "correlation_id", });
-columns!(Argument { event = "event_id", name = "name", value = "value", });
-columns!(Value { event = "event_id", counter = "pmc_id", value = "value", });
-columns!(Region {
-    start = "start", end = "end", start_id = "start_id", end_id = "end_id", track = "track_id",
-    process = "pid", thread = "tid", name = "name_id", event = "event_id",
-});
-columns!(Mark { time = "timestamp", time_id = "timestamp_id", track = "track_id", name = "name_id", event = "event_id", });
-columns!(Dispatch {
-    start = "start", end = "end", start_id = "start_id", end_id = "end_id", track = "track_id",
-    process = "pid", thread = "tid", agent = "agent_id", queue = "queue_id", stream = "stream_id",
-    kernel = "kernel_id", dispatch = "dispatch_id", private = "private_segment_size",
-    group = "group_segment_size", group_x = "workgroup_size_x", group_y = "workgroup_size_y",
-    group_z = "workgroup_size_z", grid_x = "grid_size_x", grid_y = "grid_size_y",
-    grid_z = "grid_size_z", region = "region_name_id", event = "event_id",
-});
-columns!(Transfer {
-    start = "start", end = "end", start_id = "start_id", end_id = "end_id", track = "track_id",
-    process = "pid", thread = "tid", queue = "queue_id", stream = "stream_id", name = "name_id",
-    to = "dst_agent_id", to_address = "dst_address", from = "src_agent_id", from_address = "src_address",
-    size = "size", region = "region_name_id", event = "event_id",
-});
-columns!(Allocation {
-    start = "start", end = "end", start_id = "start_id", end_id = "end_id", track = "track_id",
-    process = "pid", thread = "tid", agent = "agent_id", kind = "type", level = "level",
-    address = "address", size = "size", queue = "queue_id", event = "event_id",
-});
+rows! {
+    Text<'r> {
+        id: i64 = "id",
+        value: Option<&'r str> = "string",
+    }
+
+    Node<'r> {
+        host: &'r str = "hostname",
+        system: &'r str = "system_name",
+        release: &'r str = "release",
+        version: &'r str = "version",
+        hardware: &'r str = "hardware_name",
+    }
+
+    Process<'r> {
+        id: i64 = "id",
+        pid: u32 = "pid",
+        command: &'r str = "command",
+    }
+
+    Thread<'r> {
+        id: i64 = "id",
+        tid: u32 = "tid",
+        process: Option<i64> = "pid",
+        name: &'r str = "name",
+    }
+
+    Device<'r> {
+        id: i64 = "id",
+        kind: &'r str = "type",
+        absolute: Option<i64> = "absolute_index",
+        index: Option<i64> = "type_index",
+        name: &'r str = "name",
+        generic: &'r str = "generic_name",
+        model: &'r str = "model_name",
+        vendor: &'r str = "vendor_name",
+        product: &'r str = "product_name",
+    }
+
+    /// A queue, a stream or a counter.
+    Named<'r> {
+        id: i64 = "id",
+        name: &'r str = "name",
+    }
+
+    Symbol<'r> {
+        id: i64 = "id",
+        name: &'r str = "kernel_name",
+        display: &'r str = "display_name",
+        registers: u32 = "arch_vgpr_count",
+        accumulation: Option<i64> = "accum_vgpr_count",
+        scalar: Option<i64> = "sgpr_count",
+    }
+
+    Track {
+        id: i64 = "id",
+        process: Option<i64> = "pid",
+        thread: Option<i64> = "tid",
+        agent: Option<i64> = "agent_id",
+        queue: Option<i64> = "queue_id",
+        stream: Option<i64> = "stream_id",
+        name: Option<i64> = "name_id",
+    }
+
+    Time {
+        id: i64 = "id",
+        value: u64 = "value",
+    }
+
+    Event {
+        id: i64 = "id",
+        category: Option<i64> = "category_id",
+        stack: u64 = "stack_id",
+        external: u64 = "correlation_id",
+    }
+
+    Argument<'r> {
+        event: i64 = "event_id",
+        name: &'r str = "name",
+        value: &'r str = "value",
+    }
+
+    CounterValue {
+        event: i64 = "event_id",
+        counter: i64 = "pmc_id",
+        value: Option<f64> = "value",
+    }
+
+    /// The columns that say when and where an event happened. Rows have them themselves, or name a track and two times.
+    Common {
+        start: Option<u64> = "start|timestamp",
+        end: Option<u64> = "end|timestamp",
+        start_id: Option<i64> = "start_id|timestamp_id",
+        end_id: Option<i64> = "end_id|timestamp_id",
+        track: Option<i64> = "track_id",
+        process: Option<i64> = "pid",
+        thread: Option<i64> = "tid",
+        agent: Option<i64> = "agent_id",
+        queue: Option<i64> = "queue_id",
+        stream: Option<i64> = "stream_id",
+        event: Option<i64> = "event_id",
+        name: Option<i64> = "name_id",
+    }
+
+    Dispatch {
+        kernel: Option<i64> = "kernel_id",
+        dispatch: u64 = "dispatch_id",
+        private: u32 = "private_segment_size",
+        group: u32 = "group_segment_size",
+        group_x: u32 = "workgroup_size_x",
+        group_y: u32 = "workgroup_size_y",
+        group_z: u32 = "workgroup_size_z",
+        grid_x: u64 = "grid_size_x",
+        grid_y: u64 = "grid_size_y",
+        grid_z: u64 = "grid_size_z",
+        region: Option<i64> = "region_name_id",
+    }
+
+    Transfer {
+        destination: Option<i64> = "dst_agent_id",
+        destination_address: Option<i64> = "dst_address",
+        source: Option<i64> = "src_agent_id",
+        source_address: Option<i64> = "src_address",
+        size: u64 = "size",
+    }
+
+    Allocation<'r> {
+        kind: &'r str = "type",
+        level: &'r str = "level",
+        address: Option<i64> = "address",
+        size: u64 = "size",
+    }
+}
 
 /// Whether a database is one of rocprofv3.
 pub(in crate::trace::import) fn is_rocpd(database: &Database) -> bool {
@@ -138,7 +229,6 @@ pub(in crate::trace::import) fn read(
                 threads: HashMap::new(),
                 agents: HashMap::new(),
                 queues: HashMap::new(),
-                streams: HashMap::new(),
                 counters: HashMap::new(),
                 symbols: HashMap::new(),
                 tracks: HashMap::new(),
@@ -163,39 +253,18 @@ pub(in crate::trace::import) fn read(
     tables.pass_on(file, consumer, report)
 }
 
-/// The place of an event: what its row or its track says.
-#[derive(Copy, Clone, Default)]
-struct Place {
-    process: Option<i64>,
-    thread: Option<i64>,
-    agent: Option<i64>,
-    queue: Option<i64>,
-    stream: Option<i64>,
-    name: Option<i64>,
-}
-
-/// Columns of a table that say when and where its rows happened.
-struct PlaceColumns {
-    start: usize,
-    end: usize,
-    start_id: usize,
-    end_id: usize,
-    track: usize,
-    process: Option<usize>,
-    thread: Option<usize>,
-    agent: Option<usize>,
-    queue: Option<usize>,
-    stream: Option<usize>,
-    event: usize,
-}
-
-/// When and where a row happened, and its event.
+/// When and where an event happened, as its row or its track says.
 struct Happened {
     start: u64,
     end: u64,
-    place: Place,
     process: ProcessHandle,
     thread: u32,
+    agent: AgentHandle,
+    queue: Option<i64>,
+    stream: Option<i64>,
+    /// Its name, and that of its track.
+    name: TextId,
+    track_name: TextId,
     event: Option<i64>,
     correlation: u64,
     external: u64,
@@ -221,11 +290,11 @@ struct Run<'r> {
     processes: HashMap<i64, ProcessHandle>,
     threads: HashMap<i64, u32>,
     agents: HashMap<i64, AgentHandle>,
-    queues: HashMap<i64, String>,
-    streams: HashMap<i64, String>,
+    /// Names of queues and streams, by their tables.
+    queues: HashMap<(&'static str, i64), String>,
     counters: HashMap<i64, TextId>,
     symbols: HashMap<i64, KernelSymbol>,
-    tracks: HashMap<i64, Place>,
+    tracks: HashMap<i64, Track>,
     times: HashMap<i64, u64>,
     /// Category, correlation id and external id.
     events: HashMap<i64, (TextId, u64, u64)>,
@@ -251,202 +320,165 @@ impl Run<'_> {
     fn each(
         &mut self,
         table: &'static str,
-        columns: &'static [&'static str],
-        mut each: impl FnMut(&mut Self, &Row<'_>) -> Result<(), Damage>,
+        columns: &[&str],
+        mut each: impl FnMut(&mut Self, &dyn Row) -> Result<(), Damage>,
     ) {
-        let Some(info) = self.of.get(table).copied() else {
-            return;
-        };
-        let (database, file) = (self.database, self.file);
-        let mut damages = Vec::new();
-        database.rows(
-            info,
-            columns,
-            |row| each(self, row),
-            |damage| damages.push(damage),
-        );
-        for damage in damages {
-            self.report
-                .finding(file, None, damage.found, damage.expected);
+        if let Some(info) = self.of.get(table).copied() {
+            let database = self.database;
+            let damages = database.rows(info, columns, |row| each(self, row));
+            damages.report(self.file, self.report);
         }
     }
 
+    /// Calls `each` with every row of a table of events: when and where it happened, and its values of `columns`.
+    fn events(
+        &mut self,
+        table: &'static str,
+        columns: &[&'static str],
+        mut each: impl FnMut(&mut Self, &Happened, &dyn Row) -> Result<(), Damage>,
+    ) {
+        let columns = [Common::COLUMNS, columns].concat();
+        self.each(table, &columns, |run, row| {
+            let happened = run.happened(row)?;
+            each(run, &happened, &After(row, Common::COLUMNS.len()))
+        });
+    }
+
     fn names(&mut self) {
-        self.each("string", Text::ALL, |run, row| {
-            let id = row.known_int(Text::id as usize)?;
-            if let Some(text) = row.text(Text::value as usize)? {
-                let text = run.tables.text(text);
-                run.texts.insert(id, text);
+        self.each("string", Text::COLUMNS, |run, row| {
+            let text = Text::read(row)?;
+            if let Some(value) = text.value {
+                let value = run.tables.text(value);
+                run.texts.insert(text.id, value);
             }
             Ok(())
         });
-        self.each("info_node", Node::ALL, |run, row| {
+        self.each("info_node", Node::COLUMNS, |run, row| {
+            let node = Node::read(row)?;
             let machine = &mut run.tables.header.machine;
-            for (field, column) in [
-                (&mut machine.host, Node::host),
-                (&mut machine.system, Node::system),
-                (&mut machine.release, Node::release),
-                (&mut machine.version, Node::version),
-                (&mut machine.architecture, Node::hardware),
-            ] {
-                *field = row.text(column as usize)?.unwrap_or("").to_owned();
-            }
+            machine.host = node.host.to_owned();
+            machine.system = node.system.to_owned();
+            machine.release = node.release.to_owned();
+            machine.version = node.version.to_owned();
+            machine.architecture = node.hardware.to_owned();
             Ok(())
         });
-        self.each("info_process", Process::ALL, |run, row| {
-            let id = row.known_int(Process::id as usize)?;
-            let pid = row.small(Process::pid as usize)?;
-            let command = row.text(Process::command as usize)?.unwrap_or("");
-            let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        self.each("info_process", Process::COLUMNS, |run, row| {
+            let process = Process::read(row)?;
+            let words = process.command.split_whitespace().map(str::to_owned);
+            let words: Vec<String> = words.collect();
             let name = words.first().and_then(|word| word.rsplit('/').next());
+            let name = name.filter(|name| !name.is_empty()).unwrap_or("process");
             let handle = run.tables.process(ProcessRow {
-                pid,
-                name: name
-                    .filter(|name| !name.is_empty())
-                    .unwrap_or("process")
-                    .to_owned(),
+                pid: process.pid,
+                name: name.to_owned(),
                 rank: String::new(),
                 command: words,
             });
-            run.processes.insert(id, handle);
+            run.processes.insert(process.id, handle);
             Ok(())
         });
-        self.each("info_thread", Thread::ALL, |run, row| {
-            let id = row.known_int(Thread::id as usize)?;
-            let tid = row.small(Thread::tid as usize)?;
-            run.threads.insert(id, tid);
-            let process = run.process(row.int(Thread::process as usize)?);
-            if let Some(name) = row
-                .text(Thread::name as usize)?
-                .filter(|name| !name.is_empty())
-            {
-                run.tables.threads.insert((process, tid), name.to_owned());
+        self.each("info_thread", Thread::COLUMNS, |run, row| {
+            let thread = Thread::read(row)?;
+            run.threads.insert(thread.id, thread.tid);
+            let process = run.process(thread.process);
+            if !thread.name.is_empty() {
+                let key = (process, thread.tid);
+                run.tables.threads.insert(key, thread.name.to_owned());
             }
             Ok(())
         });
     }
 
     fn devices(&mut self) {
-        self.each("info_agent", Device::ALL, |run, row| {
-            let id = row.known_int(Device::id as usize)?;
-            let text = |column: Device| Ok(row.text(column as usize)?.unwrap_or("").to_owned());
-            let kind = text(Device::kind)?;
-            let index = match row.int(Device::index as usize)? {
-                Some(index) => index,
-                None => row.int(Device::absolute as usize)?.unwrap_or(id),
-            };
-            let title = format!("{} {index}", if kind.is_empty() { "Agent" } else { &kind });
-            let generic = text(Device::generic)?;
-            let architecture = if generic.is_empty() {
-                text(Device::name)?
+        self.each("info_agent", Device::COLUMNS, |run, row| {
+            let device = Device::read(row)?;
+            let index = device.index.or(device.absolute).unwrap_or(device.id);
+            let kind = if device.kind.is_empty() {
+                "Agent"
             } else {
-                generic
+                device.kind
             };
             let agent = Agent {
-                title,
-                name: text(Device::product)?,
-                vendor: text(Device::vendor)?,
-                model: text(Device::model)?,
-                architecture,
+                title: format!("{kind} {index}"),
+                name: device.product.to_owned(),
+                vendor: device.vendor.to_owned(),
+                model: device.model.to_owned(),
+                architecture: match device.generic {
+                    "" => device.name,
+                    generic => generic,
+                }
+                .to_owned(),
                 pci_address: String::new(),
-                attributes: vec![("kind".to_owned(), kind)],
+                attributes: vec![("kind".to_owned(), device.kind.to_owned())],
             };
             // The databases of a run name the same devices.
-            let known = run
-                .tables
-                .agents
-                .iter()
-                .take(MAX_COMPARED)
-                .position(|row| row.agent == agent);
-            let handle = match known {
+            let mut known = run.tables.agents.iter().take(MAX_COMPARED);
+            let handle = match known.position(|row| row.agent == agent) {
                 Some(place) => AgentHandle(place as u32),
                 None => run.tables.agent(AgentRow {
                     agent,
                     compute_units: 0,
                 }),
             };
-            run.agents.insert(id, handle);
+            run.agents.insert(device.id, handle);
             Ok(())
         });
-        self.each("info_queue", Named::ALL, |run, row| {
-            let id = row.known_int(Named::id as usize)?;
-            let name = row.text(Named::name as usize)?.unwrap_or("");
-            run.queues.insert(id, name.to_lowercase());
-            Ok(())
-        });
-        self.each("info_stream", Named::ALL, |run, row| {
-            let id = row.known_int(Named::id as usize)?;
-            let name = row.text(Named::name as usize)?.unwrap_or("");
-            run.streams.insert(id, name.to_lowercase());
-            Ok(())
-        });
-        self.each("info_pmc", Counter::ALL, |run, row| {
-            let id = row.known_int(Counter::id as usize)?;
-            let name = run
-                .tables
-                .text(row.text(Counter::name as usize)?.unwrap_or(""));
+        for table in ["info_queue", "info_stream"] {
+            self.each(table, Named::COLUMNS, |run, row| {
+                let Named { id, name } = Named::read(row)?;
+                run.queues.insert((table, id), name.to_lowercase());
+                Ok(())
+            });
+        }
+        self.each("info_pmc", Named::COLUMNS, |run, row| {
+            let Named { id, name } = Named::read(row)?;
+            let name = run.tables.text(name);
             run.counters.insert(id, name);
             Ok(())
         });
-        self.each("info_kernel_symbol", Symbol::ALL, |run, row| {
-            let id = row.known_int(Symbol::id as usize)?;
-            let display = row
-                .text(Symbol::display as usize)?
-                .filter(|name| !name.is_empty());
-            let name = match display {
-                Some(name) => name,
-                None => row.text(Symbol::name as usize)?.unwrap_or(""),
+        self.each("info_kernel_symbol", Symbol::COLUMNS, |run, row| {
+            let symbol = Symbol::read(row)?;
+            let name = match symbol.display {
+                "" => symbol.name,
+                display => display,
             };
-            let symbol = KernelSymbol {
+            let kernel = KernelSymbol {
                 name: name.to_owned(),
-                registers: row.small(Symbol::registers as usize)?,
-                accumulation: row.int(Symbol::accumulation as usize)?.unwrap_or(0),
-                scalar: row.int(Symbol::scalar as usize)?.unwrap_or(0),
+                registers: symbol.registers,
+                accumulation: symbol.accumulation.unwrap_or(0),
+                scalar: symbol.scalar.unwrap_or(0),
             };
-            run.symbols.insert(id, symbol);
+            run.symbols.insert(symbol.id, kernel);
             Ok(())
         });
     }
 
     /// Tables that others refer to.
     fn links(&mut self) {
-        self.each("track", Track::ALL, |run, row| {
-            let id = row.known_int(Track::id as usize)?;
-            let place = Place {
-                process: row.int(Track::process as usize)?,
-                thread: row.int(Track::thread as usize)?,
-                agent: row.int(Track::agent as usize)?,
-                queue: row.int(Track::queue as usize)?,
-                stream: row.int(Track::stream as usize)?,
-                name: row.int(Track::name as usize)?,
-            };
-            run.tracks.insert(id, place);
+        self.each("track", Track::COLUMNS, |run, row| {
+            let track = Track::read(row)?;
+            run.tracks.insert(track.id, track);
             Ok(())
         });
-        self.each("timestamp", Time::ALL, |run, row| {
-            let id = row.known_int(Time::id as usize)?;
-            let time = row.size(Time::value as usize)?;
-            run.times.insert(id, time);
+        self.each("timestamp", Time::COLUMNS, |run, row| {
+            let Time { id, value } = Time::read(row)?;
+            run.times.insert(id, value);
             Ok(())
         });
-        self.each("event", Event::ALL, |run, row| {
-            let id = row.known_int(Event::id as usize)?;
-            let category = run.string(row.int(Event::category as usize)?);
-            let stack = row.size(Event::stack as usize)?;
-            let external = row.size(Event::external as usize)?;
-            run.events.insert(id, (category, stack, external));
+        self.each("event", Event::COLUMNS, |run, row| {
+            let event = Event::read(row)?;
+            let category = run.string(event.category);
+            let value = (category, event.stack, event.external);
+            run.events.insert(event.id, value);
             Ok(())
         });
-        self.each("arg", Argument::ALL, |run, row| {
-            let event = row.known_int(Argument::event as usize)?;
-            let name = run
-                .tables
-                .text(row.text(Argument::name as usize)?.unwrap_or(""));
-            let value = run
-                .tables
-                .text(row.text(Argument::value as usize)?.unwrap_or(""));
-            let arguments = run.arguments.entry(event).or_default();
-            arguments.push((name, ArgumentValue::Text(value)));
+        self.each("arg", Argument::COLUMNS, |run, row| {
+            let argument = Argument::read(row)?;
+            let name = run.tables.text(argument.name);
+            let value = ArgumentValue::Text(run.tables.text(argument.value));
+            let arguments = run.arguments.entry(argument.event).or_default();
+            arguments.push((name, value));
             Ok(())
         });
     }
@@ -478,49 +510,45 @@ impl Run<'_> {
         known.copied().unwrap_or(AgentHandle::UNKNOWN)
     }
 
-    /// A time that stands in its row, or in the table of times.
-    fn time(&self, row: &Row<'_>, value: usize, id: usize) -> Result<u64, Damage> {
-        if let Some(time) = row.int(value)? {
-            return u64::try_from(time)
-                .map_err(|_| row.damage(value, &time.to_string(), "nanoseconds"));
+    /// A time that stands in its row, or in the table of times under the id in the column at `place`.
+    fn time(
+        &self,
+        row: &dyn Row,
+        time: Option<u64>,
+        (id, place): (Option<i64>, usize),
+    ) -> Result<u64, Damage> {
+        if let Some(time) = time {
+            return Ok(time);
         }
-        let id_value = row.known_int(id)?;
-        let time = self.times.get(&id_value).copied();
-        time.ok_or_else(|| row.damage(id, &id_value.to_string(), "an id of the table of times"))
+        let known = id.and_then(|id| self.times.get(&id).copied());
+        known.ok_or_else(|| row.damage(place, "an id of the table of times"))
     }
 
-    fn happened(&mut self, row: &Row<'_>, columns: &PlaceColumns) -> Result<Happened, Damage> {
-        let start = self.time(row, columns.start, columns.start_id)?;
-        let end = self.time(row, columns.end, columns.end_id)?;
-        let track = row.int(columns.track)?;
-        let mut place = track
-            .and_then(|track| self.tracks.get(&track))
-            .copied()
-            .unwrap_or_default();
-        for (field, column) in [
-            (&mut place.process, columns.process),
-            (&mut place.thread, columns.thread),
-            (&mut place.agent, columns.agent),
-            (&mut place.queue, columns.queue),
-            (&mut place.stream, columns.stream),
-        ] {
-            if let Some(column) = column {
-                *field = row.int(column)?.or(*field);
-            }
-        }
-        let process = self.process(place.process);
-        let thread = place.thread.unwrap_or(0);
-        let thread = self.threads.get(&thread).copied().unwrap_or(thread as u32);
-        let event = row.int(columns.event)?;
-        let known = event.and_then(|event| self.events.get(&event)).copied();
-        let (category, correlation, external) = known.unwrap_or_default();
+    fn happened(&mut self, row: &dyn Row) -> Result<Happened, Damage> {
+        let at = Common::read(row)?;
+        let start = self.time(row, at.start, (at.start_id, 2))?;
+        let end = self.time(row, at.end, (at.end_id, 3))?;
+        let track = at.track.and_then(|track| self.tracks.get(&track));
+        let of_track = |field: fn(&Track) -> Option<i64>| track.and_then(field);
+        let process = at.process.or(of_track(|track| track.process));
+        let thread = at.thread.or(of_track(|track| track.thread)).unwrap_or(0);
+        let agent = at.agent.or(of_track(|track| track.agent));
+        let queue = at.queue.or(of_track(|track| track.queue));
+        let stream = at.stream.or(of_track(|track| track.stream));
+        let track_name = of_track(|track| track.name);
+        let event = at.event.and_then(|event| self.events.get(&event));
+        let (category, correlation, external) = event.copied().unwrap_or_default();
         Ok(Happened {
             start,
             end,
-            place,
-            process,
-            thread,
-            event,
+            process: self.process(process),
+            thread: self.threads.get(&thread).copied().unwrap_or(thread as u32),
+            agent: self.agent(agent),
+            queue,
+            stream,
+            name: self.string(at.name),
+            track_name: self.string(track_name),
+            event: at.event,
             correlation,
             external,
             category,
@@ -528,46 +556,16 @@ impl Run<'_> {
     }
 
     /// The arguments of an event, after `first`.
-    fn arguments(
-        &mut self,
-        event: Option<i64>,
-        first: Vec<(TextId, ArgumentValue)>,
-    ) -> crate::trace::import::tables::Arguments {
+    fn arguments(&mut self, event: Option<i64>, first: Vec<(TextId, ArgumentValue)>) -> Arguments {
         let of_event = event.and_then(|event| self.arguments.remove(&event));
         let all = first.into_iter().chain(of_event.into_iter().flatten());
-        let all: Vec<_> = all.collect();
         self.tables.arguments(all)
     }
 
     /// Calls, markers and ranges.
     fn regions(&mut self) {
-        let columns = PlaceColumns {
-            start: Region::start as usize,
-            end: Region::end as usize,
-            start_id: Region::start_id as usize,
-            end_id: Region::end_id as usize,
-            track: Region::track as usize,
-            process: Some(Region::process as usize),
-            thread: Some(Region::thread as usize),
-            agent: None,
-            queue: None,
-            stream: None,
-            event: Region::event as usize,
-        };
-        self.each("region", Region::ALL, |run, row| {
-            let at = run.happened(row, &columns)?;
-            let name = run.string(row.int(Region::name as usize)?);
+        self.events("region", &[], |run, at, _| {
             let category = run.tables.texts.get(at.category).to_owned();
-            let domain = match &category[..] {
-                category if category.starts_with("HIP") => Some(Domain::HIP),
-                category if category.starts_with("HSA") => Some(Domain::HSA),
-                _ => None,
-            };
-            let is_marker = category.starts_with("MARKER");
-            let label = match is_marker {
-                true => run.tables.text("marker"),
-                false => run.tables.text(&category.to_ascii_lowercase()),
-            };
             let of_event = at.event.and_then(|event| run.arguments.get(&event));
             let parameters = of_event.into_iter().flatten();
             let parameters: Vec<_> = parameters
@@ -575,28 +573,14 @@ impl Run<'_> {
                 .collect();
             let parameters = parameters.join("\n");
             let parameters = run.tables.text(&parameters);
+            let (lane, kind) = calls::of_domain(
+                run.tables,
+                (at.process, at.thread),
+                &category,
+                (at.name, parameters),
+                at.start == at.end,
+            );
             let arguments = run.arguments(at.event, Vec::new());
-            let (lane, kind) = match (domain, is_marker) {
-                (Some(domain), _) => {
-                    let function = run.tables.function_with(name, domain, parameters);
-                    (
-                        Lane::Thread(at.process, at.thread),
-                        HostKind::Call(function, None),
-                    )
-                }
-                (None, true) if at.start == at.end => (
-                    Lane::ThreadRanges(at.process, at.thread),
-                    HostKind::Instant(name, label),
-                ),
-                (None, true) => (
-                    Lane::ThreadRanges(at.process, at.thread),
-                    HostKind::Slice(name, label),
-                ),
-                (None, false) => (
-                    Lane::Thread(at.process, at.thread),
-                    HostKind::Slice(name, label),
-                ),
-            };
             run.tables.add_host_in(
                 lane,
                 HostRow {
@@ -615,30 +599,22 @@ impl Run<'_> {
 
     /// Points in time of a track.
     fn marks(&mut self) {
-        self.each("sample", Mark::ALL, |run, row| {
-            let time = run.time(row, Mark::time as usize, Mark::time_id as usize)?;
-            let track = row.int(Mark::track as usize)?;
-            let place = track
-                .and_then(|track| run.tracks.get(&track))
-                .copied()
-                .unwrap_or_default();
-            let process = run.process(place.process);
-            let name = match row.int(Mark::name as usize)? {
-                Some(name) => run.string(Some(name)),
-                None => run.string(place.name),
+        self.events("sample", &[], |run, at, _| {
+            let name = match at.name == TextId::default() {
+                true => at.track_name,
+                false => at.name,
             };
-            let event = row.int(Mark::event as usize)?;
-            let arguments = run.arguments(event, Vec::new());
-            let lane = match run.tables.texts.get(run.string(place.name)) {
-                "" => run.tables.text("samples"),
-                _ => run.string(place.name),
+            let lane = match at.track_name == TextId::default() {
+                true => run.tables.text("samples"),
+                false => at.track_name,
             };
+            let arguments = run.arguments(at.event, Vec::new());
             run.tables.add_host_in(
-                Lane::Process(process, lane),
+                Lane::Process(at.process, lane),
                 HostRow {
                     kind: HostKind::Instant(name, lane),
-                    start: time,
-                    end: time,
+                    start: at.start,
+                    end: at.start,
                     arguments,
                     ..HostRow::default()
                 },
@@ -647,68 +623,39 @@ impl Run<'_> {
         });
     }
 
-    /// The queue of work.
-    fn queue(
-        &mut self,
-        at: &Happened,
-        agent: AgentHandle,
-    ) -> crate::trace::import::tables::QueueHandle {
-        let name = match (at.place.stream, at.place.queue) {
-            (Some(stream), _) => match self.streams.get(&stream).map(|name| &name[..]) {
-                Some("") | None => format!("stream {stream}"),
-                Some(name) => name.to_owned(),
-            },
-            (None, Some(queue)) => match self.queues.get(&queue).map(|name| &name[..]) {
-                Some("") | None => format!("queue {queue}"),
-                Some(name) => name.to_owned(),
-            },
-            (None, None) => "queue".to_owned(),
+    /// The queue of work: that of its stream, if it has one.
+    fn queue(&mut self, at: &Happened, agent: AgentHandle) -> QueueHandle {
+        let (table, id, label) = match (at.stream, at.queue) {
+            (Some(stream), _) => ("info_stream", stream, format!("stream {stream}")),
+            (None, Some(queue)) => ("info_queue", queue, format!("queue {queue}")),
+            (None, None) => ("info_queue", -1, "queue".to_owned()),
         };
-        let name = self.tables.text(&name);
+        let name = self.queues.get(&(table, id)).map_or("", |name| name);
+        let name = self
+            .tables
+            .text(if name.is_empty() { &label } else { name });
         self.tables.queue(QueueRow {
             process: at.process,
             agent,
             context: 0,
             domain: Domain::HIP,
-            stream: at.place.stream.unwrap_or(0) as u32,
+            stream: at.stream.unwrap_or(0) as u32,
             name,
         })
     }
 
     fn kernels(&mut self) {
-        let columns = PlaceColumns {
-            start: Dispatch::start as usize,
-            end: Dispatch::end as usize,
-            start_id: Dispatch::start_id as usize,
-            end_id: Dispatch::end_id as usize,
-            track: Dispatch::track as usize,
-            process: Some(Dispatch::process as usize),
-            thread: Some(Dispatch::thread as usize),
-            agent: Some(Dispatch::agent as usize),
-            queue: Some(Dispatch::queue as usize),
-            stream: Some(Dispatch::stream as usize),
-            event: Dispatch::event as usize,
-        };
-        self.each("kernel_dispatch", Dispatch::ALL, |run, row| {
-            let at = run.happened(row, &columns)?;
-            let dispatch = row.size(Dispatch::dispatch as usize)?;
-            let (mut grid, mut workgroup) = ([0; 3], [0; 3]);
-            let sizes = [Dispatch::grid_x, Dispatch::grid_y, Dispatch::grid_z];
-            let groups = [Dispatch::group_x, Dispatch::group_y, Dispatch::group_z];
-            for (dimension, (items, size)) in sizes.into_iter().zip(groups).enumerate() {
-                grid[dimension] = row.size(items as usize)?;
-                workgroup[dimension] = row.small(size as usize)?;
-            }
-            let kernel = row.int(Dispatch::kernel as usize)?.unwrap_or(0);
-            let symbol = run.symbols.get(&kernel);
+        self.events("kernel_dispatch", Dispatch::COLUMNS, |run, at, row| {
+            let dispatch = Dispatch::read(row)?;
+            let kernel = dispatch.kernel.unwrap_or(0);
             let mut resources = Resources {
                 registers: 0,
-                static_local: row.small(Dispatch::group as usize)?,
+                static_local: dispatch.group,
                 dynamic_local: 0,
-                private: row.small(Dispatch::private as usize)?,
+                private: dispatch.private,
             };
             let mut numbers = Vec::new();
-            let name = match symbol {
+            let name = match run.symbols.get(&kernel) {
                 Some(symbol) => {
                     resources.registers = symbol.registers;
                     numbers.push(("accum_vgpr_count", symbol.accumulation));
@@ -717,22 +664,22 @@ impl Run<'_> {
                 }
                 None => format!("kernel {kernel}"),
             };
-            numbers.push(("dispatch_id", dispatch as i64));
-            numbers.push(("queue_id", at.place.queue.unwrap_or(0)));
+            numbers.push(("dispatch_id", dispatch.dispatch as i64));
+            numbers.push(("queue_id", at.queue.unwrap_or(0)));
             let mut first = Vec::new();
             for (name, value) in numbers.into_iter().filter(|(_, value)| *value != 0) {
                 first.push((run.tables.text(name), ArgumentValue::Int(value)));
             }
-            let region = run.string(row.int(Dispatch::region as usize)?);
+            let region = run.string(dispatch.region);
             if region != TextId::default() {
                 first.push((run.tables.text("region"), ArgumentValue::Text(region)));
             }
-            let agent = run.agent(at.place.agent);
-            let queue = run.queue(&at, agent);
-            let stage = kernel_stage(run.tables, &name);
+            let queue = run.queue(at, at.agent);
+            let stage = kernels::stage(run.tables, &name);
             let arguments = run.arguments(at.event, first);
             if let Some(event) = at.event {
-                run.dispatches.insert(event, (at.process, dispatch));
+                let counted = (at.process, dispatch.dispatch);
+                run.dispatches.insert(event, counted);
             }
             run.tables.add_work(WorkRow {
                 process: at.process,
@@ -740,11 +687,14 @@ impl Run<'_> {
                 stage,
                 thread: at.thread,
                 correlation: at.correlation,
-                dispatch,
+                dispatch: dispatch.dispatch,
                 start: at.start,
                 end: at.end,
                 bytes: 0,
-                launch: (grid[0] != 0).then_some(Launch { grid, workgroup }),
+                launch: (dispatch.grid_x != 0).then_some(Launch {
+                    grid: [dispatch.grid_x, dispatch.grid_y, dispatch.grid_z],
+                    workgroup: [dispatch.group_x, dispatch.group_y, dispatch.group_z],
+                }),
                 resources,
                 arguments,
             });
@@ -753,56 +703,28 @@ impl Run<'_> {
     }
 
     fn copies(&mut self) {
-        let columns = PlaceColumns {
-            start: Transfer::start as usize,
-            end: Transfer::end as usize,
-            start_id: Transfer::start_id as usize,
-            end_id: Transfer::end_id as usize,
-            track: Transfer::track as usize,
-            process: Some(Transfer::process as usize),
-            thread: Some(Transfer::thread as usize),
-            agent: None,
-            queue: Some(Transfer::queue as usize),
-            stream: Some(Transfer::stream as usize),
-            event: Transfer::event as usize,
-        };
-        self.each("memory_copy", Transfer::ALL, |run, row| {
-            let at = run.happened(row, &columns)?;
-            let bytes = row.size(Transfer::size as usize)?;
-            let name = run.string(row.int(Transfer::name as usize)?);
-            let direction = run.tables.texts.get(name).to_owned();
-            let kind = transfer(&direction);
-            let from = run.agent(row.int(Transfer::from as usize)?);
-            let to = run.agent(row.int(Transfer::to as usize)?);
-            let agent = match kind {
-                TransferKind::DEVICE_TO_HOST => from,
-                _ => to,
-            };
+        self.events("memory_copy", Transfer::COLUMNS, |run, at, row| {
+            let copy = Transfer::read(row)?;
+            let direction = run.tables.texts.get(at.name).to_owned();
+            let (stage, from_source) = memory::copy_stage(run.tables, &direction);
+            let [source, destination] = [copy.source, copy.destination].map(|id| run.agent(id));
+            let agent = if from_source { source } else { destination };
             let mut first = Vec::new();
-            for (name, agent) in [("source", from), ("destination", to)] {
-                if let Some(row) = run.tables.agents.get(agent.0 as usize) {
-                    let title = row.agent.title.clone();
-                    let title = ArgumentValue::Text(run.tables.text(&title));
-                    first.push((run.tables.text(name), title));
+            for (name, agent) in [("source", source), ("destination", destination)] {
+                if let Some(title) = run.tables.agent_title(agent) {
+                    first.push((run.tables.text(name), ArgumentValue::Text(title)));
                 }
             }
-            for (name, column) in [
-                ("source_address", Transfer::from_address),
-                ("destination_address", Transfer::to_address),
+            for (name, address) in [
+                ("source_address", copy.source_address),
+                ("destination_address", copy.destination_address),
             ] {
-                if let Some(address) = row.int(column as usize)?.filter(|value| *value != 0) {
+                if let Some(address) = address.filter(|value| *value != 0) {
                     let value = ArgumentValue::Pointer(address as u64);
                     first.push((run.tables.text(name), value));
                 }
             }
-            let queue = run.queue(&at, agent);
-            let stage = match (kind, kind.name()) {
-                (TransferKind::UNKNOWN, _) | (_, None) => {
-                    run.tables
-                        .stage(WorkKind::Copy, &direction.to_ascii_lowercase(), "")
-                }
-                (_, Some(name)) => run.tables.stage(WorkKind::Copy, name, ""),
-            };
+            let queue = run.queue(at, agent);
             let arguments = run.arguments(at.event, first);
             run.tables.add_work(WorkRow {
                 process: at.process,
@@ -813,7 +735,7 @@ impl Run<'_> {
                 dispatch: 0,
                 start: at.start,
                 end: at.end,
-                bytes,
+                bytes: copy.size,
                 launch: None,
                 resources: Resources::default(),
                 arguments,
@@ -823,48 +745,19 @@ impl Run<'_> {
     }
 
     fn allocations(&mut self) {
-        let columns = PlaceColumns {
-            start: Allocation::start as usize,
-            end: Allocation::end as usize,
-            start_id: Allocation::start_id as usize,
-            end_id: Allocation::end_id as usize,
-            track: Allocation::track as usize,
-            process: Some(Allocation::process as usize),
-            thread: Some(Allocation::thread as usize),
-            agent: Some(Allocation::agent as usize),
-            queue: Some(Allocation::queue as usize),
-            stream: None,
-            event: Allocation::event as usize,
-        };
-        self.each("memory_allocate", Allocation::ALL, |run, row| {
-            let at = run.happened(row, &columns)?;
-            let kind = row
-                .text(Allocation::kind as usize)?
-                .unwrap_or("")
-                .to_owned();
-            let level = row
-                .text(Allocation::level as usize)?
-                .unwrap_or("")
-                .to_owned();
-            let address = row.int(Allocation::address as usize)?.unwrap_or(0) as u64;
-            let bytes = row.size(Allocation::size as usize)?;
-            let agent = run.agent(at.place.agent);
-            let device = run.tables.agents.get(agent.0 as usize);
-            let device = device.map(|row| row.agent.title.clone());
+        self.events("memory_allocate", Allocation::COLUMNS, |run, at, row| {
+            let allocation = Allocation::read(row)?;
+            let address = allocation.address.unwrap_or(0) as u64;
+            let bytes = allocation.size;
             let mut first = vec![
                 (run.tables.text("bytes"), ArgumentValue::Uint(bytes)),
                 (run.tables.text("address"), ArgumentValue::Pointer(address)),
             ];
-            if let Some(device) = device {
-                let device = ArgumentValue::Text(run.tables.text(&device));
-                first.push((run.tables.text("device"), device));
+            if let Some(title) = run.tables.agent_title(at.agent) {
+                first.push((run.tables.text("device"), ArgumentValue::Text(title)));
             }
             let arguments = run.arguments(at.event, first);
-            let name = format!(
-                "{} {}",
-                kind.to_ascii_lowercase(),
-                level.to_ascii_lowercase()
-            );
+            let name = format!("{} {}", allocation.kind, allocation.level).to_ascii_lowercase();
             let tables = &mut run.tables;
             let (name, category) = (tables.text(name.trim()), tables.text("memory allocation"));
             tables.add_host_in(
@@ -878,14 +771,14 @@ impl Run<'_> {
                     ..HostRow::default()
                 },
             );
-            if level == "REAL" && matches!(&kind[..], "ALLOC" | "FREE") {
+            if allocation.level == "REAL" && matches!(allocation.kind, "ALLOC" | "FREE") {
                 tables.add_memory(MemoryRow {
                     process: at.process,
-                    agent,
+                    agent: at.agent,
                     time: at.end,
                     address,
                     bytes,
-                    freed: kind == "FREE",
+                    freed: allocation.kind == "FREE",
                 });
             }
             Ok(())
@@ -895,12 +788,11 @@ impl Run<'_> {
     /// Values of counters: those of one counter for several instances of a block are added up.
     fn counter_values(&mut self) {
         let mut sums: BTreeMap<(i64, i64), f64> = BTreeMap::new();
-        self.each("pmc_event", Value::ALL, |run, row| {
-            let event = row.known_int(Value::event as usize)?;
-            let counter = row.known_int(Value::counter as usize)?;
-            let value = row.number(Value::value as usize)?.unwrap_or(0.0);
-            if run.dispatches.contains_key(&event) {
-                *sums.entry((event, counter)).or_default() += value;
+        self.each("pmc_event", CounterValue::COLUMNS, |run, row| {
+            let value = CounterValue::read(row)?;
+            if run.dispatches.contains_key(&value.event) {
+                let sum = sums.entry((value.event, value.counter)).or_default();
+                *sum += value.value.unwrap_or(0.0);
             } else {
                 let reason = "values of counters that are of no dispatch";
                 run.report.unrepresented(run.file, reason, None);

@@ -1,8 +1,11 @@
-//! The tables that rocprofv3 writes as CSV, recognised by their columns.
+//! The tables of rocprofv3. Those in CSV are recognised by their columns, those in JSON by their names.
 
 use std::io::BufRead;
 
-use super::csv::{Column, Csv, Damage, Record};
+use super::csv::Csv;
+use super::reader::{File, Reader};
+use super::{agents, calls, counters, kernels, memory, samples};
+use crate::trace::import::row::{Damage, Row};
 
 /// A table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -23,19 +26,18 @@ pub(super) enum Table {
     Scratch,
     /// Samples of the program counter, taken by the host or by the hardware.
     Samples,
-    /// Another table of things that last.
+    /// Another table of events that last.
     Spans,
     /// Sums over the other tables.
     Statistics,
 }
 
 impl Table {
-    /// The table with these columns.
+    /// The table with the columns of a CSV file.
     pub fn recognise(columns: &[String]) -> Option<Table> {
         let has = |names: &[&str]| {
-            names
-                .iter()
-                .all(|name| columns.iter().any(|one| one == name))
+            let mut names = names.iter();
+            names.all(|name| columns.iter().any(|one| one == name))
         };
         let spans = ["Start_Timestamp", "End_Timestamp"];
         let tables: [(&[&str], Table); 10] = [
@@ -60,60 +62,52 @@ impl Table {
     /// Whether a file that begins so is one of these tables.
     pub fn is_head(head: &[u8]) -> bool {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let Ok(csv) = Csv::open(line) else {
-            return false;
-        };
-        Table::recognise(csv.columns()).is_some()
+        Csv::open(line).is_ok_and(|csv| Table::of(&csv).is_some())
     }
-}
 
-/// A column that holds numbers.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Number {
-    name: &'static str,
-    column: Column,
-}
+    /// The table of a CSV file.
+    pub fn of<R: BufRead>(csv: &Csv<R>) -> Option<Table> {
+        Table::recognise(csv.columns())
+    }
 
-impl Number {
-    /// The first of the columns `names` that the file has.
-    pub fn of<R: BufRead>(csv: &Csv<R>, names: &[&'static str]) -> Number {
-        let name = names.iter().find(|name| csv.column(&[name]).exists());
-        let name = *name.unwrap_or(&names[0]);
-        Number {
-            name,
-            column: csv.column(&[name]),
+    /// The columns of its rows.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Table::Agents => agents::COLUMNS,
+            Table::Calls => calls::COLUMNS,
+            Table::Kernels => kernels::COLUMNS,
+            Table::Counters => counters::COLUMNS,
+            Table::Copies => memory::COPY_COLUMNS,
+            Table::Allocations => memory::ALLOCATION_COLUMNS,
+            Table::Scratch => memory::SCRATCH_COLUMNS,
+            Table::Samples => samples::COLUMNS,
+            Table::Spans => calls::SPAN_COLUMNS,
+            Table::Statistics => &[],
         }
     }
 
-    /// Its value; 0 where it is empty, or missing from the file.
-    pub fn get(&self, record: &Record<'_>) -> Result<u64, Damage> {
-        let field = record.field(self.column);
-        match field {
-            "" => Ok(0),
-            _ => parse(field).ok_or_else(|| record.damage(self.name, field, "a whole number")),
+    /// Adds a row with these columns.
+    pub fn add<'r>(
+        self,
+        reader: &mut Reader<'_>,
+        file: &File<'_>,
+        row: &'r (dyn Row + 'r),
+    ) -> Result<(), Damage> {
+        match self {
+            Table::Agents => agents::add(reader, file, row),
+            Table::Calls => calls::add(reader, file, row),
+            Table::Kernels => kernels::add(reader, file, row),
+            Table::Counters => counters::add(reader, file, row),
+            Table::Copies => memory::add_copy(reader, file, row),
+            Table::Allocations => memory::add_allocation(reader, file, row),
+            Table::Scratch => memory::add_scratch(reader, file, row),
+            Table::Samples => samples::add(reader, file, row),
+            Table::Spans => calls::add_span(reader, file, row),
+            Table::Statistics => {
+                let reason = "rows of statistics, which follow from the other tables";
+                reader.report.remark(file.path, reason, row.position().0);
+                Ok(())
+            }
         }
-    }
-
-    /// As [`Number::get`], of numbers that are small.
-    pub fn small(&self, record: &Record<'_>) -> Result<u32, Damage> {
-        let value = self.get(record)?;
-        u32::try_from(value).map_err(|_| {
-            let field = record.field(self.column);
-            record.damage(self.name, field, "a number below 4294967296")
-        })
-    }
-
-    /// Whether the file has the column.
-    pub fn exists(&self) -> bool {
-        self.column.exists()
-    }
-}
-
-/// A whole number, in decimal or with `0x` in hexadecimal.
-pub(super) fn parse(field: &str) -> Option<u64> {
-    let field = field.trim();
-    match field.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => field.parse().ok(),
     }
 }

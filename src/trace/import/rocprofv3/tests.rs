@@ -102,7 +102,9 @@ fn work_without_times_is_counted_and_impossible_times_are_flagged() {
             (100, 100 + (1 << 60)),
             (100, 200)
         ]
-        .map(|(start, end)| format!("\"K\",\"Agent 4\",1,0,8,1,10,\"f\",1,{start},{end}\n"))
+        .map(|(start, end)| format!(
+            "\"KERNEL_DISPATCH\",\"Agent 4\",1,0,8,1,10,\"f\",1,{start},{end}\n"
+        ))
         .concat()
     );
     let folder = Folder::new(&[("kernel_trace.csv", &kernels)]);
@@ -151,7 +153,7 @@ fn counters_stand_beside_their_dispatch_and_make_a_track() {
 #[test]
 fn a_table_of_kernels_and_counters_of_them_are_the_same_work() {
     let counters = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Kernel_Name,Counter_Name,Counter_Value\n1,2,Agent 4,1,7,8,f,SQ_WAVES,3\n";
-    let kernels = format!("{KERNELS}\"K\",\"Agent 4\",1,0,8,2,10,\"f\",1,100,200\n");
+    let kernels = format!("{KERNELS}\"KERNEL_DISPATCH\",\"Agent 4\",1,0,8,2,10,\"f\",1,100,200\n");
     let folder = Folder::new(&[
         ("7_counter_collection.csv", counters),
         ("7_kernel_trace.csv", &kernels),
@@ -247,7 +249,7 @@ fn a_damaged_row_is_a_finding_and_the_others_are_converted() {
         findings,
         [
             "\"x\" in line 3, column Start_Timestamp / a whole number",
-            "\"-5\" in line 4, column Start_Timestamp / a whole number",
+            "\"-5\" in line 4, column Start_Timestamp / a number from 0 on",
             "\"99999999999\" in line 5, column Thread_Id / a number below 4294967296",
             "a text in line 6 that has no end / a closing quote",
         ]
@@ -257,7 +259,7 @@ fn a_damaged_row_is_a_finding_and_the_others_are_converted() {
 #[test]
 fn devices_are_named_by_the_table_of_devices() {
     let agents = "\"Node_Id\",\"Logical_Node_Id\",\"Agent_Type\",\"Cu_Count\",\"Name\",\"Vendor_Name\",\"Product_Name\",\"Model_Name\"\n0,0,\"CPU\",0,\"AMD EPYC\",\"CPU\",\"AMD EPYC\",\"\"\n4,1,\"GPU\",104,\"gfx90a\",\"AMD\",\"AMD Instinct MI210\",\"\"\n";
-    let kernels = format!("{KERNELS}\"K\",\"Agent 4\",1,0,8,2,10,\"f\",1,100,200\n");
+    let kernels = format!("{KERNELS}\"KERNEL_DISPATCH\",\"Agent 4\",1,0,8,2,10,\"f\",1,100,200\n");
     let folder = Folder::new(&[
         ("7_agent_info.csv", agents),
         ("7_kernel_trace.csv", &kernels),

@@ -369,6 +369,12 @@ impl Tables {
         AgentHandle(self.agents.len() as u32 - 1)
     }
 
+    /// The title of a device, if it is known.
+    pub fn agent_title(&mut self, agent: AgentHandle) -> Option<TextId> {
+        let row = self.agents.get(agent.0 as usize)?;
+        Some(self.texts.id(&row.agent.title))
+    }
+
     pub fn queue(&mut self, queue: QueueRow) -> QueueHandle {
         QueueHandle(self.queues.place(queue))
     }

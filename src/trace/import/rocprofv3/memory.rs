@@ -1,0 +1,181 @@
+//! Copies, allocations, and the memory for private variables of kernels.
+
+use super::reader::{File, Reader};
+use crate::record::TransferKind;
+use crate::trace::import::row::{Damage, Row, rows};
+use crate::trace::import::tables::{
+    ArgumentValue, HostKind, HostRow, Lane, MemoryRow, StageHandle, Tables, WorkRow,
+};
+use crate::trace::model::{Resources, WorkKind};
+
+rows! {
+    /// A copy.
+    Copy<'r> {
+        start: u64 = "Start_Timestamp",
+        end: u64 = "End_Timestamp",
+        direction: &'r str = "Direction",
+        stream: Option<u32> = "Stream_Id",
+        source: &'r str = "Source_Agent_Id",
+        destination: &'r str = "Destination_Agent_Id",
+        process: Option<u32> = "Process_Id",
+        thread: u32 = "Thread_Id",
+        correlation: u64 = "Correlation_Id",
+    }
+
+    /// Memory that is allocated or freed. The device, the size and the address are arguments, too.
+    Allocation<'r> {
+        start: u64 = "Start_Timestamp",
+        end: u64 = "End_Timestamp",
+        operation: &'r str = "Operation",
+        agent: &'r str = "Agent_Id",
+        bytes: u64 = "Allocation_Size",
+        address: u64 = "Address",
+        process: Option<u32> = "Process_Id",
+        correlation: u64 = "Correlation_Id",
+    }
+
+    /// Memory for private variables of kernels.
+    Scratch<'r> {
+        start: u64 = "Start_Timestamp",
+        end: u64 = "End_Timestamp",
+        operation: &'r str = "Operation",
+        agent: &'r str = "Agent_Id",
+        process: Option<u32> = "Process_Id",
+        correlation: u64 = "Correlation_Id",
+    }
+}
+
+pub(super) const COPY_COLUMNS: &[&str] = Copy::COLUMNS;
+pub(super) const ALLOCATION_COLUMNS: &[&str] = Allocation::COLUMNS;
+pub(super) const SCRATCH_COLUMNS: &[&str] = Scratch::COLUMNS;
+
+/// The stage of copies in a direction, and whether its device is the source.
+pub(super) fn copy_stage(tables: &mut Tables, direction: &str) -> (StageHandle, bool) {
+    let kind = match direction.strip_prefix("MEMORY_COPY_").unwrap_or(direction) {
+        "HOST_TO_DEVICE" => TransferKind::HOST_TO_DEVICE,
+        "DEVICE_TO_HOST" => TransferKind::DEVICE_TO_HOST,
+        "DEVICE_TO_DEVICE" => TransferKind::DEVICE_TO_DEVICE,
+        "HOST_TO_HOST" => TransferKind::HOST_TO_HOST,
+        _ => TransferKind::UNKNOWN,
+    };
+    let stage = match kind.name().filter(|_| kind != TransferKind::UNKNOWN) {
+        Some(name) => tables.stage(WorkKind::Copy, name, ""),
+        None => tables.stage(WorkKind::Copy, &direction.to_ascii_lowercase(), ""),
+    };
+    (stage, kind == TransferKind::DEVICE_TO_HOST)
+}
+
+pub(super) fn add_copy<'r>(
+    reader: &mut Reader<'_>,
+    file: &File<'_>,
+    row: &'r (dyn Row + 'r),
+) -> Result<(), Damage> {
+    let copy = Copy::read(row)?;
+    let process = reader.process(file, copy.process);
+    let (stage, from_source) = copy_stage(&mut reader.tables, copy.direction);
+    let device = if from_source {
+        copy.source
+    } else {
+        copy.destination
+    };
+    let agent = reader.agent(file, device);
+    let queue = reader.queue(process, agent, copy.stream, "copies");
+    let tables = &mut reader.tables;
+    let ends = [("source", copy.source), ("destination", copy.destination)];
+    let ends =
+        ends.map(|(name, agent)| (tables.text(name), ArgumentValue::Text(tables.text(agent))));
+    let arguments = tables.arguments(ends);
+    tables.add_work(WorkRow {
+        process,
+        queue,
+        stage,
+        thread: copy.thread,
+        correlation: copy.correlation,
+        dispatch: 0,
+        start: copy.start,
+        end: copy.end,
+        bytes: 0,
+        launch: None,
+        resources: Resources::default(),
+        arguments,
+    });
+    Ok(())
+}
+
+pub(super) fn add_allocation<'r>(
+    reader: &mut Reader<'_>,
+    file: &File<'_>,
+    row: &'r (dyn Row + 'r),
+) -> Result<(), Damage> {
+    let allocation = Allocation::read(row)?;
+    let process = reader.process(file, allocation.process);
+    let agent = reader.agent(file, allocation.agent);
+    let tables = &mut reader.tables;
+    let mut arguments = Vec::new();
+    if !allocation.agent.is_empty() {
+        let device = ArgumentValue::Text(tables.text(allocation.agent));
+        arguments.push((tables.text("agent_id"), device));
+    }
+    if allocation.bytes != 0 {
+        let bytes = ArgumentValue::Uint(allocation.bytes);
+        arguments.push((tables.text("allocation_size"), bytes));
+    }
+    let address = ArgumentValue::Pointer(allocation.address);
+    arguments.push((tables.text("address"), address));
+    let arguments = tables.arguments(arguments);
+    let (name, category) = (
+        tables.text(allocation.operation),
+        tables.text("memory allocation"),
+    );
+    tables.add_host_in(
+        Lane::Process(process, category),
+        HostRow {
+            kind: HostKind::Slice(name, category),
+            start: allocation.start,
+            end: allocation.end,
+            correlation: allocation.correlation,
+            arguments,
+            ..HostRow::default()
+        },
+    );
+    let freed = allocation.operation.contains("FREE");
+    if freed || allocation.operation.contains("ALLOCATE") {
+        tables.add_memory(MemoryRow {
+            process,
+            agent,
+            time: allocation.end,
+            address: allocation.address,
+            bytes: allocation.bytes,
+            freed,
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn add_scratch<'r>(
+    reader: &mut Reader<'_>,
+    file: &File<'_>,
+    row: &'r (dyn Row + 'r),
+) -> Result<(), Damage> {
+    let scratch = Scratch::read(row)?;
+    let process = reader.process(file, scratch.process);
+    let arguments = reader.arguments(&[], row);
+    let tables = &mut reader.tables;
+    let lane = tables.text(&format!("{} scratch memory", scratch.agent));
+    let (name, category) = (
+        tables.text(scratch.operation),
+        tables.text("scratch memory"),
+    );
+    tables.add_host_in(
+        Lane::Process(process, lane),
+        HostRow {
+            kind: HostKind::Slice(name, category),
+            start: scratch.start,
+            end: scratch.end,
+            correlation: scratch.correlation,
+            arguments,
+            ..HostRow::default()
+        },
+    );
+    Ok(())
+}
