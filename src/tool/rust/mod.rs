@@ -2,8 +2,8 @@
 //!
 //! A tool is a `cdylib` with [`tool!`](crate::tool!) in it. It talks to the library in the process through the C ABI,
 //! so that several tools, in Rust and in C and of different compilers, share one layer; this module makes that safe.
-//! What contexts, buffers, callbacks and flight recorders are, and the rules that hold for them,
-//! [`crate::collect::context`] explains.
+//! Contexts, buffers, callbacks, flight recorders and their rules are explained in
+//! [`crate::collect::context`].
 //!
 //! # Which of the two tool APIs
 //!

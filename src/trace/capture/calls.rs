@@ -3,8 +3,8 @@
 use std::io;
 
 use super::Output;
+use super::links::LinksOfCall;
 use super::process::ProcessStream;
-use super::ties::Tied;
 use crate::capture::Metadata;
 use crate::record::{
     Api, ArgumentType, Arguments, CorrelationId, ExternalId, Nanos, Operation, OperationGroup,
@@ -92,9 +92,9 @@ impl ProcessStream<'_> {
             let call = TimedCall::new(record, start, end);
             return self.pass_on_calls(output, place, Some(call));
         }
-        thread.ties.sort();
+        thread.links.sort();
         self.pass_on_call(output, place, &TimedCall::new(record, start, end), false)?;
-        self.threads[place].ties.forget_passed_on();
+        self.threads[place].links.forget_passed_on();
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl ProcessStream<'_> {
         place: usize,
         call: Option<TimedCall>,
     ) -> io::Result<()> {
-        self.threads[place].ties.sort();
+        self.threads[place].links.sort();
         let mut nesting = std::mem::take(&mut self.threads[place].nesting);
         let step = |step: Step<'_, TimedCall>| match step {
             Step::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
@@ -118,7 +118,7 @@ impl ProcessStream<'_> {
             None => nesting.finish(step),
         };
         self.threads[place].nesting = nesting;
-        self.threads[place].ties.forget_passed_on();
+        self.threads[place].links.forget_passed_on();
         done
     }
 
@@ -135,19 +135,19 @@ impl ProcessStream<'_> {
         let function = self.functions.get(stream, metadata, call.operation);
         let thread = &mut self.threads[place];
         let only: [EventId; 1];
-        let (submitted, waited) = match thread.ties.only(call.correlation) {
+        let (submitted, waited) = match thread.links.only(call.correlation) {
             Some((event, waited)) => {
                 only = [event];
-                thread.ties.clear();
+                thread.links.clear();
                 match waited {
                     false => (&only[..], &[][..]),
                     true => (&[][..], &only[..]),
                 }
             }
-            None if thread.ties.is_empty() => (&[][..], &[][..]),
+            None if thread.links.is_empty() => (&[][..], &[][..]),
             None => {
-                thread.ties.of(call.correlation, &mut self.tied);
-                let Tied { submitted, waited } = &self.tied;
+                thread.links.of(call.correlation, &mut self.links_of_call);
+                let LinksOfCall { submitted, waited } = &self.links_of_call;
                 (&submitted[..], &waited[..])
             }
         };
@@ -205,7 +205,7 @@ impl ProcessStream<'_> {
     }
 
     /// Notes that the call `call` of `thread` submitted the work of `event`, or `waited` for it.
-    pub(super) fn tie(
+    pub(super) fn link(
         &mut self,
         output: &mut Output<'_>,
         thread: ThreadId,
@@ -214,7 +214,7 @@ impl ProcessStream<'_> {
         waited: bool,
     ) -> io::Result<()> {
         if self.wants_calls {
-            self.thread(output, thread)?.ties.add(call, event, waited);
+            self.thread(output, thread)?.links.add(call, event, waited);
         }
         Ok(())
     }

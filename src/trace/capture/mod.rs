@@ -6,7 +6,7 @@
 //! flight, not by the length of the recording.
 //!
 //! A record takes this way: `process` takes it in and converts its times; calls are brought into the order of their
-//! begins (`Nesting`) with the work they are tied to (`ties`); enqueues and completions are joined (`join`) and passed
+//! begins (`Nesting`) with the work that they submitted or waited for (`links`); enqueues and completions are joined (`join`) and passed
 //! on as work (`devices`), after their samples (`sampling`).
 
 mod agents;
@@ -16,6 +16,7 @@ mod devices;
 mod following;
 mod functions;
 mod join;
+mod links;
 mod markers;
 mod memory;
 mod notes;
@@ -23,7 +24,6 @@ mod process;
 mod report;
 mod sampling;
 mod stages;
-mod ties;
 mod times;
 mod waits;
 

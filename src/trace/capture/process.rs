@@ -9,10 +9,10 @@ use super::calls::TimedCall;
 use super::devices::{Devices, Source};
 use super::functions::Functions;
 use super::join::{At, EnqueueFields, Found, Join, Shown, What};
+use super::links::{Links, LinksOfCall};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::sampling::{Ready, Sampling};
-use super::ties::{Tied, Ties};
 use super::waits::Entering;
 use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
@@ -38,7 +38,7 @@ pub(super) struct Thread {
     pub track: TrackIndex,
     overhead: Option<TrackIndex>,
     pub nesting: Nesting<TimedCall>,
-    pub ties: Ties,
+    pub links: Links,
     pub arguments: NumberMap<CorrelationId, Arguments>,
     pub markers: ThreadMarkers,
 }
@@ -65,7 +65,7 @@ pub(super) struct ProcessStream<'a> {
     join: Join,
     memory: Memory,
     found: Vec<Found>,
-    pub(super) tied: Tied,
+    pub(super) links_of_call: LinksOfCall,
     pub(super) ranges: Ranges,
     sampling: Sampling,
     ready: Ready,
@@ -119,7 +119,7 @@ impl<'a> ProcessStream<'a> {
             join: Join::default(),
             memory: Memory::default(),
             found: Vec::new(),
-            tied: Tied::default(),
+            links_of_call: LinksOfCall::default(),
             ranges: Ranges::new(index),
             ready: Ready::new(),
         })
@@ -306,7 +306,7 @@ impl<'a> ProcessStream<'a> {
             track,
             overhead: None,
             nesting: Nesting::default(),
-            ties: Ties::default(),
+            links: Links::default(),
             arguments: NumberMap::default(),
             markers: ThreadMarkers::default(),
         });
@@ -342,7 +342,7 @@ impl<'a> ProcessStream<'a> {
             ),
             before_all: work.is_barrier() && self.is_out_of_order(header.queue),
         });
-        self.tie(output, thread, header.correlation, event, false)?;
+        self.link(output, thread, header.correlation, event, false)?;
         self.pass_on_found(output)
     }
 
@@ -362,7 +362,7 @@ impl<'a> ProcessStream<'a> {
             self.devices.waits.add(record.work, event);
             return Ok(());
         }
-        self.tie(output, thread, record.correlation, event, true)
+        self.link(output, thread, record.correlation, event, true)
     }
 
     fn synchronization(
@@ -374,7 +374,7 @@ impl<'a> ProcessStream<'a> {
         let thread = known_or(record.work.thread, thread);
         if record.waited_for.is_some() {
             let event = self.devices.event(record.waited_for, 0);
-            self.tie(output, thread, record.work.correlation, event, true)?;
+            self.link(output, thread, record.work.correlation, event, true)?;
         }
         if record.work.id.is_some() {
             self.enqueue(output, thread, record)?;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::rocprofv3;
 
-/// What an SQLite database begins with.
+/// The first bytes of an SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// What the names of rocprofv3's tables begin with.
+/// The prefix of the names of rocprofv3's tables.
 const ROCPD: &[u8] = b"rocpd_";
 
 /// A format of recordings.

@@ -34,7 +34,7 @@ pub enum OpenError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What it looks like.
+        /// A description of its content.
         found: String,
     },
     /// No file of a folder has a known format.

@@ -41,7 +41,7 @@ pub(super) struct Joined<'a> {
     taken: Taken,
     /// The clocks of the first recording.
     clocks: Option<SystemClocks>,
-    /// What is added to the times of this recording.
+    /// Nanoseconds to add to the times of this recording.
     shift: u64,
     agents: Vec<Agent>,
     /// Functions of this recording under the indices of the stream, where those differ.

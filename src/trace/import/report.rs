@@ -22,9 +22,9 @@ pub struct Finding {
     pub file: PathBuf,
     /// Where, in bytes from the beginning (of the unpacked file), if that is known.
     pub offset: Option<u64>,
-    /// What stands there.
+    /// The value that was found.
     pub found: String,
-    /// What was expected.
+    /// A description of the expected value.
     pub expected: Cow<'static, str>,
 }
 

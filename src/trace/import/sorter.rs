@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes that are read from a run at a time.
 const RUN_BUFFER: usize = 1 << 16;
 
-/// What entries are sorted by. Entries with equal keys keep their order.
+/// The key by which entries are sorted. Entries with equal keys keep their order.
 pub(super) type Key = (i64, u64);
 
 /// An entry in memory: its key, and its place and length in the bytes.

@@ -38,7 +38,7 @@ struct Edge {
     change: i64,
 }
 
-/// What a counter counts.
+/// The quantity of a counter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Counted {
     Kernels,

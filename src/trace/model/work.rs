@@ -132,6 +132,6 @@ pub struct WorkSamples {
     pub samples: u64,
     /// The number of dropped samples.
     pub dropped: u64,
-    /// What its waves did in most samples, as text; may be empty.
+    /// The most frequent instruction and stall reason of its samples, as text; may be empty.
     pub leading: String,
 }

@@ -91,7 +91,7 @@ impl Heading {
 
 /// The fields in which calls of one function differ.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct TiedCall<'a> {
+pub(super) struct LinkedCall<'a> {
     pub correlation: u64,
     /// As in [`Event`].
     pub submitted: &'a [EventId],
@@ -102,7 +102,7 @@ pub(super) struct TiedCall<'a> {
 
 /// The only piece of work that a call submitted or waited for.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Tie {
+pub(super) struct Link {
     /// Its event id.
     pub event: EventId,
     /// Whether the call waited for the work; otherwise it submitted it.
@@ -111,8 +111,8 @@ pub(super) struct Tie {
     pub api: Option<super::schema::GpuApi>,
 }
 
-impl Tie {
-    /// Writes the same fields as [`write_ties`].
+impl Link {
+    /// Writes the same fields as [`write_links`].
     #[inline(always)]
     fn write(&self, packet: &mut ShortFields<'_>) {
         let correlation = packet.open(field::track_event::GPU_CORRELATION);
@@ -201,7 +201,7 @@ impl EventTrack {
             write_annotation(encoder, annotation);
         }
         write_flows(encoder, event.flows);
-        write_ties(encoder, event.submitted, event.waited, event.api);
+        write_links(encoder, event.submitted, event.waited, event.api);
         encoder.close(body);
         packets.end(packet)
     }
@@ -249,7 +249,7 @@ impl EventTrack {
             && self.annotations.has_name(Name::CORRELATION)
     }
 
-    /// Writes a complete call without inner calls and with at most one tie, of a function whose names have been sent.
+    /// Writes a complete call without inner calls and with at most one link, of a function whose names have been sent.
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,
@@ -257,10 +257,10 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        tie: Option<Tie>,
+        link: Option<Link>,
     ) -> io::Result<()> {
         if packets.nearly_full() {
-            return self.call_by_packets(packets, (start, end), heading, correlation, tie);
+            return self.call_by_packets(packets, (start, end), heading, correlation, link);
         }
         packets.two_packets(
             &mut self.sequence,
@@ -268,8 +268,8 @@ impl EventTrack {
             #[inline(always)]
             |packet| {
                 let body = heading.begin(packet, correlation);
-                if let Some(tie) = tie {
-                    tie.write(packet);
+                if let Some(link) = link {
+                    link.write(packet);
                 }
                 packet.close(body);
             },
@@ -286,19 +286,19 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        tie: Option<Tie>,
+        link: Option<Link>,
     ) -> io::Result<()> {
-        let all = tie.as_ref().map(|tie| &tie.event);
+        let all = link.as_ref().map(|link| &link.event);
         let all = all.map_or(&[][..], std::slice::from_ref);
-        let (submitted, waited) = match tie {
-            Some(Tie { waited: true, .. }) => (&[][..], all),
+        let (submitted, waited) = match link {
+            Some(Link { waited: true, .. }) => (&[][..], all),
             _ => (all, &[][..]),
         };
-        let call = TiedCall {
+        let call = LinkedCall {
             correlation,
             submitted,
             waited,
-            api: tie.and_then(|tie| tie.api),
+            api: link.and_then(|link| link.api),
         };
         self.begin_call(packets, start, heading, &call)?;
         self.end(packets, end)
@@ -310,13 +310,13 @@ impl EventTrack {
         packets: &mut Packets<W>,
         time: u64,
         heading: &Heading,
-        call: &TiedCall<'_>,
+        call: &LinkedCall<'_>,
     ) -> io::Result<()> {
         let (packet, body) = packets.begin(&mut self.sequence, time, |packet| {
             heading.begin(packet, call.correlation)
         });
         let encoder = packets.encoder();
-        write_ties(encoder, call.submitted, call.waited, call.api);
+        write_links(encoder, call.submitted, call.waited, call.api);
         encoder.close(body);
         packets.end(packet)
     }
@@ -444,7 +444,7 @@ fn write_correlation(fields: &mut ShortFields<'_>, correlation: u64) {
 }
 
 /// Writes the fields that link an event to device work.
-fn write_ties(
+fn write_links(
     packet: &mut Encoder,
     submitted: &[EventId],
     waited: &[EventId],
@@ -502,7 +502,7 @@ mod tests {
 
     /// Writes many more calls than fit into the buffer, with `write`.
     fn many(
-        write: impl Fn(&mut EventTrack, &mut Packets<Vec<u8>>, (u64, u64), &Heading, u64, Option<Tie>),
+        write: impl Fn(&mut EventTrack, &mut Packets<Vec<u8>>, (u64, u64), &Heading, u64, Option<Link>),
     ) -> Vec<u8> {
         let mut names = Names::default();
         let mut name = |text| names.intern(text).unwrap();
@@ -510,28 +510,28 @@ mod tests {
         let (mut packets, mut track) = (Packets::new(Vec::new()), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
-            let tie = Tie {
+            let link = Link {
                 event: EventId(number << 30),
                 waited: number % 2 == 0,
                 api: (number % 5 == 0).then_some(GpuApi::OpenCl),
             };
-            let tie = (number % 3 > 0).then_some(tie);
+            let link = (number % 3 > 0).then_some(link);
             // Some begin before the latest has ended.
             let times = (number * 1_000, number * 1_000 + 1_400);
-            write(&mut track, &mut packets, times, &heading, number, tie);
+            write(&mut track, &mut packets, times, &heading, number, link);
         }
         packets.into_inner().unwrap()
     }
 
     #[test]
     fn a_call_in_one_piece_is_the_one_written_in_two() {
-        let whole = many(|track, packets, times, heading, correlation, tie| {
+        let whole = many(|track, packets, times, heading, correlation, link| {
             track
-                .call(packets, times, heading, correlation, tie)
+                .call(packets, times, heading, correlation, link)
                 .unwrap();
         });
-        let pieces = many(|track, packets, times, heading, correlation, tie| {
-            let written = track.call_by_packets(packets, times, heading, correlation, tie);
+        let pieces = many(|track, packets, times, heading, correlation, link| {
+            let written = track.call_by_packets(packets, times, heading, correlation, link);
             written.unwrap();
         });
         assert!(whole == pieces && whole.len() > 1 << 19);

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::counters::CounterTrack;
-use super::events::{Annotation, Event, EventTrack, Heading, Tie, TiedCall};
+use super::events::{Annotation, Event, EventTrack, Heading, Link, LinkedCall};
 use super::header;
 use super::names::{Name, Names};
 use super::packets::{CLEARED, NEEDS_STATE, Packets, Sequence};
@@ -441,7 +441,7 @@ impl<W: Write> TraceWriter<W> {
         self.tracks[track.0 as usize].knows_heading(heading)
     }
 
-    /// Writes a complete call without inner calls and with at most one tie, of a function whose names have been sent on
+    /// Writes a complete call without inner calls and with at most one link, of a function whose names have been sent on
     /// the track.
     #[inline(always)]
     pub(super) fn call(
@@ -450,9 +450,9 @@ impl<W: Write> TraceWriter<W> {
         times: (u64, u64),
         heading: &Heading,
         correlation: u64,
-        tie: Option<Tie>,
+        link: Option<Link>,
     ) -> io::Result<()> {
-        self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation, tie)
+        self.tracks[track.0 as usize].call(&mut self.packets, times, heading, correlation, link)
     }
 
     /// Begins a call without annotations, of a function whose names have been sent on the track.
@@ -461,7 +461,7 @@ impl<W: Write> TraceWriter<W> {
         track: Track,
         time: u64,
         heading: &Heading,
-        call: &TiedCall<'_>,
+        call: &LinkedCall<'_>,
     ) -> io::Result<()> {
         self.tracks[track.0 as usize].begin_call(&mut self.packets, time, heading, call)
     }

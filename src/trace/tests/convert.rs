@@ -224,11 +224,14 @@ fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
     assert_eq!((report.clamped, report.unfinished, report.lost), (0, 0, 0));
 
     let begins = begins(&trace);
-    let tie = begins[0].1.gpu_correlation.as_ref().unwrap();
+    let correlation = begins[0].1.gpu_correlation.as_ref().unwrap();
     let [(time, stage, interned)] = &trace.stages()[..] else {
         panic!("one kernel");
     };
-    assert_eq!(tie.render_stage_submission_event_ids, [stage.event_id()]);
+    assert_eq!(
+        correlation.render_stage_submission_event_ids,
+        [stage.event_id()]
+    );
     assert_eq!((begins[0].0, *time, stage.duration()), (1000, 1300, 100));
     assert_eq!(stage_name(stage, interned), "saxpy");
     assert_eq!(details(stage), [("queued", "-20"), ("submit", "-10")]);
@@ -517,8 +520,8 @@ fn all_kernels_of_a_command_buffer_are_shown_each_with_its_own_id() {
         .map(|(_, stage, _)| stage.event_id())
         .collect();
     assert_ne!(ids[0], ids[1]);
-    let tie = begins(&trace)[0].1.gpu_correlation.clone().unwrap();
-    assert_eq!(tie.render_stage_submission_event_ids, ids);
+    let correlation = begins(&trace)[0].1.gpu_correlation.clone().unwrap();
+    assert_eq!(correlation.render_stage_submission_event_ids, ids);
 }
 
 #[test]

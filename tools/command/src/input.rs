@@ -44,7 +44,7 @@ impl Input {
             return Ok(Input::Capture(Box::new(reader)));
         }
         file.rewind().with_context(cannot)?;
-        // What is no trace at all is left to the reader of traces, which says where it goes wrong.
+        // The reader of traces reports the offset at which a file of another kind goes wrong.
         match file.metadata().with_context(cannot)?.is_file() {
             true => match Inputs::open(&[path]) {
                 Ok(inputs) if !is_trace(&inputs) => Ok(Input::Foreign(inputs)),

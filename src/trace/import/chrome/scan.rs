@@ -64,7 +64,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What an array of events stands in.
+/// The value that contains an array of events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Within {
     /// The file: nothing is around it, and its end may be missing.

@@ -6,7 +6,7 @@ use super::{Exporter, declared};
 use crate::record::Domain;
 use crate::trace::model::Value;
 use crate::trace::model::{Call, EventId, Function};
-use crate::trace::perfetto::events::{Annotation, Event, Heading, Label, Tie, TiedCall};
+use crate::trace::perfetto::events::{Annotation, Event, Heading, Label, Link, LinkedCall};
 use crate::trace::perfetto::names::Name;
 use crate::trace::perfetto::schema::GpuApi;
 
@@ -55,19 +55,19 @@ impl Exporter<'_> {
         let api = function.api;
         let (start, correlation) = (call.start.0, call.correlation.0);
         if let (false, Some(end)) = (call.open, call.end)
-            && let Some(tie) = only_tie(call, api)
+            && let Some(link) = only_link(call, api)
         {
             // Most calls have nothing else.
             let times = (start, end.0);
-            return self.writer.call(track, times, heading, correlation, tie);
+            return self.writer.call(track, times, heading, correlation, link);
         }
-        let tied = TiedCall {
+        let linked = LinkedCall {
             correlation,
             submitted: call.submitted,
             waited: call.waited,
             api: api.filter(|_| is_tied(call)),
         };
-        self.writer.begin_call(track, start, heading, &tied)?;
+        self.writer.begin_call(track, start, heading, &linked)?;
         self.end_call(call)
     }
 
@@ -148,14 +148,14 @@ fn is_tied(call: &Call<'_>) -> bool {
     !(call.submitted.is_empty() && call.waited.is_empty())
 }
 
-/// The tie of a call with at most one; `None` if it has more.
+/// The link of a call with at most one; `None` if it has more.
 #[inline(always)]
-fn only_tie(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<Tie>> {
-    let tie = |event: EventId, waited| Tie { event, waited, api };
+fn only_link(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<Link>> {
+    let link = |event: EventId, waited| Link { event, waited, api };
     match (call.submitted, call.waited) {
         ([], []) => Some(None),
-        ([event], []) => Some(Some(tie(*event, false))),
-        ([], [event]) => Some(Some(tie(*event, true))),
+        ([event], []) => Some(Some(link(*event, false))),
+        ([], [event]) => Some(Some(link(*event, true))),
         _ => None,
     }
 }

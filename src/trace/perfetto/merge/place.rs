@@ -23,7 +23,7 @@ pub enum Trust {
 pub struct Placement {
     /// The machine, numbered from 0, which is that of the first trace.
     pub machine: u32,
-    /// What is added to its times, ns.
+    /// Nanoseconds to add to its times.
     pub offset: i64,
     /// How far the offset can be trusted.
     pub trust: Trust,

@@ -63,7 +63,7 @@ struct Clock {
     id: u32,
     /// A time of the clock.
     own: u64,
-    /// The same instant in BOOTTIME.
+    /// The time of BOOTTIME at that instant.
     boottime: u64,
     /// Nanoseconds in one unit.
     multiplier: u64,

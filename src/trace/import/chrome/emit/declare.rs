@@ -78,7 +78,7 @@ impl Declared {
         self.lanes[lane].device
     }
 
-    /// What tracks beside the lane stand below.
+    /// The parent of the tracks beside the lane.
     pub fn parent(&self, lane: usize) -> Parent {
         self.lanes[lane].parent
     }
@@ -346,7 +346,7 @@ fn show(id: Id, strings: &Strings) -> String {
     }
 }
 
-/// What the lane is, and where its tracks stand.
+/// The declaration of a lane, with the parent of its tracks.
 fn declaration(
     number: usize,
     collected: &Collected<'_>,

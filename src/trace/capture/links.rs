@@ -4,11 +4,11 @@ use crate::record::CorrelationId;
 use crate::trace::model::EventId;
 
 /// Maximum number of links that one thread keeps for calls that have not come yet.
-const MAX_TIES: usize = 1 << 16;
+const MAX_LINKS: usize = 1 << 16;
 
 /// A link: a call submitted work, or waited for it.
 #[derive(Copy, Clone, Debug)]
-struct Tie {
+struct Link {
     call: CorrelationId,
     event: EventId,
     waited: bool,
@@ -18,26 +18,26 @@ struct Tie {
 
 /// The links of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Ties {
-    list: Vec<Tie>,
+pub(super) struct Links {
+    list: Vec<Link>,
 }
 
 /// The links of one call, by event ids.
 #[derive(Debug, Default)]
-pub(super) struct Tied {
+pub(super) struct LinksOfCall {
     pub submitted: Vec<EventId>,
     pub waited: Vec<EventId>,
 }
 
-impl Ties {
+impl Links {
     /// Adds a link: `call` submitted the work of `event`, or `waited` for it.
     pub fn add(&mut self, call: CorrelationId, event: EventId, waited: bool) {
-        if self.list.len() >= MAX_TIES {
+        if self.list.len() >= MAX_LINKS {
             // Links of calls that were dropped.
             self.list.clear();
             return;
         }
-        self.list.push(Tie {
+        self.list.push(Link {
             call,
             event,
             waited,
@@ -56,7 +56,7 @@ impl Ties {
     #[inline]
     pub fn only(&self, call: CorrelationId) -> Option<(EventId, bool)> {
         match self.list[..] {
-            [tie] if tie.call == call => Some((tie.event, tie.waited)),
+            [link] if link.call == call => Some((link.event, link.waited)),
             _ => None,
         }
     }
@@ -66,28 +66,28 @@ impl Ties {
         self.list.clear();
     }
 
-    /// Sorts the links. Must be called before [`Ties::of`].
+    /// Sorts the links. Must be called before [`Links::of`].
     #[inline]
     pub fn sort(&mut self) {
         if self.list.len() > 1 {
-            self.list.sort_by_key(|tie| tie.call);
+            self.list.sort_by_key(|link| link.call);
         }
     }
 
-    /// Writes the links of `call` to `tied`, and marks them as passed on.
-    pub fn of(&mut self, call: CorrelationId, tied: &mut Tied) {
-        tied.submitted.clear();
-        tied.waited.clear();
-        let first = self.list.partition_point(|tie| tie.call < call);
-        let of_call = self.list[first..].iter_mut();
-        for tie in of_call.take_while(|tie| tie.call == call) {
-            let list = if tie.waited {
-                &mut tied.waited
+    /// Writes the links of `call` to `links_of_call`, and marks them as passed on.
+    pub fn of(&mut self, call: CorrelationId, links_of_call: &mut LinksOfCall) {
+        links_of_call.submitted.clear();
+        links_of_call.waited.clear();
+        let first = self.list.partition_point(|link| link.call < call);
+        let of_this_call = self.list[first..].iter_mut();
+        for link in of_this_call.take_while(|link| link.call == call) {
+            let list = if link.waited {
+                &mut links_of_call.waited
             } else {
-                &mut tied.submitted
+                &mut links_of_call.submitted
             };
-            list.push(tie.event);
-            tie.passed_on = true;
+            list.push(link.event);
+            link.passed_on = true;
         }
     }
 
@@ -95,7 +95,7 @@ impl Ties {
     #[inline]
     pub fn forget_passed_on(&mut self) {
         if !self.list.is_empty() {
-            self.list.retain(|tie| !tie.passed_on);
+            self.list.retain(|link| !link.passed_on);
         }
     }
 }
