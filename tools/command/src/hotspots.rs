@@ -12,6 +12,10 @@ use gputrail::analysis::hotspots::{Hotspots, Kernel, Report};
 use std::io::IsTerminal;
 use wildmatch::WildMatch;
 
+const NO_SAMPLES: &str = "no samples of the program counter. `gputrail record --pc-sampling` takes them, and so does \
+    rocprofv3 with its PC sampling. If sampling was on, no kernel ran longer than the interval, or `gputrail info` has \
+    a note that says why";
+
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.format == HotspotsFormat::Csv {
@@ -45,10 +49,7 @@ fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kerne
     let files = files.map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     if report.kernels.is_empty() {
-        return Err(anyhow!(
-            "{files}: no samples of the program counter: record with --pc-sampling; if it was on, no kernel ran longer than the interval, or `gputrail info` has a note that says why"
-        )
-        .into());
+        return Err(anyhow!("{files}: {NO_SAMPLES}").into());
     }
     let Some(name) = &arguments.kernel else {
         return Ok(report.kernels.iter().collect());

@@ -15,6 +15,7 @@ use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::reader;
 use std::fmt::{Display, Write};
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Width of the names before the lines.
 const NAMES: usize = 15;
@@ -77,10 +78,20 @@ impl Lines {
     }
 }
 
+/// Times behind this one are times of day: no machine runs for 31 years.
+const TIMES_OF_DAY: Nanos = Nanos(1_000_000_000_000_000_000);
+
 fn span(first: Nanos, last: Nanos) -> String {
+    let length = time(Nanos(last.0.saturating_sub(first.0)));
+    if first >= TIMES_OF_DAY {
+        let first = UNIX_EPOCH + Duration::from_nanos(first.0);
+        return format!(
+            "{length} of recording, from {}",
+            httpdate::fmt_http_date(first)
+        );
+    }
     format!(
-        "{} of recording, from {} to {} after the machine was started",
-        time(Nanos(last.0.saturating_sub(first.0))),
+        "{length} of recording, from {} to {} after the machine was started",
         time(first),
         time(last)
     )

@@ -26,6 +26,9 @@ const MAX_LANES: usize = 1 << 16;
 /// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
 const MAX_DURATION: i128 = 30 * 24 * 3600 * 1_000_000_000;
 
+/// Second part of the keys of counters.
+const COUNTER: u64 = 2 << 62;
+
 /// A process or thread id: trace events have numbers and texts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Id {
@@ -417,7 +420,42 @@ impl<'a> Collected<'a> {
         let key = super::pairs::key(start, duration, 0);
         self.add(false, key, head, &name, &[args, &extra])?;
         self.extra = extra;
+        if category == "cuda_profiler_range" {
+            self.range_values(head, (start, duration), args)?;
+        }
         Ok(())
+    }
+
+    /// The numbers among the arguments of a profiler range, as counters that hold until the end of the range.
+    fn range_values(
+        &mut self,
+        slice: Head,
+        (start, duration): (i64, u64),
+        args: &str,
+    ) -> io::Result<()> {
+        let (mut values, mut zeros) = (String::new(), String::new());
+        super::arguments::each(args, |name, value: &RawValue| {
+            if value
+                .get()
+                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            {
+                let name = serde_json::to_string(name).expect("a text becomes JSON");
+                for (object, value) in [(&mut values, value.get()), (&mut zeros, "0")] {
+                    object.push(if object.is_empty() { '{' } else { ',' });
+                    object.extend([&*name, ":", value]);
+                }
+            }
+        });
+        if values.is_empty() || duration == NONE {
+            return Ok(());
+        }
+        values.push('}');
+        zeros.push('}');
+        let head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        let end = start.saturating_add_unsigned(duration);
+        // Values of a range that begins where this one ends come behind its zeros.
+        self.add(false, (start, COUNTER + 1), head, "", &[&values])?;
+        self.add(false, (end, COUNTER), head, "", &[&zeros])
     }
 
     /// The begin or the end of a slice, or an instant of a slice that has an id.
@@ -497,7 +535,7 @@ impl<'a> Collected<'a> {
         let head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
         self.add(
             false,
-            (time, 2 << 62),
+            (time, COUNTER),
             head,
             &name,
             &[event.args.unwrap_or("")],

@@ -402,9 +402,9 @@ impl Emitter<'_> {
         if self.counters.len() >= MAX_COUNTERS {
             return Ok(None);
         }
-        let title = match series {
-            "" => name.to_owned(),
-            series => format!("{name} · {series}"),
+        let title = match (name, series) {
+            (one, "") | ("", one) => one.to_owned(),
+            (name, series) => format!("{name} · {series}"),
         };
         let parent = self.declared.parent(number);
         let track = self.stream.new_track(&Track {
@@ -440,7 +440,10 @@ impl Emitter<'_> {
                     continue;
                 }
             };
-            let series = if single { "" } else { series };
+            let series = match single && !name.is_empty() {
+                true => "",
+                false => series,
+            };
             match self.counter_track(number, &name, series, CounterUnit::Unspecified)? {
                 Some(track) => self.stream.consumer.value(track, time, value)?,
                 None => self.lost("value of a counter beyond the first 65,536", &record.head),
@@ -458,7 +461,7 @@ impl Emitter<'_> {
                 return Ok(());
             }
             if !self.begun_flows.contains(&head.id) {
-                let reason = "end of an arrow that begins nowhere";
+                let reason = "end of an arrow from a call without device work";
                 self.report.remark(self.file, reason, Some(head.offset));
                 return Ok(());
             }

@@ -215,6 +215,30 @@ fn counters_have_a_track_for_each_series() {
 }
 
 #[test]
+fn values_of_a_profiler_range_hold_until_its_end() {
+    let range = |ts: u32| {
+        format!(
+            r#"{{"ph":"X","cat":"cuda_profiler_range","name":"k","ts":{ts},"dur":2,"pid":1,"tid":1,
+            "args":{{"flops.sum":{ts}00,"note":"none"}}}}"#
+        )
+    };
+    let lines = stream(&[range(1), range(3)].join(","));
+    let values: Vec<_> = lines
+        .iter()
+        .filter(|line| line.starts_with("[flops.sum]"))
+        .collect();
+    let expected = [
+        "[flops.sum] Int(100) from 1000",
+        "[flops.sum] Int(0) from 3000",
+        "[flops.sum] Int(300) from 3000",
+        "[flops.sum] Int(0) from 5000",
+    ];
+    assert_eq!(values, expected);
+    let slices = lines.iter().filter(|line| line.contains(" k ")).count();
+    assert_eq!(slices, 2, "the ranges stay slices: {lines:?}");
+}
+
+#[test]
 fn flows_pass_through_the_innermost_slice_around_them() {
     let point = |ph: &str, ts: u32| {
         format!(r#"{{"ph":"{ph}","cat":"f","name":"f","id":7,"ts":{ts},"pid":1,"tid":1,"bp":"e"}}"#)

@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     rows.finish()?;
     if rows.rows == 0 && rows.others == 0 {
         return Err(match samples {
-            0 => anyhow!("no samples of the program counter: record with --pc-sampling; if it was on, no kernel ran longer than the interval, or `gputrail info` has a note that says why"),
+            0 => anyhow!(super::NO_SAMPLES),
             _ => anyhow!(
                 "no sample by itself, only their counts: record with --raw-samples, or take the capture (record --capture)"
             ),

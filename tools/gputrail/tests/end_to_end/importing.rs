@@ -125,6 +125,25 @@ files! {
 }
 
 #[test]
+fn values_of_profiler_ranges_are_counters() {
+    needs!(values_of_profiler_ranges_are_counters: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let file = kineto("cupti-range-profiler");
+    well(&mut dir.gputrail(["convert", &file, "-o", "out.pftrace"]));
+    let mut trace = Trace::open(dir.join("out.pftrace"));
+    let arguments: Vec<(String, i64)> = trace.rows(
+        "select substr(key, 7) as name, sum(int_value) from slice join args using (arg_set_id) \
+         where category = 'cuda_profiler_range' and key glob 'debug.smsp*' group by 1 order by 1",
+    );
+    let counters: Vec<(String, i64)> = trace.rows(
+        "select replace(name, '.', '_'), cast(sum(value) as int) from counter join counter_track on counter_track.id = track_id \
+         where name glob 'smsp*' group by 1 order by 1",
+    );
+    assert_eq!(arguments.len(), 9);
+    assert_eq!(arguments, counters);
+}
+
+#[test]
 fn launches_stand_where_the_viewer_reads_them() {
     needs!(launches_stand_where_the_viewer_reads_them: Need::TraceProcessor);
     let dir = TestDir::new();
