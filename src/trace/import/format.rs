@@ -20,6 +20,8 @@ pub enum Format {
     ChromeTrace,
     /// A table of rocprofv3.
     RocprofCsv,
+    /// The JSON of rocprofv3.
+    RocprofJson,
     /// A database of rocprofv3.
     Rocpd,
     /// An SQLite export of Nsight Systems, or another database.
@@ -28,11 +30,12 @@ pub enum Format {
 
 impl Format {
     /// All formats that can be read.
-    pub const ALL: [Format; 6] = [
+    pub const ALL: [Format; 7] = [
         Format::Capture,
         Format::Perfetto,
         Format::ChromeTrace,
         Format::RocprofCsv,
+        Format::RocprofJson,
         Format::Rocpd,
         Format::NsightSystems,
     ];
@@ -50,8 +53,8 @@ impl Format {
                 false => Format::NsightSystems,
             });
         }
-        if is_rocprof_json(head) {
-            return None;
+        if rocprofv3::is_json(head) {
+            return Some(Format::RocprofJson);
         }
         if is_chrome_trace(head) {
             return Some(Format::ChromeTrace);
@@ -65,7 +68,7 @@ impl Format {
     /// Whether files of this format that lie in one folder are parts of one recording.
     pub fn is_in_parts(self) -> bool {
         match self {
-            Format::Capture | Format::RocprofCsv | Format::Rocpd => true,
+            Format::Capture | Format::RocprofCsv | Format::RocprofJson | Format::Rocpd => true,
             Format::Perfetto | Format::ChromeTrace | Format::NsightSystems => false,
         }
     }
@@ -77,6 +80,7 @@ impl Format {
             Format::Perfetto => "Perfetto trace",
             Format::ChromeTrace => "Chrome trace events (JSON)",
             Format::RocprofCsv => "table of rocprofv3 (CSV)",
+            Format::RocprofJson => "results of rocprofv3 (JSON)",
             Format::Rocpd => "database of rocprofv3 (rocpd)",
             Format::NsightSystems => "Nsight Systems export (SQLite)",
         }
@@ -93,14 +97,6 @@ impl fmt::Display for Format {
 fn content(head: &[u8]) -> &[u8] {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     head.trim_ascii_start()
-}
-
-/// The JSON of rocprofv3, for which there is no reader.
-fn is_rocprof_json(head: &[u8]) -> bool {
-    const KEY: &[u8] = b"\"rocprofiler-sdk-tool\"";
-    let start = content(head);
-    let start = &start[..start.len().min(256)];
-    start.first() == Some(&b'{') && start.windows(KEY.len()).any(|part| part == KEY)
 }
 
 /// An object or an array of objects. What is inside decides whether there are events.
@@ -140,9 +136,6 @@ pub(super) fn describe(head: &[u8]) -> String {
     if head.is_empty() {
         return "an empty file".into();
     }
-    if is_rocprof_json(head) {
-        return "JSON of rocprofv3 (it also writes --output-format csv and rocpd)".into();
-    }
     if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
         return (*name).into();
     }
@@ -171,7 +164,10 @@ mod tests {
             (b"\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),
-            (b"{\n \"rocprofiler-sdk-tool\": [", None),
+            (
+                b"{\n \"rocprofiler-sdk-tool\": [",
+                Some(Format::RocprofJson),
+            ),
             (b"SQLite format 3\0", Some(Format::NsightSystems)),
             (b"", None),
         ];

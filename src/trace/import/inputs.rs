@@ -81,6 +81,7 @@ impl Recording {
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
             Format::ChromeTrace => chrome::read(&self.sources[0], consumer, report),
             Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
+            Format::RocprofJson => rocprofv3::read_json(&self.sources, consumer, report),
             Format::Rocpd | Format::NsightSystems => databases(&self.sources, consumer, report),
         }
     }

@@ -9,6 +9,7 @@
 //! | capture of gputrail | [`capture`](super::capture) | its magic number |
 //! | Perfetto trace | [`Replay`](super::perfetto::reader::Replay) | its first packet |
 //! | tables of rocprofv3 (CSV) | `rocprofv3` | their columns |
+//! | JSON of rocprofv3 | `rocprofv3` | its first field |
 //! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
 //! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |

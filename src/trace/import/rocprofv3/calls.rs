@@ -3,7 +3,9 @@
 use super::reader::{File, Reader};
 use crate::record::Domain;
 use crate::trace::import::row::{Damage, Row, rows};
-use crate::trace::import::tables::{HostKind, HostRow, Lane, ProcessHandle, Tables, TextId};
+use crate::trace::import::tables::{
+    Arguments, HostKind, HostRow, Lane, ProcessHandle, Tables, TextId,
+};
 
 rows! {
     /// A call, a marker or a range.
@@ -15,6 +17,8 @@ rows! {
         process: Option<u32> = "Process_Id",
         thread: u32 = "Thread_Id",
         correlation: u64 = "Correlation_Id",
+        external: u64 = "External_Id",
+        result: Option<i64> = "retval_hipError_t_retval|retval_uint64_t_retval",
     }
 
     /// A row of another table.
@@ -31,13 +35,16 @@ rows! {
 pub(super) const COLUMNS: &[&str] = Call::COLUMNS;
 pub(super) const SPAN_COLUMNS: &[&str] = Span::COLUMNS;
 
-/// The track and the kind of an event of a domain. `parameters` are the names of its arguments.
+/// The largest error of HIP. What a function returns may be something else.
+const LAST_ERROR: i64 = 1999;
+
+/// The track and the kind of an event of a domain.
 pub(super) fn of_domain(
     tables: &mut Tables,
     (process, thread): (ProcessHandle, u32),
     domain: &str,
-    (name, parameters): (TextId, TextId),
-    is_instant: bool,
+    (name, arguments): (TextId, Arguments),
+    (is_instant, result): (bool, Option<i64>),
 ) -> (Lane, HostKind) {
     if domain.starts_with("MARKER") {
         let category = tables.text("marker");
@@ -51,10 +58,19 @@ pub(super) fn of_domain(
             thread => (Lane::ThreadRanges(process, thread), kind),
         };
     }
-    let kind = match domain.get(..3) {
-        Some("HIP") => HostKind::Call(tables.function_with(name, Domain::HIP, parameters), None),
-        Some("HSA") => HostKind::Call(tables.function_with(name, Domain::HSA, parameters), None),
-        _ => HostKind::Slice(name, tables.text(&domain.to_ascii_lowercase())),
+    let api = match domain.get(..3) {
+        Some("HIP") => Some(Domain::HIP),
+        Some("HSA") => Some(Domain::HSA),
+        _ => None,
+    };
+    let kind = match api {
+        Some(api) => {
+            let parameters = tables.names_of(arguments);
+            let error = result.filter(|result| (1..=LAST_ERROR).contains(result));
+            let function = tables.function_with(name, api, parameters);
+            HostKind::Call(function, error.map(|error| error as i32))
+        }
+        None => HostKind::Slice(name, tables.text(&domain.to_ascii_lowercase())),
     };
     (Lane::Thread(process, thread), kind)
 }
@@ -66,15 +82,15 @@ pub(super) fn add<'r>(
 ) -> Result<(), Damage> {
     let call = Call::read(row)?;
     let process = reader.process(file, call.process);
-    let name = (reader.tables.text(call.function), TextId::default());
+    let arguments = reader.arguments(&[], row);
+    let name = reader.tables.text(call.function);
     let (lane, kind) = of_domain(
         &mut reader.tables,
         (process, call.thread),
         call.domain,
-        name,
-        call.start == call.end,
+        (name, arguments),
+        (call.start == call.end, call.result),
     );
-    let arguments = reader.arguments(&[], row);
     reader.tables.add_host_in(
         lane,
         HostRow {
@@ -82,6 +98,7 @@ pub(super) fn add<'r>(
             start: call.start,
             end: call.end,
             correlation: call.correlation,
+            external: call.external,
             arguments,
             ..HostRow::default()
         },

@@ -15,11 +15,12 @@ rows! {
         end: u64 = "End_Timestamp",
         direction: &'r str = "Direction",
         stream: Option<u32> = "Stream_Id",
-        source: &'r str = "Source_Agent_Id",
-        destination: &'r str = "Destination_Agent_Id",
+        source: &'r str = "Source_Agent_Id|src_agent_id",
+        destination: &'r str = "Destination_Agent_Id|dst_agent_id",
         process: Option<u32> = "Process_Id",
         thread: u32 = "Thread_Id",
         correlation: u64 = "Correlation_Id",
+        bytes: u64 = "bytes",
     }
 
     /// Memory that is allocated or freed. The device, the size and the address are arguments, too.
@@ -94,7 +95,7 @@ pub(super) fn add_copy<'r>(
         dispatch: 0,
         start: copy.start,
         end: copy.end,
-        bytes: 0,
+        bytes: copy.bytes,
         launch: None,
         resources: Resources::default(),
         arguments,

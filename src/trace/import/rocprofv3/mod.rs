@@ -1,4 +1,4 @@
-//! Recordings of rocprofv3, the profiler of ROCm: folders of CSV, and databases (rocpd).
+//! Recordings of rocprofv3, the profiler of ROCm: folders of CSV, JSON, and databases (rocpd).
 //!
 //! `docs/convert-tables.md` says what becomes of each column.
 
@@ -7,6 +7,10 @@ mod calls;
 mod counters;
 mod csv;
 mod csv_reader;
+mod json;
+mod json_reader;
+#[cfg(test)]
+mod json_tests;
 mod kernels;
 mod memory;
 mod reader;
@@ -20,6 +24,7 @@ mod table;
 mod tests;
 
 pub(super) use csv_reader::read as read_csv;
+pub(super) use json_reader::{is_json, read as read_json};
 #[cfg(feature = "sqlite")]
 pub(super) use rocpd::{is_rocpd, read as read_rocpd};
 

@@ -86,7 +86,7 @@ impl<'r> Reader<'r> {
         self.process_of(file, 0, "unknown process")
     }
 
-    fn process_of(&mut self, file: &File<'_>, pid: u32, name: &str) -> ProcessHandle {
+    pub fn process_of(&mut self, file: &File<'_>, pid: u32, name: &str) -> ProcessHandle {
         let key = (file.group.clone(), pid);
         if let Some(process) = self.processes.get(&key) {
             return *process;
@@ -159,7 +159,10 @@ impl<'r> Reader<'r> {
             arguments.push((tables.text(name), ArgumentValue::Uint(*value)));
         }
         for (name, field) in row.rest() {
-            if matches!(field, "" | "0") || name == "Kernel_Id" || KINDS.contains(&field) {
+            if matches!(field, "" | "0")
+                || name.eq_ignore_ascii_case("Kernel_Id")
+                || KINDS.contains(&field)
+            {
                 continue;
             }
             let number = whole_number(field).and_then(|number| u64::try_from(number).ok());

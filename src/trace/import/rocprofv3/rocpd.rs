@@ -566,21 +566,14 @@ impl Run<'_> {
     fn regions(&mut self) {
         self.events("region", &[], |run, at, _| {
             let category = run.tables.texts.get(at.category).to_owned();
-            let of_event = at.event.and_then(|event| run.arguments.get(&event));
-            let parameters = of_event.into_iter().flatten();
-            let parameters: Vec<_> = parameters
-                .map(|(name, _)| run.tables.texts.get(*name))
-                .collect();
-            let parameters = parameters.join("\n");
-            let parameters = run.tables.text(&parameters);
+            let arguments = run.arguments(at.event, Vec::new());
             let (lane, kind) = calls::of_domain(
                 run.tables,
                 (at.process, at.thread),
                 &category,
-                (at.name, parameters),
-                at.start == at.end,
+                (at.name, arguments),
+                (at.start == at.end, None),
             );
-            let arguments = run.arguments(at.event, Vec::new());
             run.tables.add_host_in(
                 lane,
                 HostRow {

@@ -7,19 +7,29 @@ use crate::trace::import::row::{Damage, Row, rows, whole_number};
 use crate::trace::import::tables::{PlaceRow, SampleRow};
 
 rows! {
-    /// A sample; only those of the hardware have `issued` and what follows.
+    /// A sample. Those of the hardware have `issued` and the fields after it. CSV has neither the place in the code object nor
+    /// that on the device.
     Sample<'r> {
-        time: u64 = "Sample_Timestamp",
+        time: u64 = "Sample_Timestamp|timestamp",
         exec_mask: u64 = "Exec_Mask",
         dispatch: u64 = "Dispatch_Id",
         instruction: &'r str = "Instruction",
         comment: &'r str = "Instruction_Comment",
         correlation: u64 = "Correlation_Id",
+        external: Option<u64> = "External_Id",
         process: Option<u32> = "Process_Id",
-        issued: Option<u32> = "Wave_Issued_Instruction",
-        kind: &'r str = "Instruction_Type",
-        reason: &'r str = "Stall_Reason",
-        wave_count: u32 = "Wave_Count",
+        code_object: u32 = "pc_code_object_id",
+        offset: u64 = "pc_code_object_offset",
+        hardware: Option<u64> = "Hardware_Id",
+        workgroup_x: Option<u32> = "wrkgrp_id_x",
+        workgroup_y: u32 = "wrkgrp_id_y",
+        workgroup_z: u32 = "wrkgrp_id_z",
+        wave_in_group: Option<u8> = "wave_in_grp",
+        issued: Option<u32> = "Wave_Issued_Instruction|wave_issued",
+        kind: &'r str = "Instruction_Type|inst_type",
+        reason: &'r str = "Stall_Reason|snapshot_stall_reason",
+        wave_count: u32 = "Wave_Count|wave_cnt",
+        arbiter: Option<u32> = "Arbiter",
     }
 }
 
@@ -58,7 +68,7 @@ pub(super) fn add<'r>(
             .with_issued(u8::from(issued != 0))
             .with_instruction(instruction.unwrap_or(InstructionType::NONE).0);
         let reason = reason.unwrap_or(NotIssued::NONE).0.into();
-        stochastic.snapshot = Snapshot(0).with_reason_not_issued(reason);
+        stochastic.snapshot = Snapshot(sample.arbiter.unwrap_or(0)).with_reason_not_issued(reason);
     }
     let process = reader.process(file, sample.process);
     let tables = &mut reader.tables;
@@ -69,34 +79,42 @@ pub(super) fn add<'r>(
         None => file_and_line(sample.comment).unwrap_or_default(),
     };
     let place = PlaceRow {
-        code_object: 0,
-        offset: address.map_or(0, |address| address as u64),
+        code_object: sample.code_object,
+        offset: address.map_or(sample.offset, |address| address as u64),
         instruction: tables.text(sample.instruction),
         file: tables.text(source),
         line,
     };
     let place = tables.place(place);
-    let absent = Absent::WORKGROUP
-        .with(Absent::WAVE_IN_GROUP)
-        .with(Absent::HARDWARE)
-        .with(Absent::EXTERNAL)
-        .with(Absent::ARBITER);
+    let absent = [
+        (sample.workgroup_x.is_none(), Absent::WORKGROUP),
+        (sample.wave_in_group.is_none(), Absent::WAVE_IN_GROUP),
+        (sample.hardware.is_none(), Absent::HARDWARE),
+        (sample.external.is_none(), Absent::EXTERNAL),
+        (sample.arbiter.is_none(), Absent::ARBITER),
+    ];
+    let absent = absent.into_iter().filter(|(is_absent, _)| *is_absent);
+    let absent = absent.fold(Absent::NOTHING, |all, (_, field)| all.with(field));
     tables.add_sample(SampleRow {
         process,
         time: sample.time,
         dispatch: sample.dispatch,
         correlation: sample.correlation,
-        external: 0,
+        external: sample.external.unwrap_or(0),
         exec_mask: sample.exec_mask,
-        hardware: 0,
+        hardware: sample.hardware.unwrap_or(0),
         place,
         outcome: match sample.issued {
             Some(_) => Outcome::of(&stochastic),
             None => Outcome::HOST_TRAP,
         },
         latency: sample.issued.is_some() && stochastic.is_latency(),
-        workgroup: [0; 3],
-        wave_in_group: 0,
+        workgroup: [
+            sample.workgroup_x.unwrap_or(0),
+            sample.workgroup_y,
+            sample.workgroup_z,
+        ],
+        wave_in_group: sample.wave_in_group.unwrap_or(0),
         wave_count: sample.wave_count,
         absent: absent.0,
     });

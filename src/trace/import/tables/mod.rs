@@ -438,6 +438,14 @@ impl Tables {
         }
     }
 
+    /// The names of arguments, one in a line.
+    pub fn names_of(&mut self, arguments: Arguments) -> TextId {
+        let names = self.arguments_of(arguments).iter();
+        let names: Vec<_> = names.map(|row| self.texts.get(row.name)).collect();
+        let names = names.join("\n");
+        self.texts.id(&names)
+    }
+
     /// Adds a row of `lane`.
     pub fn add_host_in(&mut self, lane: Lane, row: HostRow) {
         let lane = self.lane(lane);

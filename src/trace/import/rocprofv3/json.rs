@@ -1,0 +1,495 @@
+//! The JSON of rocprofv3 as a stream of elements.
+//!
+//! A file is one object whose `rocprofiler-sdk-tool` has an object for each process. The fields of that object are lists of
+//! elements, or, for `strings`, `buffer_records` and `callback_records`, objects of such lists. One element is in memory at a
+//! time.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead};
+
+use serde_core::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+
+/// Bytes that are read at a time, and of the longest element.
+const WINDOW: usize = 1 << 18;
+const MAX_ELEMENT: usize = 1 << 24;
+/// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
+const MAX_WASTE: (u64, u64) = (8, 1 << 24);
+/// Fields of a process whose fields are lists.
+const NESTED: [&str; 3] = ["strings", "buffer_records", "callback_records"];
+/// Fields that every record has one of. Behind damage, an object without them is part of a record.
+const OF_RECORDS: [&str; 6] = [
+    "start_timestamp",
+    "timestamp",
+    "record",
+    "dispatch_data",
+    "key",
+    "kernel_id",
+];
+
+/// The name of the outermost field.
+pub(super) const ROOT: &str = "rocprofiler-sdk-tool";
+
+/// An element: the paths of its values, and these as texts.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    text: String,
+    /// The ends in `text` of each path and its value.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Element {
+    /// Its paths, with `.` between their parts, and values. `null` has no value.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut begin = 0;
+        self.ends.iter().map(move |(path, value)| {
+            let pair = (&self.text[begin..*path], &self.text[*path..*value]);
+            begin = *value;
+            pair
+        })
+    }
+
+    /// The value at a path.
+    pub fn get(&self, path: &str) -> &str {
+        let found = self.values().find(|(own, _)| *own == path);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The number at a path.
+    pub fn number(&self, path: &str) -> Option<u64> {
+        self.get(path).parse().ok()
+    }
+}
+
+/// Takes the values of an element apart.
+struct Flatten<'e> {
+    element: &'e mut Element,
+    path: &'e mut String,
+}
+
+impl Flatten<'_> {
+    fn value(&mut self, value: std::fmt::Arguments<'_>) {
+        self.element.text.push_str(self.path);
+        let path = self.element.text.len();
+        let _ = self.element.text.write_fmt(value);
+        self.element.ends.push((path, self.element.text.len()));
+    }
+
+    /// What takes the value of a field.
+    fn field(&mut self, name: impl std::fmt::Display) -> Flatten<'_> {
+        let separator = if self.path.is_empty() { "" } else { "." };
+        let _ = write!(self.path, "{separator}{name}");
+        Flatten {
+            element: self.element,
+            path: self.path,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Flatten<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Flatten<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let length = self.path.len();
+        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            map.next_value_seed(self.field(name))?;
+            self.path.truncate(length);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let length = self.path.len();
+        let mut index = 0;
+        while list.next_element_seed(self.field(index))?.is_some() {
+            self.path.truncate(length);
+            index += 1;
+        }
+        self.path.truncate(length);
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(mut self, value: bool) -> Result<(), E> {
+        self.value(format_args!("{}", u8::from(value)));
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(mut self, value: i64) -> Result<(), E> {
+        self.value(format_args!("{value}"));
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(mut self, value: u64) -> Result<(), E> {
+        self.value(format_args!("{value}"));
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(mut self, value: f64) -> Result<(), E> {
+        self.value(format_args!("{value}"));
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(mut self, value: &str) -> Result<(), E> {
+        self.value(format_args!("{value}"));
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// The place of an element: its process, and the names of the lists that it is in.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Place<'p> {
+    pub process: usize,
+    pub field: &'p str,
+    /// The list in a field that has several, or nothing.
+    pub list: &'p str,
+    pub offset: u64,
+}
+
+/// Takes the elements of a file.
+pub(super) trait Take {
+    /// Whether the elements of a field are wanted.
+    fn wants(&self, field: &str) -> bool;
+    /// An element.
+    fn element(&mut self, place: Place<'_>, element: &Element);
+    /// Damage at `offset`.
+    fn damage(&mut self, offset: u64, found: String, expected: &'static str);
+}
+
+/// Reads a whole file.
+pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
+    let mut scanner = Scanner {
+        file,
+        buffer: Vec::new(),
+        at: 0,
+        offset: 0,
+        ended: false,
+        element: Element::default(),
+        path: String::new(),
+        wasted: 0,
+        skipped: 0,
+    };
+    // The end of what can be read has been reported.
+    let _ = scanner.file(take);
+}
+
+/// No more can be read; the reason has been reported.
+struct End;
+
+struct Scanner<R> {
+    file: R,
+    /// The window: bytes of the file, read up to `at`.
+    buffer: Vec<u8>,
+    at: usize,
+    /// Offset of the window in the file.
+    offset: u64,
+    ended: bool,
+    element: Element,
+    path: String,
+    /// Bytes that were parsed in vain and skipped, while looking for elements behind damage.
+    wasted: u64,
+    skipped: u64,
+}
+
+impl<R: BufRead> Scanner<R> {
+    fn position(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+
+    /// Reads more; false at the end of the file.
+    fn fill(&mut self, take: &mut impl Take) -> bool {
+        self.buffer.drain(..self.at);
+        self.offset += self.at as u64;
+        self.at = 0;
+        // Doubled, so that a long element is parsed a few times only.
+        let before = self.buffer.len();
+        let wanted = before + WINDOW.max(before);
+        while !self.ended && self.buffer.len() < wanted {
+            match self.file.fill_buf() {
+                Ok([]) => self.ended = true,
+                Ok(bytes) => {
+                    let count = bytes.len();
+                    self.buffer.extend_from_slice(bytes);
+                    self.file.consume(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let end = self.offset + self.buffer.len() as u64;
+                    take.damage(end, format!("an error: {error}"), "more of the file");
+                    self.ended = true;
+                }
+            }
+        }
+        self.buffer.len() > before
+    }
+
+    /// The next byte that is not white space.
+    fn peek(&mut self, take: &mut impl Take, expected: &'static str) -> Result<u8, End> {
+        loop {
+            let rest = &self.buffer[self.at..];
+            if let Some(space) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) {
+                self.at += space;
+                return Ok(self.buffer[self.at]);
+            }
+            self.at = self.buffer.len();
+            if !self.fill(take) {
+                take.damage(self.position(), "the end of the file".into(), expected);
+                return Err(End);
+            }
+        }
+    }
+
+    /// Reports the byte at `at`, behind which nothing can be read.
+    fn unexpected(&self, take: &mut impl Take, expected: &'static str) -> End {
+        let byte = self.buffer[self.at];
+        let found = format!(
+            "`{}`; the rest of the file is left out",
+            byte.escape_ascii()
+        );
+        take.damage(self.position(), found, expected);
+        End
+    }
+
+    fn file(&mut self, take: &mut impl Take) -> Result<(), End> {
+        self.fill(take);
+        if self.buffer.starts_with(b"\xef\xbb\xbf") {
+            self.at = 3;
+        }
+        self.fields(take, |scanner, take, name| {
+            let first = scanner.peek(take, "a value")?;
+            match (name, first) {
+                (ROOT, b'{') => scanner.process(take, 0),
+                (ROOT, b'[') => {
+                    let mut process = 0;
+                    scanner.list(take, |scanner, take| {
+                        process += 1;
+                        scanner.process(take, process - 1)
+                    })
+                }
+                _ => scanner.skip(take),
+            }
+        })
+    }
+
+    fn process(&mut self, take: &mut impl Take, process: usize) -> Result<(), End> {
+        self.fields(take, |scanner, take, field| {
+            let first = scanner.peek(take, "a value")?;
+            if !NESTED.contains(&field) || first != b'{' {
+                return scanner.elements(take, (process, field, ""));
+            }
+            scanner.fields(take, |scanner, take, list| {
+                scanner.elements(take, (process, field, list))
+            })
+        })
+    }
+
+    /// The elements of a list; a value that is no list is an element.
+    fn elements(
+        &mut self,
+        take: &mut impl Take,
+        (process, field, list): (usize, &str, &str),
+    ) -> Result<(), End> {
+        let wanted = take.wants(field);
+        let each = |scanner: &mut Self, take: &mut _| {
+            let offset = scanner.position();
+            let parsed = match wanted {
+                true => scanner.parse::<true>(take),
+                false => scanner.parse::<false>(take),
+            };
+            if let Err((error, found)) = parsed {
+                return scanner.resume(take, error, found);
+            }
+            if wanted {
+                let place = Place {
+                    process,
+                    field,
+                    list,
+                    offset,
+                };
+                Take::element(take, place, &scanner.element);
+            }
+            Ok(())
+        };
+        match self.peek(take, "a value")? {
+            b'[' => self.list(take, each),
+            _ => each(self, take),
+        }
+    }
+
+    /// The fields of the object at `at`.
+    fn fields<T: Take>(
+        &mut self,
+        take: &mut T,
+        mut each: impl FnMut(&mut Self, &mut T, &str) -> Result<(), End>,
+    ) -> Result<(), End> {
+        if self.peek(take, "an object")? != b'{' {
+            return Err(self.unexpected(take, "an object"));
+        }
+        self.at += 1;
+        loop {
+            match self.peek(take, "a field, or `}`")? {
+                b'}' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b',' => self.at += 1,
+                b'"' => {
+                    if self.parse::<true>(take).is_err() {
+                        return Err(self.unexpected(take, "the name of a field"));
+                    }
+                    let name = self.element.get("").to_owned();
+                    if self.peek(take, "`:`")? != b':' {
+                        return Err(self.unexpected(take, "`:`"));
+                    }
+                    self.at += 1;
+                    each(self, take, &name)?;
+                }
+                _ => return Err(self.unexpected(take, "a field, or `}`")),
+            }
+        }
+    }
+
+    /// The elements of the array at `at`.
+    fn list<T: Take>(
+        &mut self,
+        take: &mut T,
+        mut each: impl FnMut(&mut Self, &mut T) -> Result<(), End>,
+    ) -> Result<(), End> {
+        self.at += 1;
+        loop {
+            match self.peek(take, "an element, or `]`")? {
+                b']' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b',' => self.at += 1,
+                // Behind damage in the last element of the list.
+                b'}' => return Ok(()),
+                _ => each(self, take)?,
+            }
+        }
+    }
+
+    /// Skips the value at `at`.
+    fn skip(&mut self, take: &mut impl Take) -> Result<(), End> {
+        match self.parse::<false>(take) {
+            Ok(()) => Ok(()),
+            Err((error, found)) => self.resume(take, error, found),
+        }
+    }
+
+    /// Parses the value at `at` and goes behind it. `KEEP`: its values are put into `element`.
+    fn parse<const KEEP: bool>(&mut self, take: &mut impl Take) -> Result<(), (usize, String)> {
+        loop {
+            self.element.text.clear();
+            self.element.ends.clear();
+            self.path.clear();
+            let rest = &self.buffer[self.at..];
+            let mut from = serde_json::Deserializer::from_slice(rest);
+            let result = match KEEP {
+                true => Flatten {
+                    element: &mut self.element,
+                    path: &mut self.path,
+                }
+                .deserialize(&mut from),
+                false => IgnoredAny::deserialize(&mut from).map(|_| ()),
+            };
+            let length = from.into_iter::<IgnoredAny>().byte_offset();
+            let is_all = self.ended || rest.len() >= MAX_ELEMENT;
+            match result {
+                Ok(()) => {
+                    // A number may go on behind the window.
+                    if is_all || length < rest.len() {
+                        self.at += length;
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    let lines = rest.split_inclusive(|byte| *byte == b'\n');
+                    let lines = lines.take(error.line().saturating_sub(1));
+                    let before: usize = lines.map(<[u8]>::len).sum();
+                    let at = before + error.column().saturating_sub(1);
+                    if is_all || !(error.is_eof() || at + 16 >= rest.len()) {
+                        let text = error.to_string();
+                        let end = text.rfind(" at line ").unwrap_or(text.len());
+                        return Err((at.min(rest.len()), text[..end].to_owned()));
+                    }
+                }
+            }
+            self.fill(take);
+        }
+    }
+
+    /// Reports damage `error` bytes behind `at`, and goes to the next record.
+    fn resume(&mut self, take: &mut impl Take, error: usize, found: String) -> Result<(), End> {
+        let begin = self.position();
+        let found_next = loop {
+            self.at = (self.at + 1).min(self.buffer.len());
+            let rest = &self.buffer[self.at..];
+            let Some(brace) = rest.iter().position(|byte| *byte == b'{') else {
+                self.skipped += rest.len() as u64;
+                self.at = self.buffer.len();
+                if !self.fill(take) {
+                    break false;
+                }
+                // The byte at `at` is looked at first.
+                if self.buffer[0] == b'{' && self.is_record(take) {
+                    break true;
+                }
+                continue;
+            };
+            self.skipped += brace as u64 + 1;
+            self.at += brace;
+            if self.is_record(take) {
+                break true;
+            }
+            let (each, once) = MAX_WASTE;
+            if self.wasted > once + each * self.skipped {
+                break false;
+            }
+        };
+        let end = self.position();
+        let found = match found_next {
+            true => format!("{found}; {} bytes skipped", end - begin),
+            false => format!("{found}; the rest of the file is left out"),
+        };
+        take.damage(begin + error as u64, found, "a value in JSON");
+        if found_next { Ok(()) } else { Err(End) }
+    }
+
+    /// Whether a record stands at `at`.
+    fn is_record(&mut self, take: &mut impl Take) -> bool {
+        let begin = self.position();
+        let result = self.parse::<true>(take);
+        let is_record = result.is_ok()
+            && self.element.values().any(|(path, _)| {
+                let first = path.split('.').next().unwrap_or("");
+                OF_RECORDS.contains(&first)
+            });
+        let parsed = match result {
+            Ok(()) => self.position() - begin,
+            Err((error, _)) => error as u64,
+        };
+        self.at = (begin - self.offset) as usize;
+        if !is_record {
+            self.wasted += parsed;
+        }
+        is_record
+    }
+}
